@@ -1,0 +1,46 @@
+# Two commands do all set-up: `make run` and `make test`. Everything they make stays in this folder.
+BIN := .venv/bin
+# Which make of pyright is used is pinned in locks/dev.txt; it must not look for a newer one.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format docs bench soak clean
+
+help: ## say what each command does
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+.venv/.serve: pyproject.toml locks/serve.txt tools/setup
+	@tools/setup serve
+
+.venv/.dev: pyproject.toml locks/dev.txt tools/setup
+	@tools/setup dev
+
+run: .venv/.serve ## serve a home in .run/ at http://127.0.0.1:8321
+	@exec $(BIN)/headgate --home .run/home serve
+
+check: .venv/.dev ## lint and types only
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/pyright
+
+test: check ## lint, types and every test
+	@$(BIN)/pytest -m "not soak" -n 2
+
+format: .venv/.dev ## lay out the code and mend what can be mended
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+docs: .venv/.dev ## write the generated pages of docs/reference anew
+	@$(BIN)/python tools/reference.py
+
+bench: .venv/.dev ## measure what must stay fast
+	@$(BIN)/python -m bench
+
+soak: .venv/.dev ## the long fault runs
+	@$(BIN)/pytest -m soak
+
+clean: ## remove everything the other commands made
+	rm -rf .venv .run .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

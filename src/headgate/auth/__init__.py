@@ -1,0 +1,1 @@
+"""Know who is asking: owner, clients, tokens, keys."""

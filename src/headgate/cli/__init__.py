@@ -1,0 +1,1 @@
+"""Speak to a terminal; one module per noun."""

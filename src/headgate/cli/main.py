@@ -1,0 +1,66 @@
+"""The ``headgate`` command: its global options, its nouns, and how it fails.
+
+Exit codes are contract and documented in docs/reference/cli.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headgate import __version__
+from headgate.cli import config, serve
+from headgate.cli.terminal import State, fail
+from headgate.errors import HeadgateError
+
+EXIT_USAGE = 64
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="headgate",
+    help="A gate for personal data: agents read what you granted, and nothing else.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(config.app, name="config")
+app.command("serve")(serve.serve)
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        typer.echo(f"headgate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    context: typer.Context,
+    *,
+    home: Annotated[Path | None, typer.Option(help="The owner's directory.", metavar="DIR")] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A gate for personal data: agents read what you granted, and nothing else."""
+    del version
+    context.obj = State(flags={"home": None if home is None else str(home)}, environment=dict(os.environ))
+
+
+def run() -> None:
+    """Run the command and end the process with its exit code."""
+    command = typer.main.get_command(app)
+    try:
+        outcome = command.main(prog_name="headgate", standalone_mode=False)
+    except typer.TyperException as error:
+        context: typer.Context | None = getattr(error, "ctx", None)
+        where = context.command_path if context else "headgate"
+        fail(str(error), f"See '{where} --help'.", EXIT_USAGE)
+    except HeadgateError as error:
+        fail(error.message, error.hint, error.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(EXIT_INTERRUPTED)
+    sys.exit(outcome if isinstance(outcome, int) else 0)

@@ -1,0 +1,36 @@
+"""What every command shares: the options given before the noun, and how a failure is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+import typer
+
+from headgate.settings import CONFIG_VARIABLE, Resolved, config_path, read_config, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The global options and the environment, as they were when the command started."""
+
+    flags: Mapping[str, str | None]
+    environment: Mapping[str, str]
+
+
+def settings_of(context: typer.Context, **flags: str | None) -> Resolved:
+    """Resolve the settings for a command, its own flags included."""
+    state = context.find_object(State)
+    assert state is not None
+    path = config_path(state.environment)
+    file = read_config(path, required=CONFIG_VARIABLE in state.environment)
+    return resolve({**state.flags, **flags}, state.environment, file, path)
+
+
+def fail(message: str, hint: str, exit_code: int) -> NoReturn:
+    """Say in one line what is wrong and what to do, and end."""
+    text = " ".join(f"{message} {hint}".split())
+    typer.echo(f"headgate: {text}", err=True)
+    sys.exit(exit_code)

@@ -1,0 +1,692 @@
+"""Every failure Headgate can name, in one tree.
+
+A class holds what is contract: a stable ``code``, an HTTP ``status`` and a ``hint`` that says what to do
+next. Its docstring is its default message; message texts are not contract. Nothing here decides how a
+failure is shown: each edge (REST, MCP, terminal) translates in one function of its own.
+
+::
+
+    HeadgateError
+    ├─ InvalidRequest                 400  the request cannot be understood
+    │  ├─ InvalidArgument, InvalidCursor, InvalidSort, InvalidExpand, InvalidFilter, UnknownField
+    │  ├─ InvalidFieldPath, InvalidWindow, InvalidFieldWindowSelector
+    │  ├─ InvalidResultId, ConflictingConnectionId, InvalidResourceUri
+    │  ├─ InvalidRecord, InvalidRecordIdentity, InvalidDeclaration, UnsupportedVersion
+    │  └─ InvalidClient, InvalidClientMetadata, InvalidAuthorizationDetails, InvalidGrant
+    ├─ AuthenticationFailed           401  nobody we know is asking
+    │  └─ UnsupportedLegacyState, ContextRejected
+    ├─ PermissionRefused              403  they may not
+    │  ├─ StreamNotAllowed, FieldNotGranted, InsufficientScope, TimeRangeExceeded
+    │  └─ GrantExpired, GrantRevoked, GrantInvalid, GrantConsumed, PackageRevoked
+    ├─ NotFound                       404  nothing visible is there
+    │  └─ ConnectionNotFound, BlobNotFound, FieldNotFound, QueryNotFound, StreamNotDeclared
+    ├─ Conflict                       409  the request fits more than one thing, or another request
+    │  └─ AmbiguousConnection, AmbiguousSchemaDetail, IdempotencyConflict, RequestInProgress
+    ├─ CursorExpired                  410  the bookmark is too old
+    ├─ ResourceLimit                  413  too large
+    ├─ MisdirectedRequest             421  not our host
+    ├─ FieldNotText                   422  a window needs text
+    ├─ RateLimited                    429  too often
+    │  └─ SlowDown
+    ├─ ServerFault                    500  our fault
+    │  ├─ IntegrityBroken, ToolHandlerFailed
+    │  └─ StorageUnusable             503  the store cannot be used now
+    │     └─ StorageReadOnly, QueryTimeout, StorageFull (507)
+    ├─ ConfigInvalid                  500  a setting or the home directory is wrong
+    └─ OperationError                 500  typed operations
+       ├─ CallError                        a call failed: see CALL_ERRORS
+       │  └─ AdapterConfigInvalid
+       └─ AdapterError                502  an import failed
+          └─ DiscoveryFailed, Unauthorized, SchemaParse, TransportFailed, NameCollision,
+             ToolDefinitionChanged, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    410: "gone_error",
+    413: "request_entity_too_large_error",
+    429: "rate_limit_error",
+}
+
+
+class HeadgateError(Exception):
+    """Something went wrong in Headgate."""
+
+    code: str = "api_error"
+    status: int = 500
+    hint: str = ""
+    #: What a command that fails so ends with; see docs/reference/cli.md.
+    exit_code: int = 1
+    #: Names of the argument, field or setting at fault, when one is.
+    param: str | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        hint: str = "",
+        param: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.message = message or default_message(type(self))
+        self.hint = hint or type(self).hint
+        self.param = param
+        self.data: Mapping[str, Any] = dict(data or {})
+        super().__init__(self.message)
+
+    @property
+    def type(self) -> str:
+        """The wire's error type, which follows from the status."""
+        return _TYPES.get(self.status, "api_error")
+
+
+def default_message(cls: type[HeadgateError]) -> str:
+    """Give the first sentence of an error's docstring: what is said when nothing better is known."""
+    return (inspect.getdoc(cls) or cls.code).split("\n")[0]
+
+
+def all_errors(root: type[HeadgateError] = HeadgateError) -> Iterator[type[HeadgateError]]:
+    """Walk the tree from a class downwards, parents first."""
+    yield root
+    for child in root.__subclasses__():
+        yield from all_errors(child)
+
+
+# 400: the request cannot be understood
+
+
+class InvalidRequest(HeadgateError):
+    """The request is malformed, or combines things that exclude each other."""
+
+    code, status = "invalid_request", 400
+    hint = "Correct the named parameter and send the request again."
+
+
+class InvalidArgument(InvalidRequest):
+    """An argument contradicts another one."""
+
+    code = "invalid_argument"
+    hint = "Send only one of the two arguments, or make them agree."
+
+
+class InvalidCursor(InvalidRequest):
+    """The cursor is not one this server gave for this very query."""
+
+    code = "invalid_cursor"
+    hint = "Start again without a cursor and follow the cursors of the new answers unchanged."
+
+
+class InvalidSort(InvalidRequest):
+    """The stream cannot be sorted that way."""
+
+    code = "invalid_sort"
+    hint = "Sort by the stream's cursor field, as schema shows it, or leave sort out."
+
+
+class InvalidExpand(InvalidRequest):
+    """The relation cannot be expanded that way."""
+
+    code = "invalid_expand"
+    hint = "Read expand_capabilities in schema for the relations and limits of this stream."
+
+
+class InvalidFilter(InvalidRequest):
+    """The filter is not an object of declared fields with a value or a range."""
+
+    code = "invalid_filter"
+    hint = 'Pass a typed object such as {"field": "value"} or {"field": {"gte": "2026-01-01"}}.'
+
+
+class UnknownField(InvalidRequest):
+    """The stream has no such field."""
+
+    code = "unknown_field"
+    hint = "Read the stream's schema for its fields."
+
+
+class InvalidFieldPath(InvalidRequest):
+    """The field path is not the name of a top-level field."""
+
+    code = "invalid_field_path"
+    hint = "Pass the field's name exactly as schema shows it."
+
+
+class InvalidWindow(InvalidRequest):
+    """The window's offset, limit or context is out of range."""
+
+    code = "invalid_window"
+    hint = "Use offset_chars >= 0, limit_chars 1 to 16384, and before_chars or after_chars 0 to 8192 with q."
+
+
+class InvalidFieldWindowSelector(InvalidRequest):
+    """The window was selected in two ways at once, or in none that is complete."""
+
+    code = "invalid_field_window_selector"
+    hint = "Pass id and field_path, and at most one of cursor, offset_chars or q."
+
+
+class InvalidResultId(InvalidRequest):
+    """The id is neither 'connection_id/stream:record_id' nor 'stream:record_id'."""
+
+    code = "invalid_result_id"
+    hint = "Pass an id exactly as search or query_records printed it."
+
+
+class ConflictingConnectionId(InvalidRequest):
+    """The id names one connection and connection_id another."""
+
+    code = "conflicting_connection_id"
+    hint = "Pass the id alone, or make connection_id agree with it."
+
+
+class InvalidResourceUri(InvalidRequest):
+    """The URI is not one this server gave."""
+
+    code = "invalid_resource_uri"
+    hint = "Read a URI exactly as an earlier answer printed it."
+
+
+class InvalidRecord(InvalidRequest):
+    """The record cannot be stored."""
+
+    code = "invalid_record"
+    hint = "Correct the value at the given pointer and send that record again."
+
+
+class InvalidRecordIdentity(InvalidRecord):
+    """The record's key does not equal its primary-key fields."""
+
+    code = "invalid_record_identity"
+    hint = "Make key equal to the values of the primary-key fields, in order."
+
+
+class InvalidDeclaration(InvalidRequest):
+    """The source declaration breaks the rules for declarations."""
+
+    code = "invalid_declaration"
+    hint = "Correct every listed problem; each names its place and its rule."
+
+
+class UnsupportedVersion(InvalidRequest):
+    """This version is not supported."""
+
+    code = "unsupported_version"
+    hint = "Leave the version out, or send one the answer's headers name."
+
+
+class InvalidClient(InvalidRequest):
+    """The client is not registered here."""
+
+    code = "invalid_client"
+    hint = "Register the client, then start the authorization again."
+
+
+class InvalidClientMetadata(InvalidRequest):
+    """The client's registration is not acceptable."""
+
+    code = "invalid_client_metadata"
+    hint = "Register a public client with https or loopback redirect URIs."
+
+
+class InvalidAuthorizationDetails(InvalidRequest):
+    """The request for access cannot be understood."""
+
+    code = "invalid_authorization_details"
+    hint = "Ask for streams the source declares, with fields or a view, not both."
+
+
+class InvalidGrant(InvalidRequest):
+    """The code or refresh token is unknown, used or expired."""
+
+    code = "invalid_grant"
+    hint = "Start the authorization again."
+
+
+# 401: nobody we know is asking
+
+
+class AuthenticationFailed(HeadgateError):
+    """No token was sent, or it is not valid here."""
+
+    code, status = "authentication_error", 401
+    hint = "Send a valid bearer token; the challenge header says where to get one."
+
+
+class UnsupportedLegacyState(AuthenticationFailed):
+    """The access was approved under rules that no longer exist."""
+
+    code = "authorization_state.unsupported_legacy_shape"
+    hint = "Ask the owner to approve the access again."
+
+
+class ContextRejected(AuthenticationFailed):
+    """The token's introspection could not be trusted.
+
+    The code ends in the reason, such as ``context.issuer_mismatch``.
+    """
+
+    code = "context.rejected"
+    hint = "Ask for a new token; if it happens again, tell the operator of the server."
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        self.code = f"context.{reason}"
+        super().__init__(message)
+
+
+# 403: they may not
+
+
+class PermissionRefused(HeadgateError):
+    """This kind of token may not be used here."""
+
+    code, status = "permission_error", 403
+    hint = "Use a token of the kind that this address accepts."
+
+
+class StreamNotAllowed(PermissionRefused):
+    """The stream is outside this grant."""
+
+    code = "grant_stream_not_allowed"
+    hint = "Call schema to see the streams of this grant."
+
+
+class FieldNotGranted(PermissionRefused):
+    """The field is outside this grant."""
+
+    code = "field_not_granted"
+    hint = "Call schema for the stream to see the fields of this grant."
+
+
+class InsufficientScope(PermissionRefused):
+    """The related stream is outside this grant."""
+
+    code = "insufficient_scope"
+    hint = "Expand only relations that schema marks as usable."
+
+
+class TimeRangeExceeded(PermissionRefused):
+    """The time range reaches outside this grant."""
+
+    code = "grant_time_range_exceeded"
+    hint = "Ask for a time range inside the grant."
+
+
+class GrantExpired(PermissionRefused):
+    """The grant has expired."""
+
+    code = "grant_expired"
+    hint = "Ask the owner to approve the access again."
+
+
+class GrantRevoked(PermissionRefused):
+    """The owner has revoked the grant."""
+
+    code = "grant_revoked"
+    hint = "Stop using this token."
+
+
+class GrantInvalid(PermissionRefused):
+    """The grant cannot be enforced as it stands."""
+
+    code = "grant_invalid"
+    hint = "Ask the owner to approve the access again."
+
+
+class GrantConsumed(PermissionRefused):
+    """The grant was good for one use and has been used."""
+
+    code = "grant_consumed"
+    hint = "Ask the owner to approve the access again."
+
+
+class PackageRevoked(PermissionRefused):
+    """No grant of this package is active any more."""
+
+    code = "package_revoked"
+    hint = "Stop using this token."
+
+
+# 404: nothing visible is there
+
+
+class NotFound(HeadgateError):
+    """Nothing visible to this token is there."""
+
+    code, status = "not_found", 404
+    hint = "Use an id from an answer to this same token."
+
+
+class ConnectionNotFound(NotFound):
+    """No connection of this grant has that id."""
+
+    code = "connection_not_found"
+    hint = "Call schema to see the connections of this grant."
+
+
+class BlobNotFound(NotFound):
+    """No visible record refers to that file."""
+
+    code = "blob_not_found"
+    hint = "Use a blob_id from a record that this token can read."
+
+
+class FieldNotFound(NotFound):
+    """The record has no value in that field."""
+
+    code = "field_not_found"
+    hint = "Fetch the record to see the fields it holds."
+
+
+class QueryNotFound(NotFound):
+    """The text does not occur in the field."""
+
+    code = "query_not_found"
+    hint = "Read the field from offset_chars 0, or try a shorter q."
+
+
+class StreamNotDeclared(NotFound):
+    """No declared source has that stream."""
+
+    code = "stream_not_declared"
+    hint = "Register a declaration that has the stream."
+
+
+# 409: more than one thing fits
+
+
+class Conflict(HeadgateError):
+    """The request conflicts with what is there."""
+
+    code, status = "conflict", 409
+    hint = "Look at the present state and decide again."
+
+
+class AmbiguousConnection(Conflict):
+    """More than one connection fits; choose one."""
+
+    code = "ambiguous_connection"
+    hint = "Repeat the call with one connection_id of available_connections."
+
+
+class AmbiguousSchemaDetail(Conflict):
+    """More than one source has this stream; choose one."""
+
+    code = "ambiguous_schema_detail"
+    hint = "Repeat the call with stream, connection_id and detail full."
+
+
+class IdempotencyConflict(Conflict):
+    """This Idempotency-Key was used with another body."""
+
+    code = "idempotency_conflict"
+    hint = "Use a new key for a new body."
+
+
+class RequestInProgress(Conflict):
+    """A request with this Idempotency-Key is still running."""
+
+    code = "request_in_progress"
+    hint = "Wait a moment and send the same request again."
+
+
+# 410 to 429: too old, too large, not ours, not text, too often
+
+
+class CursorExpired(HeadgateError):
+    """The cursor is too old, or what it pointed at has changed."""
+
+    code, status = "cursor_expired", 410
+    hint = "Start again from the beginning."
+
+
+class ResourceLimit(HeadgateError):
+    """The request or answer is larger than this server allows."""
+
+    code, status = "resource_limit", 413
+    hint = "Ask for less, or send it in smaller parts."
+
+
+class MisdirectedRequest(HeadgateError):
+    """This server does not answer for that host name."""
+
+    code, status = "misdirected_request", 421
+    hint = "Use the server's own address, or add the host name to its settings."
+
+
+class FieldNotText(HeadgateError):
+    """The field holds no text, so it has no windows."""
+
+    code, status = "field_not_text", 422
+    hint = "Fetch the record with this field instead."
+
+
+class RateLimited(HeadgateError):
+    """Too many requests."""
+
+    code, status = "rate_limit_exceeded", 429
+    hint = "Wait for the time that Retry-After gives."
+
+
+class SlowDown(RateLimited):
+    """The polling is too fast."""
+
+    code = "slow_down"
+    hint = "Add five seconds to the interval."
+
+
+# 500 and above: our fault
+
+
+class ServerFault(HeadgateError):
+    """The server failed."""
+
+    code, status = "api_error", 500
+    hint = "Try again; if it happens again, tell the operator the request id."
+
+
+class IntegrityBroken(ServerFault):
+    """The stored data does not match its digest."""
+
+    code = "integrity_error"
+    hint = "Run 'headgate store fsck', then restore the damaged records from a backup."
+
+
+class ToolHandlerFailed(ServerFault):
+    """The tool failed for a reason it did not foresee."""
+
+    code = "tool_handler_error"
+
+
+class StorageUnusable(ServerFault):
+    """The store cannot be used now."""
+
+    code, status = "storage_unusable", 503
+    hint = "Run 'headgate store fsck' to see what is wrong."
+
+
+class StorageReadOnly(StorageUnusable):
+    """The store can be read but not written."""
+
+    code = "storage_read_only"
+    hint = "Make the home directory writable for the server."
+
+
+class QueryTimeout(StorageUnusable):
+    """The query took longer than the server allows."""
+
+    code = "query_timeout"
+    hint = "Narrow the time range, the streams or the words."
+
+
+class StorageFull(StorageUnusable):
+    """The disk is full; nothing of the batch was stored."""
+
+    code, status = "storage_full", 507
+    hint = "Free some space and send the batch again."
+
+
+class ConfigInvalid(HeadgateError):
+    """A setting or the home directory cannot be used."""
+
+    code, exit_code = "config_invalid", 78
+    hint = "Run 'headgate config show' to see each setting and where it came from."
+
+
+# Typed operations
+
+
+class OperationError(HeadgateError):
+    """A typed operation, or the import of one, failed."""
+
+    code = "INTERNAL"
+    hint = "Look at the log for the request id."
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        details: Any = None,
+        retryable: bool | None = None,
+        hint: str = "",
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, param=param)
+        self.details = details
+        if retryable is not None:
+            self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """What is known about a call error's code: its status, and whether a retry may help."""
+
+    status: int
+    retryable: bool
+    hint: str
+
+
+CALL_ERRORS: Mapping[str, CallFailure] = {
+    "NOT_FOUND": CallFailure(404, False, "List the operations to see their ids."),
+    "FORBIDDEN": CallFailure(403, False, "Call with an identity that holds the required scope."),
+    "INVALID_INPUT": CallFailure(
+        422, False, "Read the operation's input schema and correct the named places."
+    ),
+    "INVALID_OPERATION_TYPE": CallFailure(400, False, "Subscribe to a subscription; call anything else."),
+    "TIMEOUT": CallFailure(504, True, "Try again, or allow more time."),
+    "ABORTED": CallFailure(499, False, "The call was ended from this side."),
+    "INTERNAL": CallFailure(500, False, "Look at the log for the request id."),
+    "INVALID_OUTPUT": CallFailure(
+        502, False, "Read the envelope's issues, or unwrap with allow_issues=True."
+    ),
+}
+
+
+class CallError(OperationError):
+    """A call failed."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        details: Any = None,
+        retryable: bool | None = None,
+        status: int | None = None,
+    ) -> None:
+        known = CALL_ERRORS.get(code, CALL_ERRORS["INTERNAL"])
+        self.code = code
+        self.status = known.status if status is None else status
+        super().__init__(
+            message,
+            details=details,
+            retryable=known.retryable if retryable is None else retryable,
+            hint=known.hint,
+        )
+
+
+class AdapterConfigInvalid(CallError):
+    """The import is configured with an address, name or option that cannot work."""
+
+    def __init__(self, message: str = "", *, details: Any = None) -> None:
+        super().__init__("ADAPTER_CONFIG", message, details=details, status=400)
+        self.hint = "Correct the endpoint, namespace or option that the message names."
+
+
+class AdapterError(OperationError):
+    """Operations could not be imported."""
+
+    code, status = "ADAPTER_ERROR", 502
+    hint = "Check the server's address and whether it answers."
+
+
+class DiscoveryFailed(AdapterError):
+    """The server could not be reached or did not list its tools."""
+
+    code = "DISCOVERY_FAILED"
+
+
+class Unauthorized(AdapterError):
+    """The server refused the token."""
+
+    code = "UNAUTHORIZED"
+    hint = "Give a valid token for this server."
+
+
+class SchemaParse(AdapterError):
+    """A tool's schema cannot be used."""
+
+    code = "SCHEMA_PARSE"
+    hint = "Import with on_bad_tool='skip' to leave the tool out."
+
+
+class TransportFailed(AdapterError):
+    """The connection to the server broke."""
+
+    code, retryable = "TRANSPORT_FAILED", True
+    hint = "Try again."
+
+
+class NameCollision(AdapterError):
+    """Two operations have the same name."""
+
+    code, status = "NAME_COLLISION", 409
+    hint = "Use another namespace, or replace the operation on purpose."
+
+
+class ToolDefinitionChanged(AdapterError):
+    """The tool is no longer what was approved."""
+
+    code, status = "tool_definition_changed", 409
+    hint = "Look at the difference and approve the tool again."
+
+
+class UpstreamTooLarge(AdapterError):
+    """The server's answer is larger than allowed."""
+
+    code = "upstream_too_large"
+    hint = "Ask the tool for less, or raise the byte limit for this server."
+
+
+class UpstreamTimeout(AdapterError):
+    """The server did not finish its answer in time."""
+
+    code, status, retryable = "upstream_timeout", 504, True
+    hint = "Try again, or allow more time."
+
+
+class UpstreamProtocolError(AdapterError):
+    """The server's answer breaks the protocol."""
+
+    code = "upstream_protocol_error"
+    hint = "Tell the operator of that server."

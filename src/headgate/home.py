@@ -1,0 +1,107 @@
+"""The owner's directory: where things lie, and that nobody else can read them.
+
+Knows names and modes only; what the files hold is for the rooms that write them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.errors import ConfigInvalid
+
+_GROUP_AND_OTHERS = 0o077
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One owner's directory and the places in it."""
+
+    path: Path
+
+    @property
+    def keys(self) -> Path:
+        """The directory of key files."""
+        return self.path / "keys"
+
+
+def open_home(path: Path) -> Home:
+    """Make the directory if it is not there, and refuse one that others can enter.
+
+    Raises:
+        ConfigInvalid: it is not a directory, is not ours, or is open to others.
+    """
+    home = Home(path.expanduser().absolute())
+    for directory in (home.path, home.keys):
+        _make_private(directory)
+    return home
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put a whole file in place at once, readable by its owner alone.
+
+    A reader sees the old content or the new, never a part; after a power loss too.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def read_private(path: Path) -> bytes | None:
+    """Read a private file whole, or say that there is none.
+
+    Raises:
+        ConfigInvalid: it is a link or device, is not ours, or is open to others.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigInvalid(f"{path} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
+    with os.fdopen(handle, "rb") as file:
+        _refuse_open_to_others(path, os.fstat(file.fileno()))
+        return file.read()
+
+
+def _make_private(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
+        raise ConfigInvalid(
+            f"{directory} cannot be used as a directory: {reason}.", hint="Choose another with --home DIR."
+        ) from error
+    _refuse_open_to_others(directory, directory.stat())
+
+
+def _refuse_open_to_others(path: Path, status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise ConfigInvalid(
+            f"{path} belongs to another user.", hint="Run as its owner, or choose another home."
+        )
+    if status.st_mode & _GROUP_AND_OTHERS:
+        mode = stat.S_IMODE(status.st_mode)
+        mended = mode & ~_GROUP_AND_OTHERS
+        raise ConfigInvalid(
+            f"{path} is open to other users (mode {mode:04o}).", hint=f"Run: chmod {mended:o} {path}"
+        )
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""Speak MCP, both ways. No rules."""

@@ -1,0 +1,1 @@
+"""Values: what things are. No I/O, no rules."""

@@ -1,0 +1,1 @@
+"""Typed operations: specification, registry, call pipeline, envelope."""

@@ -1,0 +1,1 @@
+"""Decide: grant and request make a plan, or a typed refusal. Pure, and the only place that decides."""

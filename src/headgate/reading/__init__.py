@@ -1,0 +1,1 @@
+"""The resource server: the six reads under a grant."""

@@ -1,0 +1,1 @@
+"""Understand JSON Schemas and documents checked by them. Pure."""

@@ -1,0 +1,190 @@
+"""Configuration, and where each value came from.
+
+A value is looked for in four places, first match wins: a flag on the command line, the environment
+(``HEADGATE_PORT``), a TOML file, the default. Nothing else in the house reads the environment.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from headgate.errors import ConfigInvalid
+
+_PREFIX = "HEADGATE_"
+CONFIG_VARIABLE = f"{_PREFIX}CONFIG"
+_PORT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, resolved."""
+
+    home: Path
+    host: str
+    port: int
+    log_level: str
+    log_format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a setting is for, how its text is read, and what it is when nobody says."""
+
+    name: str
+    about: str
+    default: str
+    read: Callable[[str], Any]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return _PREFIX + self.name.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value was found: ``flag``, ``environment``, ``file`` or ``default``, and its exact place."""
+
+    kind: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings, where each came from, and variables that look like ours but set nothing."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    unknown_variables: tuple[str, ...]
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return read
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text) <= _PORT_MAX:
+        raise ValueError(f"must be a whole number from 0 to {_PORT_MAX}")
+    return int(text)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise ValueError("must not be empty")
+    return Path(text).expanduser()
+
+
+def _host(text: str) -> str:
+    if not text or any(character.isspace() for character in text):
+        raise ValueError("must be a host name or an address")
+    return text
+
+
+ALL_SETTINGS: tuple[Setting, ...] = (
+    Setting("home", "The owner's directory.", platformdirs.user_data_dir("headgate"), _path),
+    Setting("host", "The address to listen on.", "127.0.0.1", _host),
+    Setting("port", "The port to listen on; 0 takes any free one.", "8321", _port),
+    Setting("log_level", "What is logged.", "info", _choice("debug", "info", "warning", "error")),
+    Setting(
+        "log_format",
+        "How it is logged: auto is text on a terminal and JSON lines elsewhere.",
+        "auto",
+        _choice("auto", "text", "json"),
+    ),
+)
+
+
+def config_path(environment: Mapping[str, str]) -> Path:
+    """Say which TOML file is read: the one the environment names, or the platform's usual place."""
+    named = environment.get(CONFIG_VARIABLE)
+    return (
+        Path(named).expanduser() if named else Path(platformdirs.user_config_dir("headgate")) / "config.toml"
+    )
+
+
+def read_config(path: Path, *, required: bool) -> dict[str, Any]:
+    """Read the TOML file; a file that is not there holds nothing, unless somebody named it.
+
+    Raises:
+        ConfigInvalid: it cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        if not required:
+            return {}
+        raise ConfigInvalid(
+            f"{path} is not there.", hint=f"Correct {CONFIG_VARIABLE}, or unset it."
+        ) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigInvalid(f"{path} cannot be read: {error}.", hint=f"Correct {path}.") from error
+
+
+def resolve(
+    flags: Mapping[str, str | None], environment: Mapping[str, str], file: Mapping[str, Any], file_path: Path
+) -> Resolved:
+    """Take each setting from the first place that has it.
+
+    Raises:
+        ConfigInvalid: a value is not acceptable, or the file sets something that does not exist.
+    """
+    names = {setting.name for setting in ALL_SETTINGS}
+    for unknown in file.keys() - names:
+        raise ConfigInvalid(
+            f"{file_path} sets '{unknown}', which is no setting.",
+            hint=f"Settings are {', '.join(sorted(names))}.",
+            param=unknown,
+        )
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    for setting in ALL_SETTINGS:
+        text, origin = _find(setting, flags, environment, file, file_path)
+        values[setting.name], origins[setting.name] = _read(setting, text, origin), origin
+    return Resolved(Settings(**values), origins, _unknown(environment))
+
+
+def _find(
+    setting: Setting,
+    flags: Mapping[str, str | None],
+    environment: Mapping[str, str],
+    file: Mapping[str, Any],
+    file_path: Path,
+) -> tuple[str, Origin]:
+    flag = flags.get(setting.name)
+    if flag is not None:
+        return flag, Origin("flag", "--" + setting.name.replace("_", "-"))
+    if setting.variable in environment:
+        return environment[setting.variable], Origin("environment", setting.variable)
+    if setting.name in file:
+        return str(file[setting.name]), Origin("file", str(file_path))
+    return setting.default, Origin("default", "")
+
+
+def _read(setting: Setting, text: str, origin: Origin) -> Any:
+    try:
+        return setting.read(text)
+    except ValueError as error:
+        raise ConfigInvalid(
+            f"{setting.name} {error}, not '{text}' ({origin.place or origin.kind}).",
+            hint=f"Correct it in the {origin.kind}.",
+            param=setting.name,
+        ) from error
+
+
+def _unknown(environment: Mapping[str, str]) -> tuple[str, ...]:
+    known = {setting.variable for setting in ALL_SETTINGS} | {CONFIG_VARIABLE}
+    return tuple(sorted(name for name in environment if name.startswith(_PREFIX) and name not in known))
+
+
+assert [field.name for field in fields(Settings)] == [setting.name for setting in ALL_SETTINGS]

@@ -1,0 +1,1 @@
+"""Records coming in: files, pushes, remote operations."""

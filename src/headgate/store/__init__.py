@@ -1,0 +1,1 @@
+"""Keep and find rows: the only SQL in the house."""

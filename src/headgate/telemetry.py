@@ -1,0 +1,127 @@
+"""Logs: text on a terminal, JSON lines elsewhere; ids, never values.
+
+What may be logged is a closed list of names. Anything else is withheld here, in the last step before
+the line is written, so that no caller can log a record's content or a token by mistake.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TextIO, cast
+
+import structlog
+
+WITHHELD = "<withheld>"
+
+#: The only names a log line may carry; all of them are ids, codes, counts or times.
+LOGGABLE = frozenset(
+    {
+        "address",
+        "client_id",
+        "code",
+        "connection_id",
+        "connector_key",
+        "count",
+        "duration_ms",
+        "event",
+        "exception",
+        "grant_id",
+        "home",
+        "level",
+        "method",
+        "operation_id",
+        "package_id",
+        "reason",
+        "request_id",
+        "route",
+        "size_bytes",
+        "status",
+        "stream",
+        "timestamp",
+        "tool",
+        "version",
+        "worker",
+    }
+)
+
+
+def configure_logs(level: str, log_format: str, out: TextIO) -> None:
+    """Send every log line of the process to one stream, ours and the libraries' alike."""
+    as_text = log_format == "text" or (log_format == "auto" and out.isatty())
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        exception_without_values,
+        withhold_values,
+    ]
+    render: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=out.isatty()) if as_text else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    _replace_handlers(
+        level, structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processor=render), out
+    )
+
+
+def get_logger() -> structlog.stdlib.BoundLogger:
+    """Give a logger; bind ids to it, never values."""
+    return structlog.stdlib.get_logger()
+
+
+def withhold_values(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Replace everything that is not on the list of loggable names."""
+    for name in event:
+        # structlog's own marks start with an underscore and never reach the line.
+        if name not in LOGGABLE and not name.startswith("_"):
+            event[name] = WITHHELD
+    return event
+
+
+def exception_without_values(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Turn an exception into its type and the lines it passed, without its message or locals.
+
+    Messages of foreign exceptions quote input, and input may be a record or a token.
+    """
+    error = _exception_of(event.pop("exc_info", None))
+    if error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        event["exception"] = " < ".join(
+            [
+                type(error).__qualname__,
+                *(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames)),
+            ]
+        )
+    return event
+
+
+def _exception_of(info: Any) -> BaseException | None:
+    if isinstance(info, BaseException):
+        return info
+    if isinstance(info, tuple):
+        return cast("tuple[Any, BaseException | None, Any]", info)[1]
+    return sys.exc_info()[1] if info else None
+
+
+def _replace_handlers(level: str, formatter: logging.Formatter, out: TextIO) -> None:
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        library = logging.getLogger(name)
+        library.handlers.clear()
+        library.propagate = True
+    # Uvicorn's access lines hold query values; the web room writes its own.
+    logging.getLogger("uvicorn.access").disabled = True

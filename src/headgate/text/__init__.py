@@ -1,0 +1,1 @@
+"""Make an answer fit its budget and safe to quote. Pure."""

@@ -1,0 +1,1 @@
+"""Speak HTTP. No rules."""
