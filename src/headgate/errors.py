@@ -10,7 +10,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     ├─ InvalidRequest                 400  the request cannot be understood
     │  ├─ InvalidArgument, InvalidCursor, InvalidSort, InvalidExpand, InvalidFilter, UnknownField
     │  ├─ InvalidFieldPath, InvalidWindow, InvalidFieldWindowSelector
-    │  ├─ InvalidResultId, ConflictingConnectionId, InvalidResourceUri
+    │  ├─ InvalidResultId, ConflictingConnectionId, InvalidResourceUri, SealBroken
     │  ├─ InvalidRecord, InvalidRecordIdentity, InvalidDeclaration, UnsupportedVersion
     │  └─ InvalidClient, InvalidClientMetadata, InvalidAuthorizationDetails, InvalidGrant
     ├─ AuthenticationFailed           401  nobody we know is asking
@@ -194,6 +194,20 @@ class InvalidResourceUri(InvalidRequest):
 
     code = "invalid_resource_uri"
     hint = "Read a URI exactly as an earlier answer printed it."
+
+
+class SealBroken(InvalidRequest):
+    """The sealed token was not made here for this purpose, or is too old.
+
+    The reason says which; each edge decides what its caller is told.
+    """
+
+    code = "invalid_seal"
+    hint = "Use a token exactly as an earlier answer to the same question gave it."
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(data={"reason": reason})
+        self.reason = reason
 
 
 class InvalidRecord(InvalidRequest):

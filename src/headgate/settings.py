@@ -74,7 +74,7 @@ def _choice(*allowed: str) -> Callable[[str], str]:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= _PORT_MAX:
+    if not (text.isascii() and text.isdecimal()) or not 0 <= int(text) <= _PORT_MAX:
         raise ValueError(f"must be a whole number from 0 to {_PORT_MAX}")
     return int(text)
 

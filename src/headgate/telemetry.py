@@ -123,5 +123,6 @@ def _replace_handlers(level: str, formatter: logging.Formatter, out: TextIO) -> 
         library = logging.getLogger(name)
         library.handlers.clear()
         library.propagate = True
-    # Uvicorn's access lines hold query values; the web room writes its own.
+    # Uvicorn's access lines hold query values, and its news is told by the web room in our words.
     logging.getLogger("uvicorn.access").disabled = True
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -43,11 +45,23 @@ def serve(app: ASGIApp, taken: socket.socket, on_ready: Callable[[], None]) -> N
         lifespan="off",
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
-    try:
+    with _signals_that_end_nothing():
         _Announcing(config, on_ready).run(sockets=[taken])
-    except KeyboardInterrupt:
-        # Uvicorn has stopped cleanly and then raises the signal again; the owner asked for just that.
-        return
+
+
+@contextmanager
+def _signals_that_end_nothing() -> Generator[None]:
+    """Let a signal stop the server and no more.
+
+    Uvicorn stops on it cleanly and then raises it again for whoever handled it before; that handler
+    would end the process as if it had been killed, though the owner got just what was asked for.
+    """
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Announcing(uvicorn.Server):

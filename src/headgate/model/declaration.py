@@ -1,0 +1,193 @@
+"""Source declarations: which streams a source has, what their records look like, what may be asked of them.
+
+These values are made only by headgate.schema.declare, which checks a document from outside first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headgate.model.ids import FieldName, SourceId, StreamName
+
+PROTOCOL_VERSION = "0.1.0"
+DEFAULT_CHILDREN = 10
+MAX_CHILDREN = 50
+
+
+class Semantics(StrEnum):
+    """What a second record of the same key means."""
+
+    APPEND_ONLY = "append_only"
+    MUTABLE_STATE = "mutable_state"
+
+
+class FieldKind(StrEnum):
+    """How a field's values compare, which decides what may be asked of it."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    DATE_TIME = "date_time"
+    #: Objects, arrays, and anything whose type the schema leaves open.
+    JSON = "json"
+
+    @property
+    def is_scalar(self) -> bool:
+        """Values are equal or not, so exact filters and groups make sense."""
+        return self is not FieldKind.JSON
+
+    @property
+    def is_time(self) -> bool:
+        """Values are points in time."""
+        return self in {FieldKind.DATE, FieldKind.DATE_TIME}
+
+    @property
+    def is_ordered(self) -> bool:
+        """Values have an order that a range filter can use."""
+        return self.is_time or self.is_number
+
+    @property
+    def is_number(self) -> bool:
+        """Values can be added up."""
+        return self in {FieldKind.INTEGER, FieldKind.NUMBER}
+
+
+class RangeOperator(StrEnum):
+    """How a range filter compares."""
+
+    GTE = "gte"
+    GT = "gt"
+    LTE = "lte"
+    LT = "lt"
+
+
+class Cardinality(StrEnum):
+    """How many children a relation leads to."""
+
+    HAS_MANY = "has_many"
+    HAS_ONE = "has_one"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One top-level key of a stream's records."""
+
+    name: FieldName
+    kind: FieldKind
+    #: The JSON Schema type names, for show.
+    types: tuple[str, ...]
+    #: The property's own schema, as declared.
+    schema: Mapping[str, Any]
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named set of fields, for people to choose by."""
+
+    id: str
+    label: str
+    fields: tuple[FieldName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """A child stream whose records hold this stream's key in one of their fields."""
+
+    name: str
+    stream: StreamName
+    foreign_key: FieldName
+    cardinality: Cardinality
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A relationship that reads may follow, and how many children come along."""
+
+    name: str
+    default_limit: int = DEFAULT_CHILDREN
+    max_limit: int = MAX_CHILDREN
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregations:
+    """Which fields each metric and each grouping may use."""
+
+    count: bool = False
+    sum: tuple[FieldName, ...] = ()
+    min: tuple[FieldName, ...] = ()
+    max: tuple[FieldName, ...] = ()
+    count_distinct: tuple[FieldName, ...] = ()
+    group_by: tuple[FieldName, ...] = ()
+    group_by_time: tuple[FieldName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCapabilities:
+    """What may be asked of a stream beyond reading it in order."""
+
+    range_filters: Mapping[FieldName, tuple[RangeOperator, ...]] = field(
+        default_factory=dict[FieldName, tuple[RangeOperator, ...]]
+    )
+    expand: tuple[Expansion, ...] = ()
+    lexical_fields: tuple[FieldName, ...] = ()
+    semantic_fields: tuple[FieldName, ...] = ()
+    aggregations: Aggregations | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDeclaration:
+    """One stream: its records' shape, identity and order, and what may be asked of it."""
+
+    name: StreamName
+    semantics: Semantics
+    schema: Mapping[str, Any]
+    fields: Mapping[FieldName, Field]
+    primary_key: tuple[FieldName, ...]
+    cursor_field: FieldName | None = None
+    consent_time_field: FieldName | None = None
+    selects_fields: bool = True
+    selects_resources: bool = False
+    description: str = ""
+    label: str = ""
+    detail: str = ""
+    views: tuple[View, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+    query: QueryCapabilities = field(default_factory=QueryCapabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class PresetStream:
+    """One stream of a preset, narrowed by a view or by fields, or whole."""
+
+    name: StreamName
+    view: str | None = None
+    fields: tuple[FieldName, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionPreset:
+    """A ready choice of streams that a client may ask for by name."""
+
+    id: str
+    label: str
+    streams: tuple[PresetStream, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDeclaration:
+    """One version of what a source has."""
+
+    source_id: SourceId
+    source_kind: str
+    version: str
+    publisher_id: str
+    display_name: str
+    streams: Mapping[StreamName, StreamDeclaration]
+    presets: tuple[SelectionPreset, ...] = ()
+    extensions: Mapping[str, Any] = field(default_factory=dict[str, Any])

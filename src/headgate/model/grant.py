@@ -1,0 +1,146 @@
+"""Grants: what an owner approved for a client, in concrete terms that nothing later can widen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headgate.errors import GrantInvalid, UnsupportedVersion
+from headgate.model.declaration import PROTOCOL_VERSION
+from headgate.model.ids import (
+    ClientId,
+    ConnectionId,
+    FieldName,
+    GrantId,
+    PackageId,
+    RecordId,
+    SourceId,
+    StreamName,
+    SubjectId,
+)
+
+
+class AccessMode(StrEnum):
+    """Whether a grant's token is issued once or may be renewed."""
+
+    SINGLE_USE = "single_use"
+    CONTINUOUS = "continuous"
+
+
+class GrantState(StrEnum):
+    """Where a grant stands in its life."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    CONSUMED = "consumed"
+
+
+class TokenKind(StrEnum):
+    """Who a token speaks for, which decides the doors it opens."""
+
+    OWNER = "owner"
+    CLIENT = "client"
+    MCP_PACKAGE = "mcp_package"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeConstraint:
+    """Only records whose time lies in [since, until); one without a readable time is outside."""
+
+    field: FieldName
+    #: Microseconds since 1970.
+    since: int | None = None
+    until: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.since is None and self.until is None:
+            raise GrantInvalid("A time constraint needs a beginning or an end.")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGrant:
+    """What a grant allows of one stream: these connections, these fields, this time, these records."""
+
+    name: StreamName
+    connection_ids: tuple[ConnectionId, ...]
+    fields: tuple[FieldName, ...]
+    time: TimeConstraint | None = None
+    resources: frozenset[RecordId] | None = None
+
+    def __post_init__(self) -> None:
+        if self.name == "*":
+            raise GrantInvalid("A grant names its streams; '*' is only for asking.")
+        _need_some_and_no_twins("connections", self.connection_ids)
+        _need_some_and_no_twins("fields", self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long the client may keep what it read, and what it does then."""
+
+    max_duration: str
+    on_expiry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One owner's consent for one client and one source. Enforcement reads only this."""
+
+    id: GrantId
+    subject_id: SubjectId
+    client_id: ClientId
+    source_id: SourceId
+    source_kind: str
+    declaration_version: str
+    purpose_code: str
+    access_mode: AccessMode
+    streams: tuple[StreamGrant, ...]
+    #: Microseconds since 1970.
+    issued_at: int
+    expires_at: int | None = None
+    purpose_description: str = ""
+    retention: Retention | None = None
+    version: str = PROTOCOL_VERSION
+
+    def __post_init__(self) -> None:
+        if self.version != PROTOCOL_VERSION:
+            raise UnsupportedVersion(f"Grants of version {self.version} are not supported.")
+        _need_some_and_no_twins("streams", [stream.name for stream in self.streams])
+
+    def stream(self, name: StreamName) -> StreamGrant | None:
+        """Give what is granted of a stream, if anything is."""
+        return next((stream for stream in self.streams if stream.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """Several grants behind one token. It has no authority of its own: each read is under one grant."""
+
+    id: PackageId
+    client_id: ClientId
+    subject_id: SubjectId
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who is asking and under which grants: what a token stands for at this moment."""
+
+    token_kind: TokenKind
+    subject_id: SubjectId
+    client_id: ClientId | None
+    #: Empty for an owner, who needs no grant.
+    grants: tuple[Grant, ...]
+    package_id: PackageId | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        """The owner reads everything without a grant."""
+        return self.token_kind is TokenKind.OWNER
+
+
+def _need_some_and_no_twins(what: str, names: Sequence[str]) -> None:
+    if not names or len(set(names)) != len(names):
+        raise GrantInvalid(f"A grant needs {what}, each named once.")

@@ -1,0 +1,39 @@
+"""Points in time as whole microseconds since 1970 in UTC: exact, ordered, and one comparison each."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DATE_CHARS = 10
+
+
+def instant(text: str) -> int | None:
+    """Read an ISO 8601 date or date-time; without a zone it is taken as UTC.
+
+    Gives None for anything else, so that a record without a readable time is outside every range.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError):
+        return None
+
+
+def iso(microseconds: int) -> str:
+    """Write an instant as RFC 3339 in UTC, with a fraction only where there is one."""
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")
+
+
+def is_date(text: str) -> bool:
+    """Say whether the text is a plain calendar date such as 2026-04-01."""
+    if len(text) != _DATE_CHARS:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""Plans: what the store is told to do. A plan has passed every rule; the store only carries it out.
+
+A plan holds concrete terms alone (these connections, these fields, these bounds), so the store needs no
+grant, and nothing outside a plan's reach can be selected, compared, counted or ranked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.model.declaration import Cardinality
+from headgate.model.grant import TimeConstraint
+from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.query import Count, Filter, Granularity, Metric, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The part of one stream that a plan may touch."""
+
+    stream: StreamName
+    connection_ids: tuple[ConnectionId, ...]
+    #: What may be selected; also the only fields whose change makes a record count as changed.
+    fields: tuple[FieldName, ...]
+    time: TimeConstraint | None = None
+    resources: frozenset[RecordId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a stream's order: after this record."""
+
+    #: The cursor field's stored value; None where it is missing or hidden from the reader.
+    sort: int | float | str | None
+    record_id: RecordId
+    connection_id: ConnectionId
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandPlan:
+    """Children to bring along: those of the child reach whose field holds the parent's key."""
+
+    name: str
+    child: Reach
+    foreign_key: FieldName
+    cardinality: Cardinality
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlan:
+    """Find one record; every connection of the reach that has it answers."""
+
+    reach: Reach
+    record_id: RecordId
+    expand: tuple[ExpandPlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PagePlan:
+    """Read a page in the stream's order, merged over all connections of the reach."""
+
+    reach: Reach
+    limit: int
+    order: Order = Order.DESC
+    #: False when the reader may not see the cursor field: then the key alone gives the order.
+    by_cursor_field: bool = True
+    filters: tuple[Filter, ...] = ()
+    after: Position | None = None
+    count: Count = Count.NONE
+    with_extent: bool = False
+    expand: tuple[ExpandPlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPlan:
+    """Read what changed, for this reach, after one change number and up to another."""
+
+    reach: Reach
+    limit: int
+    since: int
+    #: The last change number of this session; None on its first page, which then fixes it.
+    horizon: int | None = None
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeGroups:
+    """Group by a bucket of time in a time zone."""
+
+    field: FieldName
+    granularity: Granularity
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatePlan:
+    """Compute a number over the reach, or one for each group."""
+
+    reach: Reach
+    metric: Metric
+    field: FieldName | None = None
+    group_by: FieldName | TimeGroups | None = None
+    filters: tuple[Filter, ...] = ()
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReach:
+    """One stream to search: only these of its granted fields match, rank and give snippets."""
+
+    reach: Reach
+    search_fields: tuple[FieldName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word, the beginning of a word, or several words in a row."""
+
+    words: tuple[str, ...]
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """Find the records that hold all terms."""
+
+    reaches: tuple[SearchReach, ...]
+    terms: tuple[Term, ...]
+    limit: int
+    filters: tuple[Filter, ...] = ()
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetWindow:
+    """The part of a field that starts at a character."""
+
+    offset_chars: int
+    limit_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatchWindow:
+    """The part of a field around the first place where the text occurs, whatever its case."""
+
+    q: str
+    before_chars: int
+    limit_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """Read a part of one field of one record."""
+
+    reach: Reach
+    record_id: RecordId
+    field: FieldName
+    window: OffsetWindow | MatchWindow
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlan:
+    """Find a file through a visible record whose granted field refers to it."""
+
+    reaches: tuple[Reach, ...]
+    blob_id: BlobId
+
+
+Plan = RecordPlan | PagePlan | ChangesPlan | AggregatePlan | SearchPlan | WindowPlan | BlobPlan

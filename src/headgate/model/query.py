@@ -1,0 +1,202 @@
+"""Queries: what a reader asks, parsed and typed but not yet allowed.
+
+Every edge (REST, MCP) turns its own syntax into these values; headgate.policy turns them into plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headgate.model.declaration import RangeOperator
+from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
+
+DEFAULT_PAGE = 25
+MAX_PAGE = 100
+DEFAULT_GROUPS = 10
+MAX_GROUPS = 100
+DEFAULT_WINDOW_CHARS = 4096
+MAX_WINDOW_CHARS = 16384
+DEFAULT_CONTEXT_CHARS = 2048
+MAX_CONTEXT_CHARS = 8192
+
+Scalar = str | int | float | bool
+
+
+class Order(StrEnum):
+    """Which end of the stream comes first."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+
+class Count(StrEnum):
+    """How exactly the whole is to be counted."""
+
+    NONE = "none"
+    ESTIMATED = "estimated"
+    EXACT = "exact"
+
+
+class Metric(StrEnum):
+    """What an aggregate computes."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    COUNT_DISTINCT = "count_distinct"
+
+
+class Granularity(StrEnum):
+    """How wide a bucket of time is; weeks start on Monday."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class ExactFilter:
+    """Only records whose field equals the value."""
+
+    field: FieldName
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFilter:
+    """Only records whose field lies on one side of the value."""
+
+    field: FieldName
+    operator: RangeOperator
+    value: str | int | float
+
+
+Filter = ExactFilter | RangeFilter
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandRequest:
+    """A relation to follow, and how many children at most."""
+
+    name: str
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """A page of a stream."""
+
+    stream: StreamName
+    connection_id: ConnectionId | None = None
+    limit: int = DEFAULT_PAGE
+    order: Order | None = None
+    sort: str | None = None
+    count: Count = Count.NONE
+    fields: tuple[FieldName, ...] | None = None
+    view: str | None = None
+    filters: tuple[Filter, ...] = ()
+    expand: tuple[ExpandRequest, ...] = ()
+    cursor: str | None = None
+    with_extent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesQuery:
+    """What has changed in a stream since a bookmark, or since the beginning."""
+
+    stream: StreamName
+    since: str
+    connection_id: ConnectionId | None = None
+    limit: int = DEFAULT_PAGE
+    fields: tuple[FieldName, ...] | None = None
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuery:
+    """One record."""
+
+    stream: StreamName
+    record_id: RecordId
+    connection_id: ConnectionId | None = None
+    fields: tuple[FieldName, ...] | None = None
+    expand: tuple[ExpandRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowQuery:
+    """A part of one long field: from an offset, around a first match, or where a cursor points."""
+
+    stream: StreamName
+    record_id: RecordId
+    field: FieldName
+    connection_id: ConnectionId | None = None
+    offset_chars: int | None = None
+    limit_chars: int | None = None
+    q: str | None = None
+    before_chars: int | None = None
+    after_chars: int | None = None
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateQuery:
+    """One number, or one number for each group."""
+
+    stream: StreamName
+    metric: Metric
+    field: FieldName | None = None
+    group_by: FieldName | None = None
+    group_by_time: FieldName | None = None
+    granularity: Granularity | None = None
+    time_zone: str | None = None
+    limit: int = DEFAULT_GROUPS
+    filters: tuple[Filter, ...] = ()
+    connection_id: ConnectionId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """Records that hold some words."""
+
+    q: str
+    streams: tuple[StreamName, ...] | None = None
+    connection_id: ConnectionId | None = None
+    limit: int = DEFAULT_PAGE
+    filters: tuple[Filter, ...] = ()
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaQuery:
+    """What the token may read, and what it may ask."""
+
+    stream: StreamName | None = None
+    connection_id: ConnectionId | None = None
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlobQuery:
+    """One file that a record refers to."""
+
+    blob_id: BlobId
+    connection_id: ConnectionId | None = None
+
+
+Query = (
+    ListQuery
+    | ChangesQuery
+    | RecordQuery
+    | WindowQuery
+    | AggregateQuery
+    | SearchQuery
+    | SchemaQuery
+    | BlobQuery
+)

@@ -1,0 +1,62 @@
+"""Records and tombstones, as they are stored and as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headgate.model.ids import ConnectionId, ConnectorKey, RecordId, StreamName
+
+
+class Op(StrEnum):
+    """What an incoming line asks for."""
+
+    UPSERT = "upsert"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One account, device or profile that the owner connected."""
+
+    id: ConnectionId
+    connector_key: ConnectorKey
+    #: What the owner calls it; empty when the owner gave no name.
+    display_name: str
+    #: Microseconds since 1970.
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as a reader may see it: only granted fields are in the body."""
+
+    connection_id: ConnectionId
+    stream: StreamName
+    id: RecordId
+    #: A JSON object as UTF-8 bytes. It stays bytes from the store to the wire.
+    body: bytes
+    #: Microseconds since 1970: when its producer handed it over.
+    emitted_at: int
+    #: Children by relation name, when they were asked for.
+    expanded: Mapping[str, Children] = field(default_factory=dict[str, "Children"])
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The records a relation led to, and whether there are more."""
+
+    records: tuple[Record, ...]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A record that is no longer in the stream, or no longer in the reader's scope."""
+
+    connection_id: ConnectionId
+    stream: StreamName
+    id: RecordId
+    deleted_at: int
+    emitted_at: int

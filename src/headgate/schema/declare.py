@@ -1,0 +1,361 @@
+"""Read a source declaration from outside: its shape, its schemas, and how its parts fit together.
+
+Everything that is wrong is reported at once, each problem with its place, so that an author mends a
+declaration in one round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from pydantic import ValidationError
+
+from headgate.errors import InvalidDeclaration, InvalidRequest
+from headgate.model.declaration import (
+    DEFAULT_CHILDREN,
+    MAX_CHILDREN,
+    Aggregations,
+    Cardinality,
+    Expansion,
+    Field,
+    FieldKind,
+    PresetStream,
+    QueryCapabilities,
+    RangeOperator,
+    Relationship,
+    SelectionPreset,
+    Semantics,
+    SourceDeclaration,
+    StreamDeclaration,
+    View,
+)
+from headgate.model.ids import FieldName, StreamName, source_id, stream_name
+from headgate.schema.document import DeclarationDocument, PresetDocument, QueryDocument, StreamDocument
+from headgate.schema.fields import DIALECT, children, escape, read_fields, references
+
+MAX_DEPTH = 64
+_CODE = "source.declaration."
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One broken rule: its stable code, the JSON pointer of the place, and a sentence."""
+
+    code: str
+    pointer: str
+    message: str
+
+
+Fields = Mapping[FieldName, Field]
+
+
+def read_declaration(document: Mapping[str, Any]) -> SourceDeclaration:
+    """Check a document and give what it declares.
+
+    Raises:
+        InvalidDeclaration: rules are broken; ``data["problems"]`` lists all that were found.
+    """
+    parsed = _parse(document)
+    _refuse(_schema_problems(parsed))
+    fields = {stream.name: read_fields(stream.json_schema) for stream in parsed.streams}
+    _refuse(_problems(parsed, fields))
+    return SourceDeclaration(
+        source_id=source_id(parsed.source.id),
+        source_kind=parsed.source.kind,
+        version=parsed.declaration_version,
+        publisher_id=parsed.publisher.id,
+        display_name=parsed.display.name,
+        streams={StreamName(stream.name): _stream(stream, fields[stream.name]) for stream in parsed.streams},
+        presets=tuple(_preset(preset) for preset in parsed.selection_presets),
+        extensions=parsed.extensions,
+    )
+
+
+# Shape
+
+
+def _parse(document: Mapping[str, Any]) -> DeclarationDocument:
+    if _depth(document, MAX_DEPTH) > MAX_DEPTH:
+        raise _invalid([Problem("invalid_shape", "", f"The document nests deeper than {MAX_DEPTH} levels.")])
+    try:
+        return DeclarationDocument.model_validate(dict(document))
+    except ValidationError as error:
+        raise _invalid([_shape_problem(detail["loc"], detail["msg"]) for detail in error.errors()]) from None
+
+
+def _shape_problem(place: Sequence[str | int], message: str) -> Problem:
+    pointer = "".join(f"/{escape(str(part))}" for part in place)
+    return Problem("invalid_shape", pointer, f"{message}.")
+
+
+def _depth(value: object, left: int) -> int:
+    inner = children(value) if left >= 0 else []
+    return 1 + max((_depth(child, left - 1) for _, child in inner), default=0)
+
+
+# Embedded schemas
+
+
+def _schema_problems(document: DeclarationDocument) -> Iterator[Problem]:
+    for index, stream in enumerate(document.streams):
+        place = f"/streams/{index}/schema"
+        dialect = stream.json_schema.get("$schema", DIALECT)
+        if dialect != DIALECT:
+            yield Problem("invalid_schema", f"{place}/$schema", f"The schema's dialect must be {DIALECT}.")
+        for pointer, reference in references(stream.json_schema, place):
+            if not isinstance(reference, str) or not reference.startswith("#"):
+                yield Problem("nonlocal_schema_reference", pointer, "References must stay inside the schema.")
+        yield from _meta_problems(stream.json_schema, place)
+
+
+def _meta_problems(schema: Mapping[str, Any], place: str) -> Iterator[Problem]:
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        pointer = place + "".join(f"/{escape(str(part))}" for part in error.absolute_path)
+        yield Problem("invalid_schema", pointer, "This is not a valid JSON Schema.")
+
+
+# How the parts fit together
+
+
+def _problems(document: DeclarationDocument, fields: Mapping[str, Fields]) -> Iterator[Problem]:
+    yield from _name_problems(document)
+    yield from _twins("duplicate_stream_name", "/streams", [stream.name for stream in document.streams])
+    yield from _twins("duplicate_preset_id", "/selection_presets", [p.id for p in document.selection_presets])
+    for index, stream in enumerate(document.streams):
+        yield from _stream_problems(stream, fields, f"/streams/{index}")
+    for index, preset in enumerate(document.selection_presets):
+        yield from _preset_problems(preset, document, fields, f"/selection_presets/{index}")
+
+
+def _name_problems(document: DeclarationDocument) -> Iterator[Problem]:
+    checks = [(source_id, document.source.id, "/source/id")]
+    names = [(stream_name, stream.name, f"/streams/{at}/name") for at, stream in enumerate(document.streams)]
+    for read, text, pointer in [*checks, *names]:
+        try:
+            read(text)
+        except InvalidRequest as error:
+            yield Problem("invalid_shape", pointer, error.message)
+
+
+def _stream_problems(stream: StreamDocument, fields: Mapping[str, Fields], place: str) -> Iterator[Problem]:
+    own = fields[stream.name]
+    yield from _twins("duplicate_view_id", f"{place}/views", [view.id for view in stream.views])
+    yield from _twins(
+        "duplicate_relationship_name",
+        f"{place}/relationships",
+        [relation.name for relation in stream.relationships],
+    )
+    yield from _twins("invalid_shape", f"{place}/primary_key", stream.primary_key)
+    yield from _unknown(own, stream.primary_key, f"{place}/primary_key")
+    yield from _wrong_kind(own, stream.primary_key, f"{place}/primary_key", _SCALAR)
+    for member, names, allowed in (
+        ("cursor_field", [stream.cursor_field], _SCALAR),
+        ("consent_time_field", [stream.consent_time_field], _TIME),
+    ):
+        named = [name for name in names if name is not None]
+        yield from _unknown(own, named, f"{place}/{member}", in_list=False)
+        yield from _wrong_kind(own, named, f"{place}/{member}", allowed, in_list=False)
+    for index, view in enumerate(stream.views):
+        yield from _unknown(own, view.fields, f"{place}/views/{index}/fields")
+    for index, relation in enumerate(stream.relationships):
+        yield from _relation_problems(
+            relation.stream, relation.foreign_key, fields, f"{place}/relationships/{index}"
+        )
+    yield from _query_problems(stream.query, own, stream, f"{place}/query")
+
+
+def _relation_problems(
+    child: str, foreign_key: str, fields: Mapping[str, Fields], place: str
+) -> Iterator[Problem]:
+    if child not in fields:
+        yield Problem("unknown_stream", f"{place}/stream", f"There is no stream '{child}'.")
+    else:
+        yield from _unknown(fields[child], [foreign_key], f"{place}/foreign_key", in_list=False)
+
+
+def _query_problems(
+    query: QueryDocument, own: Fields, stream: StreamDocument, place: str
+) -> Iterator[Problem]:
+    yield from _twins("duplicate_expand_name", f"{place}/expand", [expand.name for expand in query.expand])
+    relations = {relation.name for relation in stream.relationships}
+    for index, expand in enumerate(query.expand):
+        here = f"{place}/expand/{index}"
+        if expand.name not in relations:
+            yield Problem(
+                "unknown_relationship", f"{here}/name", f"There is no relationship '{expand.name}'."
+            )
+        limits = _limits(expand.default_limit, expand.max_limit)
+        if not 1 <= limits[0] <= limits[1]:
+            yield Problem("invalid_expand_limits", here, "Limits need 1 <= default_limit <= max_limit.")
+    for member, names, allowed in _query_fields(query):
+        in_list = member != "range_filters"
+        yield from _unknown(own, names, f"{place}/{member}", in_list=in_list)
+        yield from _wrong_kind(own, names, f"{place}/{member}", allowed, in_list=in_list)
+
+
+_SCALAR = frozenset(kind for kind in FieldKind if kind.is_scalar)
+_TIME = frozenset(kind for kind in FieldKind if kind.is_time)
+_ORDERED = frozenset(kind for kind in FieldKind if kind.is_ordered)
+_NUMBER = frozenset(kind for kind in FieldKind if kind.is_number)
+_TEXT = frozenset({FieldKind.TEXT})
+
+
+def _query_fields(query: QueryDocument) -> Iterator[tuple[str, list[str], frozenset[FieldKind]]]:
+    yield "range_filters", list(query.range_filters), _ORDERED
+    yield "search/lexical_fields", query.search.lexical_fields, _TEXT
+    yield "search/semantic_fields", query.search.semantic_fields, _TEXT
+    aggregations = query.aggregations
+    if aggregations is not None:
+        yield "aggregations/sum", aggregations.sum, _NUMBER
+        yield "aggregations/min", aggregations.min, _ORDERED
+        yield "aggregations/max", aggregations.max, _ORDERED
+        yield "aggregations/count_distinct", aggregations.count_distinct, _SCALAR
+        yield "aggregations/group_by", aggregations.group_by, _SCALAR
+        yield "aggregations/group_by_time", aggregations.group_by_time, _TIME
+
+
+def _preset_problems(
+    preset: PresetDocument, document: DeclarationDocument, fields: Mapping[str, Fields], place: str
+) -> Iterator[Problem]:
+    names = [stream.name for stream in preset.streams]
+    yield from _twins("duplicate_preset_stream_name", f"{place}/streams", names)
+    views = {stream.name: {view.id for view in stream.views} for stream in document.streams}
+    for index, stream in enumerate(preset.streams):
+        here = f"{place}/streams/{index}"
+        if stream.name not in fields:
+            yield Problem("unknown_stream", f"{here}/name", f"There is no stream '{stream.name}'.")
+            continue
+        if stream.view is not None and stream.fields is not None:
+            yield Problem("invalid_shape", here, "A stream is narrowed by view or by fields, not both.")
+        if stream.view is not None and stream.view not in views[stream.name]:
+            yield Problem("unknown_view", f"{here}/view", f"There is no view '{stream.view}'.")
+        yield from _unknown(fields[stream.name], stream.fields or [], f"{here}/fields")
+
+
+def _twins(code: str, place: str, names: Iterable[str]) -> Iterator[Problem]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield Problem(code, place, f"'{name}' stands there {times} times.")
+
+
+def _unknown(own: Fields, names: Iterable[str], place: str, *, in_list: bool = True) -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name not in own:
+            pointer = f"{place}/{index}" if in_list else place
+            yield Problem("unknown_schema_field", pointer, f"The schema has no field '{name}'.")
+
+
+def _wrong_kind(
+    own: Fields, names: Iterable[str], place: str, allowed: frozenset[FieldKind], *, in_list: bool = True
+) -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        field = own.get(FieldName(name))
+        if field is not None and field.kind not in allowed:
+            pointer = f"{place}/{index}" if in_list else place
+            wanted = ", ".join(sorted(allowed))
+            yield Problem(
+                "invalid_query_field_type",
+                pointer,
+                f"'{name}' is {field.kind.value}; this needs one of {wanted}.",
+            )
+
+
+# From document to values
+
+
+def _stream(stream: StreamDocument, fields: Fields) -> StreamDeclaration:
+    return StreamDeclaration(
+        name=StreamName(stream.name),
+        semantics=Semantics(stream.semantics),
+        schema=stream.json_schema,
+        fields=fields,
+        primary_key=_names(stream.primary_key),
+        cursor_field=None if stream.cursor_field is None else FieldName(stream.cursor_field),
+        consent_time_field=None
+        if stream.consent_time_field is None
+        else FieldName(stream.consent_time_field),
+        selects_fields=stream.selection.fields,
+        selects_resources=stream.selection.resources,
+        description=stream.description,
+        label=stream.display.label,
+        detail=stream.display.detail,
+        views=tuple(View(view.id, view.label, _names(view.fields)) for view in stream.views),
+        relationships=tuple(
+            Relationship(
+                relation.name,
+                StreamName(relation.stream),
+                FieldName(relation.foreign_key),
+                Cardinality(relation.cardinality),
+            )
+            for relation in stream.relationships
+        ),
+        query=_query(stream.query),
+    )
+
+
+def _query(query: QueryDocument) -> QueryCapabilities:
+    aggregations = query.aggregations
+    return QueryCapabilities(
+        range_filters={
+            FieldName(name): tuple(RangeOperator(operator) for operator in operators)
+            for name, operators in query.range_filters.items()
+        },
+        expand=tuple(Expansion(one.name, *_limits(one.default_limit, one.max_limit)) for one in query.expand),
+        lexical_fields=_names(query.search.lexical_fields),
+        semantic_fields=_names(query.search.semantic_fields),
+        aggregations=None
+        if aggregations is None
+        else Aggregations(
+            count=aggregations.count is True,
+            sum=_names(aggregations.sum),
+            min=_names(aggregations.min),
+            max=_names(aggregations.max),
+            count_distinct=_names(aggregations.count_distinct),
+            group_by=_names(aggregations.group_by),
+            group_by_time=_names(aggregations.group_by_time),
+        ),
+    )
+
+
+def _limits(default: int | None, most: int | None) -> tuple[int, int]:
+    most = MAX_CHILDREN if most is None else most
+    return (min(DEFAULT_CHILDREN, most) if default is None else default), most
+
+
+def _preset(preset: PresetDocument) -> SelectionPreset:
+    streams = tuple(
+        PresetStream(StreamName(one.name), one.view, None if one.fields is None else _names(one.fields))
+        for one in preset.streams
+    )
+    return SelectionPreset(preset.id, preset.label, streams)
+
+
+def _names(names: Iterable[str]) -> tuple[FieldName, ...]:
+    return tuple(FieldName(name) for name in names)
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    found = list(problems)
+    if found:
+        raise _invalid(found)
+
+
+def _invalid(problems: Sequence[Problem]) -> InvalidDeclaration:
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return InvalidDeclaration(
+        f"{first.pointer or '/'}: {first.message}{more}",
+        data={
+            "problems": [
+                {"code": _CODE + problem.code, "pointer": problem.pointer, "message": problem.message}
+                for problem in problems
+            ]
+        },
+    )

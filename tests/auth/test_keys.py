@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.auth.keys import load_ring, rotate_ring
+from headgate.errors import ConfigInvalid
+from headgate.home import open_home
+from headgate.model.sealed import Kind, Sealer
+
+
+def test_a_new_home_gets_a_ring_that_stays(tmp_path: Path):
+    home = open_home(tmp_path / "home")
+    assert load_ring(home) == load_ring(home)
+    assert load_ring(home).previous is None
+
+
+def test_the_key_file_is_for_its_owner_alone(tmp_path: Path):
+    home = open_home(tmp_path / "home")
+    load_ring(home)
+    assert (home.keys / "seal.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_rotation_on_disk_keeps_the_tokens_of_the_last_key(tmp_path: Path):
+    home = open_home(tmp_path / "home")
+    token = Sealer(load_ring(home)).seal(Kind.PAGE, b"x")
+    first = load_ring(home).current
+    assert rotate_ring(home) == load_ring(home)
+    assert load_ring(home).previous == first
+    assert Sealer(load_ring(home)).open(Kind.PAGE, token) == b"x"
+
+
+def test_two_homes_never_share_a_key(tmp_path: Path):
+    assert load_ring(open_home(tmp_path / "a")) != load_ring(open_home(tmp_path / "b"))
+
+
+def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path):
+    home = open_home(tmp_path / "home")
+    load_ring(home)
+    (home.keys / "seal.json").chmod(0o644)
+    with pytest.raises(ConfigInvalid) as refused:
+        load_ring(home)
+    assert "chmod 600" in refused.value.hint
+
+
+def test_a_key_file_behind_a_link_is_refused(tmp_path: Path):
+    home = open_home(tmp_path / "home")
+    load_ring(home)
+    (home.keys / "seal.json").rename(tmp_path / "elsewhere")
+    (home.keys / "seal.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigInvalid):
+        load_ring(home)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b'{"keys":[]}', b'{"keys":["AAAA"]}', b'{"keys":"x"}', b"\xff"]
+)
+def test_a_damaged_key_file_is_refused_and_left_alone(tmp_path: Path, content: bytes):
+    home = open_home(tmp_path / "home")
+    load_ring(home)
+    (home.keys / "seal.json").write_bytes(content)
+    with pytest.raises(ConfigInvalid):
+        load_ring(home)
+    assert (home.keys / "seal.json").read_bytes() == content

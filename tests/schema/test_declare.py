@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.errors import InvalidDeclaration
+from headgate.model.declaration import Cardinality, FieldKind, RangeOperator, Semantics
+from headgate.schema.declare import read_declaration
+from tests.schema.declarations import declaration
+
+Document = dict[str, Any]
+
+
+def problems_of(document: Document) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidDeclaration) as refused:
+        read_declaration(document)
+    return [
+        (problem["code"].removeprefix("source.declaration."), problem["pointer"])
+        for problem in refused.value.data["problems"]
+    ]
+
+
+def test_a_declaration_is_read_whole():
+    source = read_declaration(declaration())
+    messages = source.streams["messages"]  # type: ignore[index]  # a test may name a stream
+    assert source.source_id == "https://registry.example/connectors/mail"
+    assert messages.semantics is Semantics.MUTABLE_STATE
+    assert messages.primary_key == ("id",)
+    assert messages.relationships[0].cardinality is Cardinality.HAS_MANY
+    assert messages.query.expand[0].max_limit == 5
+    assert messages.query.range_filters == {
+        "sent_at": (RangeOperator.GTE, RangeOperator.LT),
+        "size": (RangeOperator.GT,),
+    }
+    assert messages.query.aggregations is not None
+    assert messages.query.aggregations.group_by == ("sender", "is_read")
+    assert source.presets[0].streams[0].view == "subjects"
+    assert source.extensions == {"https://example.org/profile": {"kept": 1}}
+
+
+def test_fields_know_how_their_values_compare():
+    fields = read_declaration(declaration()).streams["messages"].fields  # type: ignore[index]  # the same
+    assert {name: field.kind for name, field in fields.items()} == {
+        "id": FieldKind.TEXT,
+        "sender": FieldKind.TEXT,
+        "subject": FieldKind.TEXT,
+        "body": FieldKind.TEXT,
+        "sent_at": FieldKind.DATE_TIME,
+        "day": FieldKind.DATE,
+        "size": FieldKind.INTEGER,
+        "weight": FieldKind.NUMBER,
+        "is_read": FieldKind.BOOLEAN,
+        "headers": FieldKind.JSON,
+        "anything": FieldKind.JSON,
+    }
+    assert [name for name, field in fields.items() if field.required] == ["id", "sent_at"]
+
+
+def test_expansion_limits_have_defaults_that_never_cross():
+    document = declaration()
+    document["streams"][0]["query"]["expand"] = [{"name": "attachments", "max_limit": 4}]
+    expansion = read_declaration(document).streams["messages"].query.expand[0]  # type: ignore[index]  # the same
+    assert (expansion.default_limit, expansion.max_limit) == (4, 4)
+
+
+def messages(document: Document) -> Document:
+    return document["streams"][0]
+
+
+def put(path: str, value: object) -> Callable[[Document], None]:
+    def change(document: Document) -> None:
+        target: Any = document
+        *parents, last = path.split("/")
+        for part in parents:
+            target = target[int(part)] if isinstance(target, list) else target[part]
+        if isinstance(target, list):
+            target.append(value)
+        else:
+            target[last] = value
+
+    return change
+
+
+VIEW = {"id": "subjects", "label": "Again", "fields": ["id"]}
+RELATION = {"name": "attachments", "stream": "attachments", "foreign_key": "id", "cardinality": "has_one"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "pointer"),
+    [
+        (put("streams/-", messages(declaration())), "duplicate_stream_name", "/streams"),
+        (
+            put("selection_presets/-", {"id": "light", "streams": [{"name": "messages"}]}),
+            "duplicate_preset_id",
+            "",
+        ),
+        (put("selection_presets/0/streams/-", {"name": "messages"}), "duplicate_preset_stream_name", ""),
+        (put("streams/0/views/-", VIEW), "duplicate_view_id", "/streams/0/views"),
+        (
+            put("streams/0/relationships/-", RELATION),
+            "duplicate_relationship_name",
+            "/streams/0/relationships",
+        ),
+        (put("streams/0/query/expand/-", {"name": "attachments"}), "duplicate_expand_name", ""),
+        (put("streams/0/primary_key", ["nope"]), "unknown_schema_field", "/streams/0/primary_key/0"),
+        (put("streams/0/cursor_field", "nope"), "unknown_schema_field", "/streams/0/cursor_field"),
+        (put("streams/0/consent_time_field", "nope"), "unknown_schema_field", ""),
+        (put("streams/0/views/0/fields/-", "nope"), "unknown_schema_field", "/streams/0/views/0/fields/2"),
+        (put("streams/0/relationships/0/foreign_key", "nope"), "unknown_schema_field", ""),
+        (put("streams/0/query/range_filters/nope", ["lt"]), "unknown_schema_field", ""),
+        (put("streams/0/query/search/lexical_fields/-", "nope"), "unknown_schema_field", ""),
+        (put("streams/0/query/aggregations/sum/-", "nope"), "unknown_schema_field", ""),
+        (put("selection_presets/0/streams/1/fields", ["nope"]), "unknown_schema_field", ""),
+        (
+            put("streams/0/relationships/0/stream", "nope"),
+            "unknown_stream",
+            "/streams/0/relationships/0/stream",
+        ),
+        (put("selection_presets/0/streams/1/name", "nope"), "unknown_stream", ""),
+        (put("selection_presets/0/streams/0/view", "nope"), "unknown_view", ""),
+        (
+            put("streams/0/query/expand/0/name", "nope"),
+            "unknown_relationship",
+            "/streams/0/query/expand/0/name",
+        ),
+        (
+            put("streams/0/query/expand/0/default_limit", 6),
+            "invalid_expand_limits",
+            "/streams/0/query/expand/0",
+        ),
+        (put("streams/0/query/expand/0/default_limit", 0), "invalid_expand_limits", ""),
+        (put("streams/0/query/range_filters/sender", ["lt"]), "invalid_query_field_type", ""),
+        (put("streams/0/query/search/lexical_fields/-", "sent_at"), "invalid_query_field_type", ""),
+        (put("streams/0/query/aggregations/sum/-", "sender"), "invalid_query_field_type", ""),
+        (put("streams/0/query/aggregations/group_by/-", "headers"), "invalid_query_field_type", ""),
+        (put("streams/0/query/aggregations/group_by_time/-", "size"), "invalid_query_field_type", ""),
+        (
+            put("streams/0/consent_time_field", "size"),
+            "invalid_query_field_type",
+            "/streams/0/consent_time_field",
+        ),
+        (put("streams/0/primary_key", ["headers"]), "invalid_query_field_type", ""),
+        (
+            put("streams/0/schema/properties/x", {"$ref": "https://example.org/x"}),
+            "nonlocal_schema_reference",
+            "",
+        ),
+        (
+            put("streams/0/schema/properties/x", {"items": {"$dynamicRef": "o.json#x"}}),
+            "nonlocal_schema_reference",
+            "",
+        ),
+        (put("streams/0/schema/properties/x", {"type": "strange"}), "invalid_schema", ""),
+        (put("streams/0/schema/$schema", "http://json-schema.org/draft-07/schema#"), "invalid_schema", ""),
+        (put("streams/0/primary_key", ["id", "id"]), "invalid_shape", "/streams/0/primary_key"),
+        (put("streams/0/primary_key", []), "invalid_shape", "/streams/0/primary_key"),
+        (put("streams/0/name", "*"), "invalid_shape", "/streams/0/name"),
+        (put("source/id", "not a uri"), "invalid_shape", "/source/id"),
+        (put("source/kind", "guess"), "invalid_shape", "/source/kind"),
+        (put("protocol_version", "0.2.0"), "invalid_shape", "/protocol_version"),
+        (put("streams", []), "invalid_shape", "/streams"),
+        (put("surprise", 1), "invalid_shape", "/surprise"),
+        (
+            put("selection_presets/0/streams/0/fields", ["id"]),
+            "invalid_shape",
+            "/selection_presets/0/streams/0",
+        ),
+    ],
+)
+def test_a_broken_rule_is_named_by_code_and_place(
+    change: Callable[[Document], None], code: str, pointer: str
+):
+    document = declaration()
+    change(document)
+    found = problems_of(document)
+    assert code in {found_code for found_code, _ in found}
+    if pointer:
+        assert (code, pointer) in found
+
+
+def test_all_problems_are_reported_at_once():
+    document = declaration()
+    messages(document)["cursor_field"] = "nope"
+    messages(document)["query"]["expand"][0]["name"] = "nope"
+    assert len(problems_of(document)) == 2
+
+
+def test_a_reference_loop_leads_nowhere_and_ends():
+    document = declaration()
+    messages(document)["schema"]["$defs"] = {
+        "a": {"$ref": "#/$defs/b"},
+        "b": {"$ref": "#/$defs/a"},
+        "address": {},
+    }
+    messages(document)["schema"]["properties"]["x"] = {"$ref": "#/$defs/a"}
+    messages(document)["query"]["aggregations"] = None
+    assert read_declaration(document).streams["messages"].fields["x"].kind is FieldKind.JSON  # type: ignore[index]
+
+
+def test_a_document_without_bottom_is_refused():
+    document = declaration()
+    nested: Document = {}
+    document["extensions"]["https://example.org/deep"] = nested
+    for _ in range(500):
+        nested["x"] = nested = {}
+    assert problems_of(document) == [("invalid_shape", "")]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.data())
+def test_a_declaration_with_any_part_replaced_is_read_or_refused_with_problems(data: st.DataObject):
+    document = declaration()
+    target: Any = document
+    while True:
+        keys = list(target) if isinstance(target, dict) else list(range(len(target)))
+        key = data.draw(st.sampled_from(keys))
+        if isinstance(target[key], dict | list) and target[key] and data.draw(st.booleans()):
+            target = target[key]
+            continue
+        target[key] = data.draw(JSON)
+        break
+    try:
+        read_declaration(document)
+    except InvalidDeclaration as error:
+        problems = error.data["problems"]
+    else:
+        return
+    assert problems
+    assert all(problem["code"].startswith("source.declaration.") for problem in problems)
