@@ -56,12 +56,16 @@ def _signals_that_end_nothing() -> Generator[None]:
     Uvicorn stops on it cleanly and then raises it again for whoever handled it before; that handler
     would end the process as if it had been killed, though the owner got just what was asked for.
     """
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """Do nothing."""
 
 
 class _Announcing(uvicorn.Server):

@@ -1,0 +1,141 @@
+"""Write the pages of docs/reference that follow from the code: settings, errors, commands.
+
+`python tools/reference.py` writes them; `--check` only says whether they are up to date.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from typer.main import get_command
+
+from headgate.cli.main import app
+from headgate.errors import CALL_ERRORS, all_errors, default_message
+from headgate.settings import ALL_SETTINGS
+
+PAGES = Path(__file__).parents[1] / "docs" / "reference"
+#: What ``--help`` is told, so that a page does not depend on who wrote it.
+TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def settings_page() -> str:
+    """List every setting with its flag, variable, key and default."""
+    rows = [
+        f"| `{setting.name}` | `{setting.variable}` | {_default(setting.name, setting.default)} | {setting.about} |"
+        for setting in ALL_SETTINGS
+    ]
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            "A value is taken from the first place that has it: a flag (`--port 9000`), the environment",
+            "(`HEADGATE_PORT=9000`), the TOML file (`port = 9000`), the default. The file is `config.toml` in the",
+            "platform's configuration directory for `headgate`, or the one that `HEADGATE_CONFIG` names.",
+            "`headgate config show` says what is in force and where each value came from.",
+            "",
+            "| setting | environment variable | default | meaning |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def errors_page() -> str:
+    """List every error code with its status, meaning and hint."""
+    return "\n".join(
+        [
+            "# Errors",
+            "",
+            "Codes and statuses are contract; message texts are not. Every error carries a hint that says what to",
+            "do next.",
+            "",
+            "| code | status | when | what to do |",
+            "|---|---|---|---|",
+            *_error_rows(),
+            "",
+            "## Calls of typed operations",
+            "",
+            "| code | status | retry may help | what to do |",
+            "|---|---|---|---|",
+            *(
+                f"| `{code}` | {known.status} | {'yes' if known.retryable else 'no'} | {known.hint} |"
+                for code, known in CALL_ERRORS.items()
+            ),
+            "",
+        ]
+    )
+
+
+def commands_page() -> str:
+    """Show the help of every command, and the exit codes."""
+    return "\n".join(
+        [
+            "# Commands",
+            "",
+            "| exit code | meaning |",
+            "|---|---|",
+            "| 0 | done |",
+            "| 1 | failed; the line on standard error says why |",
+            "| 64 | the command was called wrongly |",
+            "| 78 | a setting, the home directory or a missing extra is in the way |",
+            "| 130 | interrupted |",
+            "",
+            *(line for words in _commands(get_command(app)) for line in _help(words)),
+        ]
+    )
+
+
+def _default(name: str, text: str) -> str:
+    return "the platform's data directory for `headgate`" if name == "home" else f"`{text}`"
+
+
+def _error_rows() -> Iterator[str]:
+    for error in all_errors():
+        own_code = error.code != getattr(error.__mro__[1], "code", None)
+        if own_code and not error.code.isupper():
+            yield f"| `{error.code}` | {error.status} | {default_message(error)} | {error.hint} |"
+
+
+def _commands(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield words
+    children: dict[str, object] = getattr(command, "commands", {})
+    for name, child in children.items():
+        yield from _commands(child, (*words, name))
+
+
+def _help(words: tuple[str, ...]) -> list[str]:
+    shown = subprocess.run(
+        [sys.executable, "-m", "headgate", *words, "--help"],
+        env={"PATH": os.environ["PATH"], "HOME": "/", **TERMINAL},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    text = "\n".join(line.rstrip() for line in shown.strip().splitlines())
+    return [f"## `{' '.join(('headgate', *words))}`", "", "```text", text, "```", ""]
+
+
+def main() -> int:
+    """Write or check the pages."""
+    pages = {"settings.md": settings_page(), "errors.md": errors_page(), "cli.md": commands_page()}
+    stale = [name for name, text in pages.items() if _current(name) != text]
+    if "--check" in sys.argv:
+        print("\n".join(f"docs/reference/{name} is out of date: run make docs" for name in stale), end="")
+        return 1 if stale else 0
+    for name in stale:
+        (PAGES / name).write_text(pages[name], encoding="utf-8")
+    return 0
+
+
+def _current(name: str) -> str | None:
+    page = PAGES / name
+    return page.read_text(encoding="utf-8") if page.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
