@@ -54,6 +54,8 @@ class RecordPlan:
     reach: Reach
     record_id: RecordId
     expand: tuple[ExpandPlan, ...] = ()
+    #: Longer texts are cut here and told in the record's previews; None gives them whole.
+    preview_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class PagePlan:
     count: Count = Count.NONE
     with_extent: bool = False
     expand: tuple[ExpandPlan, ...] = ()
+    preview_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class ChangesPlan:
     #: The last change number of this session; None on its first page, which then fixes it.
     horizon: int | None = None
     after: int | None = None
+    preview_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,10 @@ class AggregatePlan:
 
 @dataclass(frozen=True, slots=True)
 class SearchReach:
-    """One stream to search: only these of its granted fields match, rank and give snippets."""
+    """One stream to search: only these of its granted fields match, rank and give snippets.
+
+    The reach's fields are what a hit brings along of its record.
+    """
 
     reach: Reach
     search_fields: tuple[FieldName, ...]
@@ -122,14 +129,27 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchPosition:
+    """A place in the order of hits: after this one."""
+
+    rank: int
+    #: Microseconds since 1970; None for a record without a time, which comes last.
+    time: int | None
+    record_id: RecordId
+    connection_id: ConnectionId
+    stream: StreamName
+
+
+@dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """Find the records that hold all terms."""
+    """Find the records that hold all terms, each term in any of the search fields."""
 
     reaches: tuple[SearchReach, ...]
     terms: tuple[Term, ...]
     limit: int
     filters: tuple[Filter, ...] = ()
-    offset: int = 0
+    after: SearchPosition | None = None
+    preview_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +181,7 @@ class WindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class BlobPlan:
-    """Find a file through a visible record whose granted field refers to it."""
+    """Find a file through the visible records whose granted fields refer to it."""
 
     reaches: tuple[Reach, ...]
     blob_id: BlobId

@@ -39,8 +39,19 @@ class Record:
     body: bytes
     #: Microseconds since 1970: when its producer handed it over.
     emitted_at: int
+    #: Text fields that are only begun in the body, because they are long.
+    previews: Mapping[str, Preview] = field(default_factory=dict[str, "Preview"])
     #: Children by relation name, when they were asked for.
     expanded: Mapping[str, Children] = field(default_factory=dict[str, "Children"])
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """How long a text really is whose beginning stands in a record's body."""
+
+    size_chars: int
+    #: SHA-256 of the whole text's UTF-8 bytes, in hex.
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

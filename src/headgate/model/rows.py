@@ -1,0 +1,165 @@
+"""What the store gives back for a plan: rows, not yet an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.plan import Position, SearchPosition
+from headgate.model.query import Scalar
+from headgate.model.record import Record, Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many records a page is cut from, and the times they span."""
+
+    total: int
+    #: Microseconds since 1970; None when no record has a time.
+    earliest: int | None
+    latest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Records in order, and where the next page starts."""
+
+    records: tuple[Record, ...]
+    #: None on the last page.
+    next: Position | None
+    count: int | None = None
+    extent: Extent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed, and where the session and the next session go on."""
+
+    entries: tuple[Record | Tombstone, ...]
+    #: The change number that this session ends at, and the next one starts from.
+    horizon: int
+    #: Where the next page of this session starts; None on its last page.
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group; its key is None for records that have no value there."""
+
+    key: Scalar | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One number, or groups with what did not fit among them."""
+
+    filtered_record_count: int
+    #: Times are given as RFC 3339 text; None when there was nothing to compute it from.
+    value: int | float | str | None = None
+    groups: tuple[Group, ...] | None = None
+    other_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """The words around a match, with the matches in ``<mark>`` tags that always close."""
+
+    field: FieldName
+    text: str
+    #: The snippet is the whole field.
+    complete: bool
+    #: Where the first match starts in the field, in characters.
+    match_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that holds the words, with the fields that were asked for along with it."""
+
+    record: Record
+    matched_fields: tuple[FieldName, ...]
+    snippets: tuple[Snippet, ...]
+    #: The time of the stream's cursor field, if it is a time and may be seen.
+    authored_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """Hits in order, and how honestly they could be ranked."""
+
+    hits: tuple[Hit, ...]
+    next: SearchPosition | None
+    #: How many records match; None when they were too many to count.
+    count: int | None
+    #: False when only the newest matches were ranked, because there are too many.
+    ranked_all: bool = True
+    ranked_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldWindow:
+    """A part of one field's text."""
+
+    connection_id: ConnectionId
+    text: str
+    start_chars: int
+    total_chars: int
+    #: SHA-256 of the whole field's UTF-8 text, in hex.
+    digest: str
+    match_start_chars: int | None = None
+    match_end_chars: int | None = None
+
+    @property
+    def end_chars(self) -> int:
+        """Where the window ends."""
+        return self.start_chars + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBlob:
+    """A file, and the visible record that refers to it."""
+
+    id: BlobId
+    connection_id: ConnectionId
+    stream: StreamName
+    record_id: RecordId
+    field: FieldName
+    mime_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfSummary:
+    """How much of one stream one connection holds, as far as a reach goes."""
+
+    connection_id: ConnectionId
+    stream: StreamName
+    record_count: int
+    #: Microseconds since 1970: when a record was last taken in; None for an empty shelf.
+    last_updated: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineError:
+    """Why one line of a batch was not taken."""
+
+    #: Which line, counted from 0.
+    index: int
+    code: str
+    message: str
+    #: A JSON pointer to the value at fault.
+    pointer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of a batch. Good lines are stored whatever becomes of the others."""
+
+    accepted: int
+    errors: tuple[LineError, ...] = ()
+
+    @property
+    def rejected(self) -> int:
+        """How many lines were not taken."""
+        return len(self.errors)

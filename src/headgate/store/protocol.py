@@ -1,0 +1,165 @@
+"""What a store can do, in terms of plans. Engines implement it; the rest of the house knows only this.
+
+Every method that reads takes a plan that has passed policy. A store decides nothing: it selects, compares,
+counts and ranks exactly what the plan's reach allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headgate.model.declaration import SourceDeclaration
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
+from headgate.model.plan import (
+    AggregatePlan,
+    BlobPlan,
+    ChangesPlan,
+    PagePlan,
+    Reach,
+    RecordPlan,
+    SearchPlan,
+    WindowPlan,
+)
+from headgate.model.record import Connection, Record
+from headgate.model.rows import (
+    Aggregate,
+    Changes,
+    FieldWindow,
+    FoundBlob,
+    IngestReport,
+    Page,
+    SearchPage,
+    ShelfSummary,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines of NDJSON for one stream of one connection, as they came in."""
+
+    connection_id: ConnectionId
+    stream: StreamName
+    lines: Sequence[bytes]
+    #: Microseconds since 1970: when the batch came in.
+    received_at: int
+    #: Makes a repeated batch answer as the first one did, instead of being taken again.
+    idempotency_key: str | None = None
+
+
+class RecordReader(Protocol):
+    """Read records by plan."""
+
+    async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
+        """Find one record; each connection of the reach that has it gives one."""
+        ...
+
+    async def page(self, plan: PagePlan) -> Page:
+        """Read a page, merged over the connections of the reach."""
+        ...
+
+    async def changes(self, plan: ChangesPlan) -> Changes:
+        """Read what changed in the projection that the reach allows.
+
+        Raises:
+            CursorExpired: changes since then are no longer known.
+        """
+        ...
+
+    async def aggregate(self, plan: AggregatePlan) -> Aggregate:
+        """Compute a number, or one for each group, exactly."""
+        ...
+
+    async def search(self, plan: SearchPlan) -> SearchPage:
+        """Find records by words; only visible text matches or ranks."""
+        ...
+
+    async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
+        """Read a part of a field; each connection of the reach that has the record gives one.
+
+        Raises:
+            FieldNotFound: the record has no value there.
+            FieldNotText: the value is no text.
+            QueryNotFound: the text sought does not occur.
+        """
+        ...
+
+    async def blobs(self, plan: BlobPlan) -> tuple[FoundBlob, ...]:
+        """Find a file through the visible records that refer to it, at most one for each connection."""
+        ...
+
+    def read_blob(self, blob_id: BlobId, *, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """Read a file's bytes in pieces. Ask only for a file that `blobs` has found."""
+        ...
+
+    async def summaries(self, reaches: Sequence[Reach]) -> tuple[ShelfSummary, ...]:
+        """Count what each connection holds, as far as the reaches go."""
+        ...
+
+
+class RecordWriter(Protocol):
+    """Take records in, and keep what is known about where they come from."""
+
+    async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
+        """Register a declaration; a new version adds columns and changes nothing that is there.
+
+        Raises:
+            InvalidDeclaration: it breaks a rule, or gives an old version a new meaning.
+        """
+        ...
+
+    async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
+        """Give the newest declaration of every connector."""
+        ...
+
+    async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
+        """Add a connection of a declared connector."""
+        ...
+
+    async def connections(self) -> tuple[Connection, ...]:
+        """Give every connection, oldest first."""
+        ...
+
+    async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
+        """Give a connection another name."""
+        ...
+
+    async def delete_connection(self, connection_id: ConnectionId) -> None:
+        """Remove a connection with everything it brought."""
+        ...
+
+    async def ingest(self, batch: Batch) -> IngestReport:
+        """Take a batch in, whole and durably, before this returns.
+
+        Raises:
+            StorageFull: there is no room; nothing of the batch was stored.
+            IdempotencyConflict: the key was used with another body.
+        """
+        ...
+
+    async def delete_record(
+        self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
+    ) -> bool:
+        """Remove a record; a tombstone stays for those who had seen it. Says whether it was there."""
+        ...
+
+    async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
+        """Keep a file under the digest of its content; gives its id and size."""
+        ...
+
+    async def state(self, connection_id: ConnectionId) -> bytes | None:
+        """Give what a collector last noted for itself, as JSON."""
+        ...
+
+    async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
+        """Keep what a collector notes for itself."""
+        ...
+
+
+class Store(RecordReader, RecordWriter, Protocol):
+    """A whole store."""
+
+    async def close(self) -> None:
+        """Finish what is under way and leave the files tidy."""
+        ...
