@@ -174,22 +174,6 @@ def text_row(stream: StreamTable, rid: int, ts: int | None, values: Mapping[str,
     return tid_of(ts, rid), *cuts, f"s{rid >> RID_SHIFT} t{stream.stid}"
 
 
-def text_insert(stream: StreamTable) -> str:
-    """Give the statement that takes such rows."""
-    return f"INSERT INTO fts(rowid, {_slots(stream)}sh) VALUES(?, {'?, ' * len(stream.slots)}?)"
-
-
-def text_delete(stream: StreamTable) -> str:
-    """Give the statement that removes such rows; it needs the very text that was put in."""
-    return (
-        f"INSERT INTO fts(fts, rowid, {_slots(stream)}sh) VALUES('delete', ?, {'?, ' * len(stream.slots)}?)"
-    )
-
-
-def _slots(stream: StreamTable) -> str:
-    return "".join(f"c{slot}, " for slot in stream.slots.values())
-
-
 def blob_uses(
     stream: StreamTable, rid: int, values: Mapping[str, Any]
 ) -> Iterable[tuple[str, int, int, str | None]]:
