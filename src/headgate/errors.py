@@ -38,7 +38,9 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
        │  └─ AdapterConfigInvalid
        └─ AdapterError                502  an import failed
           └─ DiscoveryFailed, Unauthorized, SchemaParse, TransportFailed, NameCollision,
-             ToolDefinitionChanged, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError
+             ToolDefinitionChanged, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError,
+             UpstreamUnreachable, UpstreamRefused, UpstreamAuthFailed, UpstreamRedirectRefused,
+             UpstreamUnsupported, UpstreamBusy, UpstreamSuspended, AddressBlocked
 """
 
 from __future__ import annotations
@@ -589,6 +591,13 @@ CALL_ERRORS: Mapping[str, CallFailure] = {
     "INVALID_OUTPUT": CallFailure(
         502, False, "Read the envelope's issues, or unwrap with allow_issues=True."
     ),
+    "MCP_TOOL_ERROR": CallFailure(502, False, "Read the tool's own words in the details."),
+    "MCP_TRANSPORT_ERROR": CallFailure(502, False, "Look at the reason in the details."),
+    # Never 401: it is our token that failed, not the caller's.
+    "MCP_UNAUTHORIZED": CallFailure(502, False, "Give a valid token for this server."),
+    "MCP_PROTOCOL_ERROR": CallFailure(502, False, "Look at the reason in the details."),
+    "MCP_OUTPUT_MISSING": CallFailure(502, False, "The tool owes structured content; tell its author."),
+    "tool_definition_changed": CallFailure(409, False, "Look at the difference and approve the tool again."),
 }
 
 
@@ -690,3 +699,59 @@ class UpstreamProtocolError(AdapterError):
 
     code = "upstream_protocol_error"
     hint = "Tell the operator of that server."
+
+
+class UpstreamUnreachable(AdapterError):
+    """The server cannot be reached, or the connection to it was lost."""
+
+    code, status, retryable = "upstream_unreachable", 503, True
+    hint = "Check the server's address and whether it runs, then try again."
+
+
+class UpstreamRefused(AdapterError):
+    """The server answered with an error status."""
+
+    code = "upstream_refused"
+    hint = "Look at the status; the server, not the tool, refused the request."
+
+
+class UpstreamAuthFailed(AdapterError):
+    """The server refused the token."""
+
+    code = "upstream_auth_failed"
+    hint = "Give a valid token for this server."
+
+
+class UpstreamRedirectRefused(AdapterError):
+    """The server wants to send us elsewhere; redirects are never followed."""
+
+    code = "upstream_redirect_refused"
+    hint = "If the new address is the right one, configure it as the endpoint."
+
+
+class UpstreamUnsupported(AdapterError):
+    """The server asks for something that this client does not offer."""
+
+    code = "upstream_unsupported"
+    hint = "Use a tool that needs no questions, sampling or roots."
+
+
+class UpstreamBusy(AdapterError):
+    """Too many calls to this server are waiting."""
+
+    code, status, retryable = "upstream_busy", 503, True
+    hint = "Send fewer calls at once, or raise the limits for this server."
+
+
+class UpstreamSuspended(AdapterError):
+    """The server failed several times in a row; it is left alone for a while."""
+
+    code, status, retryable = "upstream_suspended", 503, True
+    hint = "Wait for the time that retry_after gives."
+
+
+class AddressBlocked(AdapterError):
+    """The server's name leads to an address that must not be called."""
+
+    code = "address_blocked"
+    hint = "If this is a server of your own network, allow its host by name."

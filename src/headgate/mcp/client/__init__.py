@@ -1,0 +1,1 @@
+"""Import remote MCP servers as typed operations: session, discovery, forwarding, content blocks."""
