@@ -36,6 +36,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     └─ OperationError                 500  typed operations
        ├─ CallError                        a call failed: see CALL_ERRORS
        │  └─ AdapterConfigInvalid
+       ├─ RegistrationInvalid              an operation is described in a way that cannot work
        └─ AdapterError                502  an import failed
           └─ DiscoveryFailed, Unauthorized, SchemaParse, TransportFailed, NameCollision,
              ToolDefinitionChanged, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError,
@@ -576,6 +577,8 @@ class CallFailure:
     status: int
     retryable: bool
     hint: str
+    #: The status when a retry may help after all.
+    retry_status: int | None = None
 
 
 CALL_ERRORS: Mapping[str, CallFailure] = {
@@ -591,12 +594,18 @@ CALL_ERRORS: Mapping[str, CallFailure] = {
     "INVALID_OUTPUT": CallFailure(
         502, False, "Read the envelope's issues, or unwrap with allow_issues=True."
     ),
-    "MCP_TOOL_ERROR": CallFailure(502, False, "Read the tool's own words in the details."),
-    "MCP_TRANSPORT_ERROR": CallFailure(502, False, "Look at the reason in the details."),
-    # Never 401: it is our token that failed, not the caller's.
+    "MCP_TOOL_ERROR": CallFailure(
+        502, False, "Read the content in the details; the tool says what was wrong."
+    ),
+    "MCP_TRANSPORT_ERROR": CallFailure(
+        502, False, "Look at details.maybe_executed before trying again.", 503
+    ),
+    # Never 401: it is this side's credential that failed, not the caller's.
     "MCP_UNAUTHORIZED": CallFailure(502, False, "Give a valid token for this server."),
-    "MCP_PROTOCOL_ERROR": CallFailure(502, False, "Look at the reason in the details."),
-    "MCP_OUTPUT_MISSING": CallFailure(502, False, "The tool owes structured content; tell its author."),
+    "MCP_PROTOCOL_ERROR": CallFailure(502, False, "Tell the operator of that server."),
+    "MCP_OUTPUT_MISSING": CallFailure(
+        502, False, "Read the content blocks, or unwrap with allow_issues=True."
+    ),
     "tool_definition_changed": CallFailure(409, False, "Look at the difference and approve the tool again."),
 }
 
@@ -614,14 +623,10 @@ class CallError(OperationError):
         status: int | None = None,
     ) -> None:
         known = CALL_ERRORS.get(code, CALL_ERRORS["INTERNAL"])
+        retry = known.retryable if retryable is None else retryable
         self.code = code
-        self.status = known.status if status is None else status
-        super().__init__(
-            message,
-            details=details,
-            retryable=known.retryable if retryable is None else retryable,
-            hint=known.hint,
-        )
+        self.status = status or (retry and known.retry_status) or known.status
+        super().__init__(message, details=details, retryable=retry, hint=known.hint)
 
 
 class AdapterConfigInvalid(CallError):
@@ -630,6 +635,13 @@ class AdapterConfigInvalid(CallError):
     def __init__(self, message: str = "", *, details: Any = None) -> None:
         super().__init__("ADAPTER_CONFIG", message, details=details, status=400)
         self.hint = "Correct the endpoint, namespace or option that the message names."
+
+
+class RegistrationInvalid(OperationError, ValueError):
+    """The operation is described in a way that cannot work."""
+
+    code = "REGISTRATION_INVALID"
+    hint = "Correct the part of the description that the message names."
 
 
 class AdapterError(OperationError):

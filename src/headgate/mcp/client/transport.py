@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from http import HTTPStatus
 from collections.abc import AsyncIterator
 
 import anyio
@@ -34,6 +35,7 @@ _MAX_BACKGROUND = 16
 _MAX_STREAMS = 4
 # A server that ends its notification stream again and again is not asked for ever.
 _MAX_STREAM_STARTS = 100
+_MIN_TOKEN_BYTES = 8
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -93,13 +95,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             task = asyncio.create_task(send())
             self._background.add(task)
             task.add_done_callback(self._background.discard)
-        return httpx2.Response(httpx2.codes.ACCEPTED, request=request)
+        return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
 
     async def _stream(self, request: httpx2.Request) -> httpx2.Response:
         """Open the stream on which a server speaks unasked, or resume an answer; few at once."""
         self._stream_starts += 1
         if self._streams >= _MAX_STREAMS or self._stream_starts > _MAX_STREAM_STARTS:
-            return httpx2.Response(httpx2.codes.METHOD_NOT_ALLOWED, request=request)
+            return httpx2.Response(HTTPStatus.METHOD_NOT_ALLOWED, request=request)
         resumes = "last-event-id" in request.headers
         exchange = self._session_exchange(self._limits.total_seconds if resumes else float("inf"))
         response = await self._bounded(request, exchange)
@@ -154,7 +156,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         _judge_head(response, self._limits.max_bytes)
         stream = _Events(response, exchange, self._limits)
         kind = response.headers.get("content-type", "").lower()
-        if response.status_code == httpx2.codes.OK and kind.startswith(_EVENT_STREAM):
+        if response.status_code == HTTPStatus.OK and kind.startswith(_EVENT_STREAM):
             stream.count_events = True
             return httpx2.Response(
                 response.status_code, headers=response.headers, stream=stream, request=request
@@ -175,7 +177,7 @@ def _dress(request: httpx2.Request, token: Secret | None) -> None:
 def _judge_head(response: httpx2.Response, max_bytes: int) -> None:
     if response.has_redirect_location or 300 <= response.status_code < 400:  # noqa: PLR2004 - the class of redirects
         raise UpstreamRedirectRefused
-    if response.status_code == httpx2.codes.UNAUTHORIZED:
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
         raise UpstreamAuthFailed
     if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
         raise UpstreamProtocolError("The server compressed its answer although it was asked not to.")
@@ -196,7 +198,7 @@ def _plain_headers(headers: httpx2.Headers) -> list[tuple[bytes, bytes]]:
 def _stand_in(request: httpx2.Request) -> httpx2.Response:
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "The request failed."}}
     return httpx2.Response(
-        httpx2.codes.SERVICE_UNAVAILABLE,
+        HTTPStatus.SERVICE_UNAVAILABLE,
         headers={"content-type": "application/json"},
         content=json.dumps(body).encode(),
         request=request,
@@ -281,7 +283,9 @@ class Redactor:
     """Takes a token out of bytes that come in parts, without holding back more than it must."""
 
     def __init__(self, token: Secret | None) -> None:
-        self._token = token.expose().encode() if token is not None else b""
+        text = token.expose().encode() if token is not None else b""
+        # A token this short hides nothing, and taking it out would tear ordinary words.
+        self._token = text if len(text) >= _MIN_TOKEN_BYTES else b""
         self._held = b""
 
     def __call__(self, chunk: bytes) -> bytes:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from typing import cast
 
 import httptools
@@ -310,7 +311,7 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Know the status, and how the body will end."""
         self.status = self._parser.get_status_code()
-        if self.status < httpx2.codes.OK:
+        if self.status < HTTPStatus.OK:
             return
         self._head_done = True
         lengths = [value for name, value in self.headers if name.lower() == b"content-length"]
