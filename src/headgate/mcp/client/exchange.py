@@ -41,6 +41,10 @@ class Exchange:
     sent: bool = False
     #: Whether the request named a session, so that 404 means the session is gone.
     in_session: bool = False
+    #: Whether an error status came with a JSON-RPC error, which then says more than the status.
+    has_rpc_error: bool = False
+    #: Whether an event stream ended before it held an answer.
+    stream_ended: bool = False
     #: Whether the answer holds something that must be looked at once it is parsed.
     needs_look: bool = False
     #: What ends the wait of whoever asked.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from http import HTTPStatus
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 
 import anyio
 import httpx2
@@ -69,7 +69,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         exchange = self._exchanges.get(request.headers.pop(EXCHANGE_HEADER, "")) or self.opening
         if exchange is not None and request.method == "POST":
             return await self._bounded(request, exchange)
-        if request.method == "GET":
+        if request.method == "GET" or request.headers.get("mcp-method") == "subscriptions/listen":
             return await self._stream(request)
         if request.method == "POST":
             return self._send_aside(request)
@@ -163,6 +163,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             )
         content = b"".join([chunk async for chunk in stream.chunks()])
         await response.aclose()
+        exchange.has_rpc_error = b'"jsonrpc"' in content and b'"error"' in content
         return httpx2.Response(
             response.status_code, headers=_plain_headers(response.headers), content=content, request=request
         )
@@ -231,6 +232,8 @@ class _Events(httpx2.AsyncByteStream):
         except (httpx2.TransportError, OSError) as error:
             # The library resumes a stream that has event ids, so this is not yet the end of the call.
             raise httpx2.ReadError("The stream was lost.") from error
+        finally:
+            self._exchange.stream_ended = True
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Give the body, part by part, within the limits."""
