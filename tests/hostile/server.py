@@ -150,25 +150,27 @@ class FaultyServer:
             self.live_session = None
             return http(204)
         if seen.verb == "GET":
-            if not self.list_changed:
-                return http(405)
-            self.streams.append(writer)
-            return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
-        if seen.id is None:
-            return http(202)
-        match seen.method, self.era:
-            case "initialize", _ if self.era == LEGACY:
-                self.sessions += 1
-                self.live_session = f"session-{self.sessions}"
-                return rpc(result_of(seen, self._hello()), mcp_session_id=self.live_session)
-            case "server/discover", _ if self.era == MODERN:
-                return rpc(result_of(seen, self._hello()))
-            case "tools/list", _:
-                return rpc(result_of(seen, self._page(seen)))
-            case "tools/call", _:
-                return rpc(result_of(seen, self._call(seen)))
-            case _:
-                return rpc(error_of(seen, -32601, "Method not found"), 404 if self.era == MODERN else 400)
+            return self._open_stream(writer)
+        return http(202) if seen.id is None else self._request(seen)
+
+    def _open_stream(self, writer: asyncio.StreamWriter) -> bytes:
+        if not self.list_changed:
+            return http(405)
+        self.streams.append(writer)
+        return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+
+    def _request(self, seen: Seen) -> bytes:
+        if seen.method == "initialize" and self.era == LEGACY:
+            self.sessions += 1
+            self.live_session = f"session-{self.sessions}"
+            return rpc(result_of(seen, self._hello()), mcp_session_id=self.live_session)
+        if seen.method == "server/discover" and self.era == MODERN:
+            return rpc(result_of(seen, self._hello()))
+        if seen.method == "tools/list":
+            return rpc(result_of(seen, self._page(seen)))
+        if seen.method == "tools/call":
+            return rpc(result_of(seen, self._call(seen)))
+        return rpc(error_of(seen, -32601, "Method not found"), 404 if self.era == MODERN else 400)
 
     def _hello(self) -> dict[str, Any]:
         who = {"name": "faulty", "version": "1"}

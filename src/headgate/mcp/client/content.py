@@ -21,7 +21,7 @@ def map_mcp_content_blocks(blocks: object) -> list[dict[str, Any]]:
     return [_mapped(block) for block in cast("list[Any]", blocks)]
 
 
-def _mapped(block: object) -> dict[str, Any]:
+def _mapped(block: Any) -> dict[str, Any]:
     if isinstance(block, dict):
         fields = cast("dict[str, Any]", block)
         kind = fields.get("type")
@@ -29,7 +29,7 @@ def _mapped(block: object) -> dict[str, Any]:
         mapped = known(fields) if known is not None else None
         if mapped is not None:
             return _without_misfits(mapped)
-    return {"type": "text", "text": _json(block)}
+    return {"type": "text", "text": _json(cast("Any", block))}
 
 
 def _text(fields: Mapping[str, Any]) -> dict[str, Any]:

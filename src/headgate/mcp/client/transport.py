@@ -117,7 +117,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         try:
             return await self._send(request, exchange)
         except AdapterError as error:
-            exchange.fail(error)
+            exchange.fail(bare(error))
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             exchange.fail(_caused(UpstreamUnreachable(str(error)), error))
         except httpx2.RemoteProtocolError as error:
@@ -208,6 +208,15 @@ def _stand_in(request: httpx2.Request) -> httpx2.Response:
 
 def _caused(error: AdapterError, cause: BaseException) -> AdapterError:
     error.__cause__ = cause
+    return bare(error)
+
+
+def bare(error: AdapterError) -> AdapterError:
+    """Take the tracebacks off an error and its causes: their frames hold the request, and so the token."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
     return error
 
 
@@ -227,11 +236,11 @@ class _Events(httpx2.AsyncByteStream):
             async for chunk in self.chunks():
                 yield chunk
         except AdapterError as error:
-            self._exchange.fail_now(error)
-            raise httpx2.ReadError("The stream was ended.") from error
-        except (httpx2.TransportError, OSError) as error:
+            self._exchange.fail_now(bare(error))
+            raise httpx2.ReadError("The stream was ended.") from None
+        except (httpx2.TransportError, OSError):
             # The library resumes a stream that has event ids, so this is not yet the end of the call.
-            raise httpx2.ReadError("The stream was lost.") from error
+            raise httpx2.ReadError("The stream was lost.") from None
         finally:
             self._exchange.stream_ended = True
 
