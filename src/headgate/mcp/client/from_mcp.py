@@ -98,14 +98,14 @@ class FromMCP:
         """
         imported = ImportedOperations(self, self._parsed)
         try:
-            await imported._load()  # noqa: SLF001 - an import is loaded once, by whoever made it
+            await imported.load()
         except BaseException:
             await imported.aclose()
             raise
         return imported
 
 
-async def from_mcp(  # noqa: PLR0913 - the same parts as FromMCP
+async def from_mcp(
     endpoint: str,
     namespace: str,
     auth_token: str | Secret | None = None,
@@ -230,14 +230,13 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             AdapterError: the tools could not be listed.
         """
         async with self._verifying:
-            before = set(self._seen)
             self.stale = self._must_verify = False
             await self._list(self._deadline())
-            now = set(self._seen)
+        added = {name for name, change in self._blocked.items() if change.grade in {"new", "renamed"}}
         return Refreshed(
-            tuple(sorted(now - before | {name for name, c in self._blocked.items() if c.grade == "new"})),
+            tuple(sorted(added)),
             tuple(sorted(change.tool for change in self._vanished)),
-            tuple(change for change in self._blocked.values() if change.grade not in {"new"}),
+            tuple(change for name, change in self._blocked.items() if name not in added),
         )
 
     def approve(self, *names: str) -> None:
@@ -268,7 +267,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     def _pins(self) -> dict[str, Pin] | None:
         return self._adapter.pins.read(self._server)
 
-    async def _load(self) -> None:
+    async def load(self) -> None:
+        """List the tools for the first time; the adapter does it.
+
+        Raises:
+            AdapterError: they could not be listed, or one of them cannot be used.
+        """
         try:
             await self._list(self._deadline())
         except UpstreamAuthFailed as error:
@@ -326,7 +330,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             tool.spec,
             forwarding_handler(tool, Forwarding(self.client, self.name, self._check)),
             provenance=Provenance.FROM_MCP,
-            capabilities=NO_CAPABILITIES if token is None else Capabilities().with_http_token(self.name, token),
+            capabilities=NO_CAPABILITIES
+            if token is None
+            else Capabilities().with_http_token(self.name, token),
         )
 
     def _tool_report(self, registration: HandlerRegistration) -> dict[str, Any]:

@@ -222,8 +222,9 @@ def _header_map(name: str, schema: Any) -> dict[tuple[str, ...], str]:
     return x_mcp_header_map(schema)
 
 
-def _bad(name: str, why: str, place: str, more: Any = None) -> SchemaParse:
-    details = {"reason": "upstream_schema_rejected", "tool": name[:128], "place": place, **(more or {})}
+def _bad(name: str, why: str, place: str, more: Mapping[str, Any] | None = None) -> SchemaParse:
+    details: dict[str, Any] = {"reason": "upstream_schema_rejected", "tool": name[:128], "place": place}
+    details.update(more or {})
     return SchemaParse(f"The tool {name[:128]!a} cannot be used: {why}", details=details)
 
 

@@ -73,7 +73,9 @@ class FilePins:
 
     def write(self, server: str, pins: Mapping[str, Pin]) -> None:
         """Keep these pins of a server in place of all earlier ones."""
-        kept = {tool: {"digest": pin.digest, "definition": dict(pin.definition)} for tool, pin in pins.items()}
+        kept = {
+            tool: {"digest": pin.digest, "definition": dict(pin.definition)} for tool, pin in pins.items()
+        }
         document = json.dumps({**self._read(), server: kept}, indent=1, sort_keys=True)
         write_private(self._path, document.encode())
 
@@ -89,7 +91,9 @@ class FilePins:
         try:
             document = json.loads(content)
         except ValueError as error:
-            raise ConfigInvalid(f"{self._path} is not JSON.", hint="Restore it, or remove it to pin anew.") from error
+            raise ConfigInvalid(
+                f"{self._path} is not JSON.", hint="Restore it, or remove it to pin anew."
+            ) from error
         return cast("dict[str, dict[str, dict[str, Any]]]", document)
 
 

@@ -36,6 +36,8 @@ _MAX_STREAMS = 4
 # A server that ends its notification stream again and again is not asked for ever.
 _MAX_STREAM_STARTS = 100
 _MIN_TOKEN_BYTES = 8
+# The one notification that later requests must not overtake.
+_INITIALIZED = b'"notifications/initialized"'
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -71,7 +73,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             return await self._bounded(request, exchange)
         if request.method == "GET" or request.headers.get("mcp-method") == "subscriptions/listen":
             return await self._stream(request)
-        if request.method == "POST":
+        if request.method == "POST" and _INITIALIZED not in request.content:
             return self._send_aside(request)
         return await self._bounded(request, self._session_exchange(_BACKGROUND_SECONDS))
 
