@@ -94,7 +94,7 @@ def _names_resource(key: str, kind: str, resource_id: str | None) -> bool:
     held_kind, separator, held_id = key.partition(":")
     if held_kind != kind:
         return False
-    return resource_id is None or not separator or held_id in {"*", resource_id}
+    return resource_id is None or not separator or held_id == "*" or (held_id == resource_id != "")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from headgate.errors import RegistrationInvalid
 from headgate.operations.access import AccessControl, Identity
@@ -18,6 +18,10 @@ from headgate.operations.context import OperationContext
 from headgate.operations.names import OperationKey, operation_id, parse_operation_id
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
 from headgate.operations.spec import OperationSpec, OperationType, Visibility
+
+if TYPE_CHECKING:
+    # At run time the other way round: binding runs registrations.
+    from headgate.operations.binding import Bound
 
 #: Takes the input and the context; gives a value or an envelope.
 Handler: TypeAlias = Callable[[Any, OperationContext], Awaitable[Any]]
@@ -141,6 +145,18 @@ class HandlerRegistration:
         problem = _problem(self)
         if problem:
             raise RegistrationInvalid(f"{self.spec.id}: {problem}")
+
+    def bind(self, model: type[_T]) -> Bound[_T]:
+        """Give a callable that runs this very operation and answers with a model.
+
+        Whoever holds a registration may run it, also an internal one; a registry is not needed.
+
+        Raises:
+            RegistrationInvalid: the operation composes others, so it needs its registry.
+        """
+        from headgate.operations.binding import Bound  # noqa: PLC0415 - binding runs registrations: it imports this
+
+        return Bound(self, model)
 
 
 @runtime_checkable

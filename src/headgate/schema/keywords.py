@@ -93,14 +93,23 @@ def _step(container: Any, step: str) -> Any:
 def anchors_of(schema: Any) -> dict[str, str]:
     """Collect the named places of a schema."""
     found: dict[str, str] = {}
+    for pointer, node in _nodes(schema):
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(node.get(keyword), str):
+                found.setdefault(node[keyword], pointer)
+    return found
+
+
+def nodes_of(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Walk a schema and every schema inside it."""
+    return (node for _, node in _nodes(schema))
+
+
+def _nodes(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     queue: list[tuple[str, Any]] = [("", schema)]
     while queue:
         pointer, node = queue.pop()
-        if not isinstance(node, dict):
-            continue
-        fields = cast("dict[str, Any]", node)
-        for keyword in ("$anchor", "$dynamicAnchor"):
-            if isinstance(fields.get(keyword), str):
-                found.setdefault(fields[keyword], pointer)
-        queue.extend((sub.pointer, sub.schema) for sub in subschemas(fields, pointer))
-    return found
+        if isinstance(node, dict):
+            fields = cast("dict[str, Any]", node)
+            yield pointer, fields
+            queue.extend((sub.pointer, sub.schema) for sub in subschemas(fields, pointer))

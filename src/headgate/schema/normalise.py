@@ -59,11 +59,23 @@ def normalise(
     plain, problem = copy_json(value)
     if problem is not None:
         return value, (problem,)
+    if not compiled.shapes and extras is not Extras.DROP:
+        return plain, compiled.issues(plain)
     try:
         result = _Walk(compiled, extras).node(("", compiled.schema), plain)
     except _TooMany:
         return plain, (Issue("$", "default", "has too many places for a default"),)
     return result, compiled.issues(result)
+
+
+def fill_defaults(compiled: CompiledSchema, value: Any) -> Any:
+    """Give a valid value from ``copy_json`` with the declared defaults in it; nothing is dropped."""
+    if not compiled.shapes:
+        return value
+    try:
+        return _Walk(compiled, Extras.ALL).node(("", compiled.schema), value)
+    except _TooMany:
+        return value
 
 
 def normalise_output(

@@ -1,0 +1,35 @@
+"""One call that is asked for: everything the pipeline needs to know, and nothing a handler can make.
+
+A root request comes from outside; a child request from an env. Only an env makes a request internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.operations.access import Identity
+from headgate.operations.context import AbortPolicy
+from headgate.operations.running import RunningCall
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asks for what."""
+
+    operation_id: str
+    value: Any
+    request_id: str
+    identity: Identity | None = None
+    caller: Identity | None = None
+    parent: RunningCall | None = None
+    deadline: float | None = None
+    abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS
+    metadata: Mapping[str, Any] | None = None
+    forwarded_for: Mapping[str, Any] | None = None
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether another operation asks."""
+        return self.parent is not None
