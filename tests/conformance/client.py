@@ -24,6 +24,7 @@ from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from
 from headgate.operations import HandlerRegistration, OperationContext
 
 CALLBACK = "http://localhost:3000/callback"
+ECHO = "json_schema_echo"
 CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
@@ -46,6 +47,10 @@ async def call_all(imported: ImportedOperations, context: dict[str, Any]) -> Non
     planned = context.get("toolCalls") or [
         {"name": name, "arguments": sample(tool.input_schema)} for name, tool in tools.items()
     ]
+    if ECHO in tools:
+        # The scenario wants the schema of the other tool back, exactly as it was imported.
+        others = [tool.input_schema for name, tool in tools.items() if name != ECHO]
+        planned = [{"name": ECHO, "arguments": {"schema": schema}} for schema in others]
     for call in planned:
         with contextlib.suppress(OperationError):
             await run(tools[call["name"]], call["arguments"])
@@ -55,24 +60,18 @@ async def run(tool: HandlerRegistration, arguments: Any) -> None:
     await tool.handler(arguments, OperationContext(str(uuid.uuid4()), capabilities=tool.capabilities))
 
 
+PLAIN = {"integer": 5, "number": 5, "boolean": True, "array": []}
+
+
 def sample(schema: Any) -> Any:
     """Make the plainest value that fits a plain schema."""
     if "default" in schema or "const" in schema:
         return schema.get("default", schema.get("const"))
     if "enum" in schema:
         return schema["enum"][0]
-    match schema.get("type"):
-        case "object":
-            wanted = schema.get("required", [])
-            return {name: sample(schema["properties"][name]) for name in wanted}
-        case "array":
-            return []
-        case "integer" | "number":
-            return 5
-        case "boolean":
-            return True
-        case _:
-            return "a"
+    if schema.get("type") == "object":
+        return {name: sample(schema["properties"][name]) for name in schema.get("required", [])}
+    return PLAIN.get(schema.get("type"), "a")
 
 
 class Memory:
@@ -101,17 +100,23 @@ class SignedIn(httpx2.AsyncBaseTransport):
     def __init__(self, url: str, context: dict[str, Any]) -> None:
         self._location = ""
         registered = context.get("client_id")
-        known = None if registered is None else OAuthClientInformationFull(
-            client_id=registered,
-            client_secret=context.get("client_secret"),
-            redirect_uris=[CALLBACK],
-            token_endpoint_auth_method="client_secret_basic" if context.get("client_secret") else "none",
+        known = (
+            None
+            if registered is None
+            else OAuthClientInformationFull(
+                client_id=registered,
+                client_secret=context.get("client_secret"),
+                redirect_uris=[CALLBACK],
+                token_endpoint_auth_method="client_secret_basic" if context.get("client_secret") else "none",
+            )
         )
         self._client = httpx2.AsyncClient(
             auth=OAuthClientProvider(
                 server_url=url,
                 client_metadata=OAuthClientMetadata(
-                    client_name="headgate", redirect_uris=[CALLBACK], grant_types=["authorization_code", "refresh_token"]
+                    client_name="headgate",
+                    redirect_uris=[CALLBACK],
+                    grant_types=["authorization_code", "refresh_token"],
                 ),
                 storage=Memory(known),
                 redirect_handler=self._visit,
