@@ -27,6 +27,7 @@ class Seen:
     headers: dict[str, str]
     body: Any
     connection: int
+    reader: asyncio.StreamReader
 
     @property
     def method(self) -> str:
@@ -210,7 +211,7 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Seen | None:
     verb, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Seen(verb, path, headers, json.loads(body) if body else None, connection)
+    return Seen(verb, path, headers, json.loads(body) if body else None, connection, reader)
 
 
 @asynccontextmanager
@@ -271,8 +272,9 @@ def streams(make: Callable[[Seen], list[bytes]]) -> Fault:
 
 
 async def hangs(seen: Seen, writer: asyncio.StreamWriter) -> None:
-    """Never answer."""
-    await asyncio.Event().wait()
+    """Never answer; wait until the other side goes away."""
+    await seen.reader.read()
+    writer.transport.abort()
 
 
 async def drops(seen: Seen, writer: asyncio.StreamWriter) -> None:
