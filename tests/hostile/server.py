@@ -89,7 +89,7 @@ class FaultyServer:
     open_connections: int = 0
     connections: int = 0
     sessions: int = 0
-    live_session: str | None = None
+    live_sessions: set[str] = field(default_factory=set)
     port: int = 0
     listening: Any = None
     streams: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -141,14 +141,15 @@ class FaultyServer:
         if fault is not None:
             await fault(seen, writer)
             return
-        if self.era == LEGACY and seen.headers.get("mcp-session-id", self.live_session) != self.live_session:
+        session = seen.headers.get("mcp-session-id")
+        if session is not None and session not in self.live_sessions:
             writer.write(http(404))
             return
         writer.write(self._honest(seen, writer))
 
     def _honest(self, seen: Seen, writer: asyncio.StreamWriter) -> bytes:
         if seen.verb == "DELETE":
-            self.live_session = None
+            self.live_sessions.discard(seen.headers.get("mcp-session-id", ""))
             return http(204)
         if seen.verb == "GET":
             return self._open_stream(writer)
@@ -163,8 +164,8 @@ class FaultyServer:
     def _request(self, seen: Seen) -> bytes:
         if seen.method == "initialize" and self.era == LEGACY:
             self.sessions += 1
-            self.live_session = f"session-{self.sessions}"
-            return rpc(result_of(seen, self._hello()), mcp_session_id=self.live_session)
+            self.live_sessions.add(f"session-{self.sessions}")
+            return rpc(result_of(seen, self._hello()), mcp_session_id=f"session-{self.sessions}")
         if seen.method == "server/discover" and self.era == MODERN:
             return rpc(result_of(seen, self._hello()))
         if seen.method == "tools/list":

@@ -17,6 +17,7 @@ import httpx2
 
 from headgate.errors import (
     AdapterError,
+    AddressBlocked,
     UpstreamAuthFailed,
     UpstreamProtocolError,
     UpstreamRedirectRefused,
@@ -121,12 +122,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         except AdapterError as error:
             exchange.fail(bare(error))
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            exchange.sent = False
             exchange.fail(_caused(UpstreamUnreachable(str(error)), error))
         except httpx2.RemoteProtocolError as error:
-            exchange.sent = True
             exchange.fail(_caused(UpstreamProtocolError(str(error)), error))
         except (httpx2.TransportError, OSError) as error:
-            exchange.sent = True
             exchange.fail(_caused(UpstreamUnreachable("The connection was lost."), error))
         return _stand_in(request)
 
@@ -137,13 +137,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         _dress(request, exchange.token)
         loop_time = asyncio.get_running_loop().time
         head_by = min(exchange.deadline, loop_time() + self._limits.idle_seconds)
+        # From here on only a failed connection proves that nothing was sent.
+        exchange.sent = True
         try:
             async with asyncio.timeout_at(None if head_by == float("inf") else head_by):
                 response = await self._inner.handle_async_request(request)
+        except AddressBlocked:
+            exchange.sent = False
+            raise
         except TimeoutError as error:
-            exchange.sent = True
             raise UpstreamTimeout("The server did not begin its answer in time.") from error
-        exchange.sent = True
         try:
             return await self._receive(response, request, exchange)
         except BaseException:

@@ -89,7 +89,9 @@ class Upstream:
         """
         breaker = self._lane.breaker
         try:
-            async with asyncio.timeout_at(deadline), self._lane.enter():
+            async with asyncio.timeout_at(deadline) as waiting, self._lane.enter():
+                # The request knows its own deadline, and what passing it means.
+                waiting.reschedule(None)
                 try:
                     result = await self._attempt(
                         method, params, token, deadline, param_headers, is_repeatable=is_repeatable
@@ -101,7 +103,6 @@ class Upstream:
                     breaker.gave_up()
                     raise
         except TimeoutError as error:
-            # The request itself ends at the deadline on its own; this one never had its turn.
             raise UpstreamTimeout("The call waited too long for its turn.") from error
         breaker.succeeded()
         return result
