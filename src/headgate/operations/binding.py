@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +12,7 @@ from headgate.operations.access import Identity
 from headgate.operations.dispatch import Dispatcher
 from headgate.operations.prepared import prepare
 from headgate.operations.registration import HandlerRegistration, expose
-from headgate.operations.request import Request
+from headgate.operations.request import Request, new_request_id
 from headgate.schema.issue import Issue
 from headgate.schema.value import child_path
 
@@ -60,7 +59,7 @@ class Bound(Generic[_T]):
             Request(
                 self.registration.spec.id,
                 value,
-                str(uuid.uuid4()),
+                new_request_id(),
                 identity=identity,
                 caller=identity,
                 deadline=asyncio.get_running_loop().time() + timeout_seconds,

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, cast
 
 from headgate.errors import CallError
@@ -23,6 +24,14 @@ from headgate.operations.request import Request
 from headgate.operations.running import RunningCall, RunningCalls, outcome, timed_out
 
 _log = logging.getLogger("headgate.operations")
+
+
+class _ComposedContext(OperationContext, frozen=True, kw_only=True):
+    """The context of a call that another operation makes."""
+
+    @property
+    def internal(self) -> bool:
+        return True
 
 
 class Dispatcher:
@@ -41,7 +50,7 @@ class Dispatcher:
             prepared, value = self._admit(request, streaming=False)
             call = self._open(request)
             context = self._context(prepared, request, call)
-            result = await self.running.run(call, _serve(prepared, value, context))
+            result = await self.running.run(call, partial(_serve, prepared, value, context))
             envelope = steps.wrap(prepared, result, request_id=request.request_id, now_ms=self._now_ms())
         except CallError as error:
             _log_end(request, error.code)
@@ -56,7 +65,8 @@ class Dispatcher:
         prepared, value = self._admit(request, streaming=True)
         call = self._open(request)
         results: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
-        work = _pump(prepared, value, self._context(prepared, request, call), results=results)
+        context = self._context(prepared, request, call)
+        work = partial(_pump, prepared, value, context, results=results)
         self.running.start(call, work)
         try:
             async for result in _drain(call, results, idle_timeout_seconds):
@@ -81,7 +91,8 @@ class Dispatcher:
         env = None
         if not registration.provenance.is_leaf:
             env = ComposingEnv(registration, call, caller=request.caller, dispatch=self.execute)
-        context = OperationContext(
+        kind = _ComposedContext if request.is_internal else OperationContext
+        return kind(
             request.request_id,
             request.parent.request_id if request.parent else None,
             identity=request.identity,
@@ -89,14 +100,11 @@ class Dispatcher:
             forwarded_for=request.forwarded_for,
             # Always those of the operation that is about to run, never its parent's.
             capabilities=registration.capabilities,
-            metadata=dict(request.metadata or {}),
+            metadata=dict(request.metadata) if request.metadata else {},
             env=env,
             abort_policy=request.abort_policy,
             deadline=request.deadline,
         )
-        if request.is_internal:
-            object.__setattr__(context, "internal", True)
-        return context
 
 
 async def _serve(prepared: Prepared, value: Any, context: OperationContext) -> Any:

@@ -7,7 +7,6 @@ not in the scoped env looks missing.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias
@@ -18,7 +17,7 @@ from headgate.operations.envelope import ResponseEnvelope
 from headgate.operations.failures import not_found
 from headgate.operations.names import parse_operation_id
 from headgate.operations.registration import HandlerRegistration
-from headgate.operations.request import Request
+from headgate.operations.request import Request, new_request_id
 from headgate.operations.running import RunningCall
 
 Dispatch: TypeAlias = Callable[[Request], Awaitable[ResponseEnvelope]]
@@ -57,7 +56,7 @@ class ComposingEnv:
         request = Request(
             operation_id,
             value,
-            str(uuid.uuid4()),
+            new_request_id(),
             identity=None if authority is None else authority.as_identity(),
             caller=self._caller,
             parent=self._parent,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from headgate.operations.envelope import ResponseEnvelope
 from headgate.operations.names import OperationKey, parse_operation_id
 from headgate.operations.prepared import Prepared, prepare
 from headgate.operations.registration import HandlerRegistration
-from headgate.operations.request import Request
+from headgate.operations.request import Request, new_request_id
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 _BASE = ""
@@ -135,7 +134,7 @@ class Registry:
         request = Request(
             operation_id,
             value,
-            request_id or str(uuid.uuid4()),
+            request_id or new_request_id(),
             identity=identity,
             caller=identity,
             deadline=deadline,
@@ -172,7 +171,7 @@ class Registry:
     ) -> AsyncGenerator[ResponseEnvelope]:
         """Run a subscription; close the generator to end it."""
         request = Request(
-            operation_id, value, request_id or str(uuid.uuid4()), identity=identity, caller=identity
+            operation_id, value, request_id or new_request_id(), identity=identity, caller=identity
         )
         return self._dispatcher.subscribe(request, idle_timeout_seconds)
 
@@ -196,7 +195,7 @@ class Registry:
             Request(
                 entry.operation_id,
                 entry.value,
-                str(uuid.uuid4()),
+                new_request_id(),
                 identity=identity,
                 caller=identity,
                 deadline=deadline,

@@ -6,14 +6,14 @@ Every task is cancelled at most once, so that a handler's clean-up is never cut 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from headgate.errors import CallError
 from headgate.operations.context import AbortPolicy
 
+Work: TypeAlias = Callable[[], Awaitable[Any]]
 _CANCELLED = "CANCELLED"
 
 
@@ -23,24 +23,21 @@ def _no_children() -> dict[str, RunningCall]:
 
 @dataclass(slots=True, eq=False)
 class RunningCall:
-    """One call under way."""
+    """One call under way, and in the end what it came to."""
 
     request_id: str
     parent: RunningCall | None = None
     abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS
     deadline: float | None = None
     children: dict[str, RunningCall] = field(default_factory=_no_children)
-    task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[None] | None = None
+    #: Done when the task is, however it ended.
+    settled: asyncio.Future[None] | None = None
+    result: Any = None
+    error: BaseException | None = None
     #: Why it was ended early: a code, or that whoever waited for it was cancelled.
     ended_by: str | None = None
     is_closed: bool = False
-
-    def end(self, reason: str) -> None:
-        """Cancel the task, once."""
-        if self.ended_by is None and not self.is_closed:
-            self.ended_by = reason
-            if self.task is not None:
-                self.task.cancel()
 
 
 class RunningCalls:
@@ -48,6 +45,9 @@ class RunningCalls:
 
     def __init__(self) -> None:
         self._calls: dict[str, RunningCall] = {}
+        # One timer for all of them, for the deadline that comes first: most calls end long before theirs.
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def request_ids(self) -> tuple[str, ...]:
@@ -72,18 +72,16 @@ class RunningCalls:
             parent.children[call.request_id] = call
         return call
 
-    def start(self, call: RunningCall, work: Coroutine[Any, Any, Any]) -> asyncio.Future[None]:
-        """Run the work in a task of its own; the future is done when the task is, however it ended."""
+    def start(self, call: RunningCall, work: Work) -> asyncio.Future[None]:
+        """Run the work in a task of its own; the future is done when the task is."""
         loop = asyncio.get_running_loop()
-        settled: asyncio.Future[None] = loop.create_future()
-        task = call.task = loop.create_task(work)
-        timer = None
+        settled = call.settled = loop.create_future()
         if call.deadline is not None:
-            timer = loop.call_at(call.deadline, self.end_tree, call, "TIMEOUT")
-        task.add_done_callback(partial(self._close, call, timer, settled))
+            self._watch(loop, call.deadline)
+        call.task = loop.create_task(self._work(call, work))
         return settled
 
-    async def run(self, call: RunningCall, work: Coroutine[Any, Any, Any]) -> Any:
+    async def run(self, call: RunningCall, work: Work) -> Any:
         """Run the work to its end and give its result.
 
         Raises:
@@ -112,32 +110,58 @@ class RunningCalls:
 
     def end_tree(self, call: RunningCall, reason: str) -> tuple[str, ...]:
         """End a call, the deepest of its dependents first."""
-        ended = [one for one in _dependents_first(call) if one.ended_by is None]
+        ended = [one for one in _dependents_first(call) if not (one.ended_by or one.is_closed)]
         for one in ended:
-            one.end(reason if one is call else "ABORTED")
+            one.ended_by = reason if one is call else "ABORTED"
+            if one.task is not None:
+                one.task.cancel()
+                # A task that is cancelled before its first step never reaches the end of _work.
+                one.task.add_done_callback(lambda _, one=one: self._close(one))
         return tuple(one.request_id for one in ended)
 
-    def _close(
-        self,
-        call: RunningCall,
-        timer: asyncio.TimerHandle | None,
-        settled: asyncio.Future[None],
-        task: asyncio.Task[Any],
-    ) -> None:
-        if timer is not None:
-            timer.cancel()
+    def _watch(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        """See to it that somebody looks when this deadline comes."""
+        if self._timer is not None and self._loop is loop:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._loop = loop
+        self._timer = loop.call_at(deadline, self._end_late_calls, loop)
+
+    def _end_late_calls(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        deadlines = [(call.deadline, call) for call in self._calls.values() if call.deadline is not None]
+        for deadline, call in deadlines:
+            if deadline <= now:
+                self.end_tree(call, "TIMEOUT")
+        to_come = [deadline for deadline, _ in deadlines if deadline > now]
+        if to_come:
+            self._watch(loop, min(to_come))
+
+    async def _work(self, call: RunningCall, work: Work) -> None:
+        try:
+            call.result = await work()
+        except asyncio.CancelledError as error:
+            call.error = error
+            raise
+        except BaseException as error:  # noqa: BLE001 - kept for whoever waits for the call
+            call.error = error
+        finally:
+            self._close(call)
+
+    def _close(self, call: RunningCall) -> None:
+        if call.is_closed:
+            return
         call.is_closed = True
         del self._calls[call.request_id]
         if call.parent is not None:
             call.parent.children.pop(call.request_id, None)
-        if call.abort_policy is AbortPolicy.ABORT_DEPENDENTS:
+        if call.children and call.abort_policy is AbortPolicy.ABORT_DEPENDENTS:
             for child in tuple(call.children.values()):
                 self.end_tree(child, "ABORTED")
-        if not task.cancelled():
-            # Looked at here, because the one who waited may be gone.
-            task.exception()
-        if not settled.done():
-            settled.set_result(None)
+        if call.settled is not None and not call.settled.done():
+            call.settled.set_result(None)
 
 
 def outcome(call: RunningCall) -> Any:
@@ -146,19 +170,16 @@ def outcome(call: RunningCall) -> Any:
     Raises:
         CallError: it failed, was aborted or ran out of time.
     """
-    task = call.task
-    assert task is not None
+    if call.ended_by is None and call.error is None:
+        return call.result
     if call.ended_by == "TIMEOUT":
         raise timed_out()
-    if call.ended_by is not None or task.cancelled():
+    if call.ended_by is not None or call.error is None or isinstance(call.error, asyncio.CancelledError):
         raise CallError("ABORTED", "The call was aborted.")
-    error = task.exception()
-    if error is None:
-        return task.result()
-    if call.deadline is not None and call.deadline <= task.get_loop().time():
+    if call.deadline is not None and call.deadline <= asyncio.get_running_loop().time():
         # Whatever failed first when the time ran out, this is why.
-        raise timed_out() from error
-    raise error
+        raise timed_out() from call.error
+    raise call.error
 
 
 def timed_out() -> CallError:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from headgate.errors import CallError
 from headgate.operations.access import Identity, refusal
-from headgate.operations.envelope import ResponseEnvelope, local_envelope
+from headgate.operations.envelope import LocalMeta, ResponseEnvelope
 from headgate.operations.failures import not_found
 from headgate.operations.prepared import Prepared
 from headgate.operations.registration import OutputPolicy
@@ -72,25 +72,29 @@ def check_input(prepared: Prepared, value: Any) -> Any:
 def wrap(prepared: Prepared, result: Any, *, request_id: str, now_ms: int) -> ResponseEnvelope:
     """Steps 8 to 10: one envelope, normalised and checked as far as the schema is known."""
     if isinstance(result, ResponseEnvelope):
-        envelope = result if result.request_id == request_id else replace(result, request_id=request_id)
+        envelope = _checked(prepared, result, request_id)
     else:
         plain = result.model_dump(mode="json", by_alias=True) if isinstance(result, BaseModel) else result
-        envelope = local_envelope(plain, prepared.spec.id, timestamp=now_ms, request_id=request_id)
-    if _is_to_be_checked(prepared, envelope):
-        assert prepared.output is not None
-        data, issues = normalise(prepared.output, envelope.data)
-        envelope = replace(envelope, data=data, issues=issues, is_checked=True)
+        data, issues = _normalised(prepared, plain, prepared.spec.output_kind)
+        meta = LocalMeta(prepared.spec.id, now_ms)
+        envelope = ResponseEnvelope(data, meta, request_id=request_id, issues=issues, is_checked=True)
     return _judged(prepared, envelope) if envelope.issues else envelope
 
 
-def _is_to_be_checked(prepared: Prepared, envelope: ResponseEnvelope) -> bool:
-    return (
-        prepared.output is not None
-        and (envelope.output_kind or prepared.spec.output_kind) is OutputKind.DECLARED
-        and prepared.registration.output_policy is not OutputPolicy.OFF
-        and not envelope.is_checked
-        and not envelope.is_error
-    )
+def _checked(prepared: Prepared, envelope: ResponseEnvelope, request_id: str) -> ResponseEnvelope:
+    """Finish an envelope that an adapter made; an error result is never touched."""
+    if envelope.is_checked or envelope.is_error:
+        return envelope if envelope.request_id == request_id else replace(envelope, request_id=request_id)
+    kind = envelope.output_kind or prepared.spec.output_kind
+    data, issues = _normalised(prepared, envelope.data, kind)
+    return replace(envelope, data=data, issues=issues, request_id=request_id, is_checked=True)
+
+
+def _normalised(prepared: Prepared, data: Any, kind: OutputKind | None) -> tuple[Any, tuple[Issue, ...]]:
+    is_off = prepared.registration.output_policy is OutputPolicy.OFF
+    if prepared.output is None or kind is not OutputKind.DECLARED or is_off:
+        return data, ()
+    return normalise(prepared.output, data)
 
 
 def _judged(prepared: Prepared, envelope: ResponseEnvelope) -> ResponseEnvelope:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 # ECMAScript writes numbers between these powers of ten without an exponent.
 _PLAIN_FROM, _PLAIN_TO = -6, 21
+_MAX_DEPTH = 192
 
 
 def digest(value: Any) -> str:
@@ -26,13 +27,15 @@ def canonical_json(value: Any) -> bytes:
 
     Raises:
         TypeError: the value is not JSON.
-        ValueError: it holds a number that is not finite.
+        ValueError: it holds a number that is not finite, or is nested too deeply.
     """
     # Half a character cannot be UTF-8; it is kept as it is, because a fingerprint must not fail on it.
-    return "".join(_pieces(value)).encode("utf-8", "surrogatepass")
+    return "".join(_pieces(value, _MAX_DEPTH)).encode("utf-8", "surrogatepass")
 
 
-def _pieces(value: Any) -> Iterator[str]:
+def _pieces(value: Any, room: int) -> Iterator[str]:
+    if room == 0:
+        raise ValueError("The value is nested too deeply.")
     match value:
         case None | bool() | str():
             yield json.dumps(value, ensure_ascii=False)
@@ -41,28 +44,28 @@ def _pieces(value: Any) -> Iterator[str]:
         case float():
             yield _number(value)
         case list() | tuple():
-            yield from _list(cast("list[Any]", value))
+            yield from _list(cast("list[Any]", value), room - 1)
         case dict():
-            yield from _object(cast("dict[str, Any]", value))
+            yield from _object(cast("dict[str, Any]", value), room - 1)
         case _:
             raise TypeError(f"{type(value).__name__} is not JSON.")
 
 
-def _list(value: list[Any]) -> Iterator[str]:
+def _list(value: list[Any], room: int) -> Iterator[str]:
     for index, inner in enumerate(value):
         yield "," if index else "["
-        yield from _pieces(inner)
+        yield from _pieces(inner, room)
     yield "]" if value else "[]"
 
 
-def _object(value: dict[str, Any]) -> Iterator[str]:
+def _object(value: dict[str, Any], room: int) -> Iterator[str]:
     # The RFC sorts by UTF-16 units, which differs from code points beyond the first plane.
     names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     for index, name in enumerate(names):
         yield "," if index else "{"
         yield json.dumps(name, ensure_ascii=False)
         yield ":"
-        yield from _pieces(value[name])
+        yield from _pieces(value[name], room)
     yield "}" if value else "{}"
 
 

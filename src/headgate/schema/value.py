@@ -15,6 +15,8 @@ from headgate.schema.issue import Issue
 
 MAX_VALUE_DEPTH = 128
 _KEY_CHARS = 80
+#: Nothing can be wrong with these.
+_PLAIN = frozenset({bool, int, type(None)})
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -45,20 +47,28 @@ def child_path(path: str, step: str | int) -> str:
 
 def _copy(value: object, room: int) -> Any:
     kind = type(value)
-    if kind is str:
-        return _text(cast("str", value))
-    if value is None or kind is bool or kind is int:
+    if kind in _PLAIN:
         return value
+    if kind is str:
+        return value if cast("str", value).isascii() else _text(cast("str", value))
     if kind is float:
         return _number(cast("float", value))
     if room == 0:
         raise _NotJson(f"is nested more than {MAX_VALUE_DEPTH} levels deep")
     if kind is dict:
-        fields = cast("dict[Any, Any]", value)
-        return {_key(name): _copy(inner, room - 1) for name, inner in fields.items()}
+        return _copy_object(cast("dict[Any, Any]", value), room - 1)
     if kind is list:
         return [_copy(inner, room - 1) for inner in cast("list[Any]", value)]
     return _copy_kindred(value, room)
+
+
+def _copy_object(value: dict[Any, Any], room: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, inner in value.items():
+        key = name if type(name) is str and name.isascii() else _key(name)
+        # Said twice, here and in _copy, because it saves a call for most of what there is.
+        result[key] = inner if type(inner) in _PLAIN else _copy(inner, room)
+    return result
 
 
 def _copy_kindred(value: object, room: int) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private, write_private
 from headgate.mcp.client.mapping import Tool
-from headgate.schema.diff import Difference, compare_tools
+from headgate.schema.diff import DefinitionDiff, diff_definitions, renames
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,15 @@ class Change:
     tool: str
     #: ``wording``, ``widened``, ``narrowed``, ``breaking``, ``renamed``, ``new`` or ``vanished``.
     grade: str
-    differences: tuple[Difference, ...] = ()
+    difference: DefinitionDiff | None = None
     #: The earlier name, of a tool that was renamed.
     earlier: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the wire form."""
         wire: dict[str, Any] = {"tool": self.tool, "grade": self.grade}
-        if self.differences:
-            wire["differences"] = [difference.to_dict() for difference in self.differences]
+        if self.difference is not None:
+            wire["changes"] = self.difference.to_dict()["changes"]
         return wire if self.earlier is None else {**wire, "earlier": self.earlier}
 
 
@@ -124,18 +124,16 @@ def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
 def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[Change]:
     """Compare what a server lists with what was approved; no change means nothing to decide."""
     listed = {tool.name: tool for tool in tools}
-    vanished = [pin for name, pin in pins.items() if name not in listed]
+    before = {name: pin.definition for name, pin in pins.items()}
+    moved = {new: old for old, new in renames(before, {n: t.definition for n, t in listed.items()}).items()}
     changes: list[Change] = []
-    for tool in listed.values():
-        pin = pins.get(tool.name)
+    for name, tool in listed.items():
+        pin = pins.get(name)
         if pin is None:
-            earlier = next((gone.tool for gone in vanished if _is_same_but_name(gone, tool)), None)
-            changes.append(Change(tool.name, "new" if earlier is None else "renamed", earlier=earlier))
+            changes.append(Change(name, "renamed" if name in moved else "new", earlier=moved.get(name)))
         elif pin.digest != tool.digest:
-            grade, differences = compare_tools(pin.definition, tool.definition)
-            changes.append(Change(tool.name, grade, differences))
-    return [*changes, *(Change(pin.tool, "vanished") for pin in vanished)]
-
-
-def _is_same_but_name(pin: Pin, tool: Tool) -> bool:
-    return {**pin.definition, "name": ""} == {**tool.definition, "name": ""}
+            difference = diff_definitions(pin.definition, tool.definition)
+            # The same definition under another server's name is another tool.
+            grade = difference.grade.name.lower() if difference.changes else "breaking"
+            changes.append(Change(name, grade, difference))
+    return [*changes, *(Change(name, "vanished") for name in pins if name not in listed)]
