@@ -15,26 +15,12 @@ if TYPE_CHECKING:
     # The aliases say that these are part of the doorway, although the bare package has none of them.
     from headgate.mcp.client import (
         FilePins as FilePins,
-    )
-    from headgate.mcp.client import (
         FromMCP as FromMCP,
-    )
-    from headgate.mcp.client import (
         ImportedOperations as ImportedOperations,
-    )
-    from headgate.mcp.client import (
         ImportOptions as ImportOptions,
-    )
-    from headgate.mcp.client import (
         Limits as Limits,
-    )
-    from headgate.mcp.client import (
         from_mcp as from_mcp,
-    )
-    from headgate.mcp.client import (
         import_servers as import_servers,
-    )
-    from headgate.mcp.client import (
         map_mcp_content_blocks as map_mcp_content_blocks,
     )
     from headgate.operations.access import AccessControl, Identity

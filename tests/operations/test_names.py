@@ -1,8 +1,7 @@
 """Every spelling of an id finds the same operation."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.errors import RegistrationInvalid
 from headgate.operations.names import check_namespace, operation_id, parse_operation_id

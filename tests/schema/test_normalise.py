@@ -5,8 +5,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.schema.check import compile_schema
 from headgate.schema.normalise import Extras, fill_defaults, normalise, normalise_output

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.operations import MCP_CONTENT_SCHEMA

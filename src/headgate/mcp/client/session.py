@@ -67,6 +67,8 @@ class Session:
         self._dispatcher: _Dispatcher | None = None
         self._watcher: asyncio.Task[None] | None = None
         self.in_flight = 0
+        #: Whether the server has forgotten this session; others may still wait on it.
+        self.is_lost = False
         self.discovered: Discovered | None = None
         self.server_info: types.Implementation | None = None
         self.capabilities = types.ServerCapabilities()
@@ -76,7 +78,12 @@ class Session:
     @property
     def is_open(self) -> bool:
         """Whether calls can be made."""
-        return self._dispatcher is not None and self._owner is not None and not self._owner.done()
+        return (
+            not self.is_lost
+            and self._dispatcher is not None
+            and self._owner is not None
+            and not self._owner.done()
+        )
 
     @property
     def is_watching(self) -> bool:
@@ -113,7 +120,7 @@ class Session:
             AdapterError: there is no result; the exchange knows more.
         """
         dispatcher = self._dispatcher
-        if dispatcher is None or not self.is_open:
+        if dispatcher is None:
             raise UpstreamUnreachable("The session is closed.")
         params, headers = self.era.stamp(method, params, param_headers or {})
         key = headers[EXCHANGE_HEADER] = self._guard.admit(exchange)
@@ -124,7 +131,7 @@ class Session:
                 raw = await dispatcher.send_raw_request(method, params, {"headers": headers})
                 return looked_at(raw, exchange.token) if exchange.needs_look else raw
         except MCPError as error:
-            raise _meaning(error, exchange, is_open=self.is_open) from error
+            raise _meaning(error, exchange, is_open=self._dispatcher is not None) from error
         finally:
             self.in_flight -= 1
             exchange.waiting = None

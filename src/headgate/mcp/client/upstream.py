@@ -60,6 +60,7 @@ class Upstream:
         self._on_tools_changed = on_tools_changed
         self._lane = Lane(connecting.limits)
         self._sessions: dict[bytes, Session] = {}
+        self._retired: set[Session] = set()
         self._opening = asyncio.Lock()
         self._hash_key = secrets.token_bytes(16)
         self._is_closed = False
@@ -121,7 +122,7 @@ class Upstream:
             session = self._sessions.get(key)
             if session is None or not session.is_open:
                 if session is not None:
-                    await session.aclose()
+                    await self._retire(session)
                 session = await self._new(token, deadline)
                 await self._make_room()
                 self._sessions[self._key(token)] = session
@@ -131,7 +132,7 @@ class Upstream:
         """End every session; later requests fail."""
         self._is_closed = True
         async with self._opening:
-            sessions, self._sessions = list(self._sessions.values()), {}
+            sessions, self._sessions = [*self._sessions.values(), *self._retired], {}
         await asyncio.gather(*(session.aclose() for session in sessions))
 
     async def _attempt(
@@ -153,7 +154,7 @@ class Upstream:
             if not (exchange.lost_session or (lost and (is_repeatable or not exchange.sent))):
                 raise _with_doubt(error, exchange) from error.__cause__
             if exchange.lost_session:
-                await session.aclose()
+                await self._retire(session)
         again = Exchange(deadline, token)
         session = await self.open(token, deadline)
         try:
@@ -193,6 +194,14 @@ class Upstream:
         if token is None or self.era.is_modern:
             return b""
         return hashlib.blake2b(token.expose().encode(), key=self._hash_key).digest()
+
+    async def _retire(self, session: Session) -> None:
+        """Use a session no more, and end it when nobody waits on it."""
+        session.is_lost = True
+        self._retired.add(session)
+        for idle in [retired for retired in self._retired if not retired.in_flight]:
+            self._retired.discard(idle)
+            await idle.aclose()
 
     async def _make_room(self) -> None:
         while len(self._sessions) >= _MAX_SESSIONS:
