@@ -83,9 +83,10 @@ class FaultyServer:
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     faults: dict[str, Fault] = field(default_factory=dict)
     page_size: int | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     list_changed: bool = False
-    seen: list[Seen] = field(default_factory=list)
+    #: Not shown: what a server saw is its own business, tokens above all.
+    seen: list[Seen] = field(default_factory=list, repr=False)
     open_connections: int = 0
     connections: int = 0
     sessions: int = 0

@@ -120,6 +120,8 @@ async def from_mcp(
     Raises:
         AdapterError: it could not be imported.
     """
+    # Under its own name, so that no traceback shows the bare text as it is passed on.
+    auth_token = None if auth_token is None else Secret(auth_token)
     adapter = FromMCP(
         endpoint,
         namespace,

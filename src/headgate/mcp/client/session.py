@@ -34,14 +34,13 @@ from headgate.errors import (
 from headgate.mcp.client.era import CLIENT, Era
 from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
 from headgate.mcp.client.logs import tame_library_logs
-from headgate.mcp.client.transport import GuardedTransport
+from headgate.mcp.client.transport import GuardedTransport, plain_words
 from headgate.operations.secrets import REDACTED, Secret
 
 _ERROR_STATUS = 400
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 #: Statuses after which the other era is not worth a try.
 _FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *_LATER)
-_MAX_WORDS = 500
 
 #: What a session says about itself once it is open.
 Discovered = types.DiscoverResult | types.InitializeResult
@@ -150,7 +149,8 @@ class Session:
         try:
             async with (
                 httpx2.AsyncClient(transport=self._guard, trust_env=False, timeout=None) as http,
-                streamable_http_client(self._url, http_client=http) as (read, write),
+                # The guard counts bytes already; the library's own, smaller limit would come out as a lost stream.
+                streamable_http_client(self._url, http_client=http, max_sse_event_size=None) as (read, write),
             ):
                 dispatcher = _Dispatcher(read, write)
                 session = ClientSession(
@@ -291,14 +291,6 @@ def _opening_failure(error: Exception, exchange: Exchange) -> AdapterError:
         found = UpstreamProtocolError("The server did not introduce itself as the protocol asks.")
     found.__cause__ = error
     return found
-
-
-def plain_words(text: str, token: Secret | None) -> str:
-    """Make a stranger's words fit to be quoted: short, without control characters or the token."""
-    if token is not None:
-        text = text.replace(token.expose(), REDACTED)
-    short = text[:_MAX_WORDS]
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
 
 
 def looked_at(value: Any, token: Secret | None) -> Any:

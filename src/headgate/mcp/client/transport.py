@@ -15,6 +15,7 @@ from http import HTTPStatus
 import anyio
 import httpx2
 
+from headgate import __version__
 from headgate.errors import (
     AdapterError,
     AddressBlocked,
@@ -29,7 +30,9 @@ from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
 from headgate.mcp.client.limits import Limits
 from headgate.operations.secrets import REDACTED, Secret
 
+_AGENT = f"headgate/{__version__}"
 _EVENT_STREAM = "text/event-stream"
+_PASSED_ON = ("content-type", "mcp-session-id")
 _NOTED = ("retry-after", "date", "www-authenticate")
 _BACKGROUND_SECONDS = 5.0
 _MAX_BACKGROUND = 16
@@ -37,6 +40,7 @@ _MAX_STREAMS = 4
 # A server that ends its notification stream again and again is not asked for ever.
 _MAX_STREAM_STARTS = 100
 _MIN_TOKEN_BYTES = 8
+_MAX_WORDS = 500
 # The one notification that later requests must not overtake.
 _INITIALIZED = b'"notifications/initialized"'
 
@@ -157,25 +161,27 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self, response: httpx2.Response, request: httpx2.Request, exchange: Exchange
     ) -> httpx2.Response:
         exchange.status = response.status_code
-        exchange.headers = {name: response.headers[name] for name in _NOTED if name in response.headers}
+        exchange.headers = {
+            name: plain_words(response.headers[name], exchange.token)
+            for name in _NOTED
+            if name in response.headers
+        }
         _judge_head(response, self._limits.max_bytes)
         stream = _Events(response, exchange, self._limits)
-        kind = response.headers.get("content-type", "").lower()
+        headers = _headers_for(response.headers, exchange.token)
+        kind = headers.get("content-type", "").lower()
         if response.status_code == HTTPStatus.OK and kind.startswith(_EVENT_STREAM):
             stream.count_events = True
-            return httpx2.Response(
-                response.status_code, headers=response.headers, stream=stream, request=request
-            )
+            return httpx2.Response(response.status_code, headers=headers, stream=stream, request=request)
         content = b"".join([chunk async for chunk in stream.chunks()])
         await response.aclose()
         exchange.has_rpc_error = b'"jsonrpc"' in content and b'"error"' in content
-        return httpx2.Response(
-            response.status_code, headers=_plain_headers(response.headers), content=content, request=request
-        )
+        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 def _dress(request: httpx2.Request, token: Secret | None) -> None:
     request.headers["accept-encoding"] = "identity"
+    request.headers["user-agent"] = _AGENT
     if token is not None:
         request.headers["authorization"] = f"Bearer {token.expose()}"
 
@@ -192,13 +198,9 @@ def _judge_head(response: httpx2.Response, max_bytes: int) -> None:
         raise UpstreamTooLarge
 
 
-def _plain_headers(headers: httpx2.Headers) -> list[tuple[bytes, bytes]]:
-    # The body is whole now; what said how it would come no longer holds.
-    return [
-        (name, value)
-        for name, value in headers.raw
-        if name.lower() not in {b"content-length", b"transfer-encoding", b"content-encoding"}
-    ]
+def _headers_for(headers: httpx2.Headers, token: Secret | None) -> dict[str, str]:
+    """Give the two headers that the library above reads; it quotes them when it complains."""
+    return {name: _without(token, headers[name]) for name in _PASSED_ON if name in headers}
 
 
 def _stand_in(request: httpx2.Request) -> httpx2.Response:
@@ -223,6 +225,16 @@ def bare(error: AdapterError) -> AdapterError:
         link.__traceback__ = None
         link = link.__cause__ or link.__context__
     return error
+
+
+def plain_words(text: str, token: Secret | None) -> str:
+    """Make a stranger's words fit to be quoted: short, without control characters or the token."""
+    short = _without(token, text)[:_MAX_WORDS]
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+
+
+def _without(token: Secret | None, text: str) -> str:
+    return text if token is None else text.replace(token.expose(), REDACTED)
 
 
 class _Events(httpx2.AsyncByteStream):
