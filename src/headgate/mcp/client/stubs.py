@@ -72,7 +72,7 @@ def _function(module: _Module, registration: HandlerRegistration) -> None:
         f"async def {name}(caller: Caller{''.join(', ' + p for p in parameters)}) -> {gives}:",
         f'    """{_words(registration.description or registration.title or registration.id)}"""',
         *passing,
-        f'    return cast("{gives}", await caller.call({registration.id!r}, arguments))',
+        f"    return cast({gives}, await caller.call({registration.id!r}, arguments))",
     ]
     module.functions.append("\n" + "\n".join(lines))
 
