@@ -6,11 +6,8 @@ the SDK's OAuth client under ``from_mcp`` as its injected transport.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import os
-import sys
 import uuid
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,16 +19,18 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from headgate.errors import OperationError
 from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
 from headgate.operations import HandlerRegistration, OperationContext
+from tests.peers.serving import sample
 
 CALLBACK = "http://localhost:3000/callback"
 ECHO = "json_schema_echo"
 CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
-async def main(url: str) -> None:
-    scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
-    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    modern = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "") >= "2026-07-28"
+async def run_scenario(asked: dict[str, str]) -> None:
+    """Do what one scenario wants of a client."""
+    url, scenario = asked["URL"], asked.get("SCENARIO", "")
+    context = json.loads(asked.get("CONTEXT") or "{}")
+    modern = asked.get("PROTOCOL_VERSION", "") >= "2026-07-28"
     http = SignedIn(url, context) if scenario.startswith("auth/") else None
     options = ImportOptions(on_bad_tool="skip", era="modern" if modern else "legacy")
     try:
@@ -58,20 +57,6 @@ async def call_all(imported: ImportedOperations, context: dict[str, Any]) -> Non
 
 async def run(tool: HandlerRegistration, arguments: Any) -> None:
     await tool.handler(arguments, OperationContext(str(uuid.uuid4()), capabilities=tool.capabilities))
-
-
-PLAIN = {"integer": 5, "number": 5, "boolean": True, "array": []}
-
-
-def sample(schema: Any) -> Any:
-    """Make the plainest value that fits a plain schema."""
-    if "default" in schema or "const" in schema:
-        return schema.get("default", schema.get("const"))
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema.get("type") == "object":
-        return {name: sample(schema["properties"][name]) for name in schema.get("required", [])}
-    return PLAIN.get(schema.get("type"), "a")
 
 
 class Memory:
@@ -142,7 +127,3 @@ class SignedIn(httpx2.AsyncBaseTransport):
         return AuthorizationCodeResult(
             code=query["code"][0], state=query.get("state", [None])[0], iss=query.get("iss", [None])[0]
         )
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[-1]))
