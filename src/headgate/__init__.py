@@ -134,12 +134,18 @@ def __getattr__(name: str) -> Any:
     if room is None:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
     try:
+        if room in _EXTRAS:
+            import_module("mcp")
         value = getattr(import_module(room), name)
     except ModuleNotFoundError as error:
-        if room not in _EXTRAS or (error.name or "").partition(".")[0] == "headgate":
+        if (error.name or "").partition(".")[0] == "headgate":
             raise
         raise ImportError(
-            f"headgate.{name} needs the 'mcp' extra: pip install 'headgate[mcp]'", name=error.name
+            f"headgate.{name} needs more: pip install 'headgate[mcp]'", name=error.name
         ) from error
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for names in _EXTRAS.values() for name in names)]

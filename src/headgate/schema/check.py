@@ -6,7 +6,6 @@ fetches nothing, runs patterns in linear time, and never quotes a value in what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -26,15 +25,18 @@ _ROOT = "urn:headgate:schema"
 class CompiledSchema:
     """A guarded schema with its validators; the values it is asked about come from ``copy_json``."""
 
-    __slots__ = ("_parts", "_registry", "_whole", "anchors", "notes", "schema", "shapes")
+    __slots__ = ("_parts", "_registry", "_whole", "anchors", "has_defaults", "notes", "schema", "shapes")
 
     def __init__(self, schema: Any, notes: tuple[str, ...], whole: jsonschema_rs.Validator) -> None:
         #: What is checked: the schema without the patterns that no linear engine runs.
         self.schema = schema
         self.notes = notes
         self.anchors = anchors_of(schema)
-        #: Whether normalising can change anything: there is a default, or something forbidden.
-        self.shapes = any(map(_shapes, nodes_of(schema)))
+        self.has_defaults = any("default" in node for node in nodes_of(schema))
+        #: Whether normalising can change anything at all.
+        self.shapes = self.has_defaults or any(
+            node.get("additionalProperties") is False for node in nodes_of(schema)
+        )
         self._whole = whole
         self._parts: dict[str, jsonschema_rs.Validator] = {"": whole}
         self._registry: jsonschema_rs.Registry | None = None
@@ -63,10 +65,6 @@ class CompiledSchema:
         return jsonschema_rs.validator_for(
             part, registry=self._registry, offline=True, pattern_options=LINEAR
         )
-
-
-def _shapes(node: Mapping[str, Any]) -> bool:
-    return "default" in node or node.get("additionalProperties") is False
 
 
 def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
