@@ -68,6 +68,10 @@ def test_each_public_name_is_there_and_is_the_one_of_its_room(name):
     assert name in dir(headgate)
 
 
+def test_what_an_extra_brings_comes_through_the_same_door():
+    assert headgate.to_mcp is sys.modules["headgate.mcp.gateway.server"].to_mcp
+
+
 def test_other_names_are_missing():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = headgate.nothing
@@ -95,7 +99,7 @@ print("done")
 
 
 @pytest.mark.requirement("S0-25")
-@pytest.mark.parametrize("name", ["from_mcp", "FromMCP"])
+@pytest.mark.parametrize("name", ["from_mcp", "FromMCP", "to_mcp"])
 async def test_a_missing_extra_is_an_import_error_that_names_it(name):
     code = f"""{BLOCKER}
 try:

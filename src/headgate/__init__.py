@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headgate.errors import AdapterError, CallError, HeadgateError, OperationError
+    from headgate.mcp.gateway.server import gateway_app as gateway_app
+    from headgate.mcp.gateway.server import to_mcp as to_mcp
     from headgate.operations.access import AccessControl, Identity
     from headgate.operations.batch import BatchEntry, BatchOutcome
     from headgate.operations.binding import input_schema_of, output_schema_of
@@ -125,7 +127,10 @@ _ROOMS = {
     ),
 }
 #: What comes with an extra: not in ``__all__``, because the bare package does not have it.
-_EXTRAS = {"headgate.mcp.client": ("FromMCP", "ImportedOperations", "from_mcp")}
+_EXTRAS = {
+    "headgate.mcp.client": ("FromMCP", "ImportedOperations", "from_mcp"),
+    "headgate.mcp.gateway.server": ("gateway_app", "to_mcp"),
+}
 _HOMES = {name: room for rooms in (_ROOMS, _EXTRAS) for room, names in rooms.items() for name in names}
 
 

@@ -13,10 +13,10 @@ import jsonschema_rs
 
 from headgate.errors import SchemaParse
 from headgate.schema.explain import explain
-from headgate.schema.guard import FOREIGN, Limits, guard_schema
+from headgate.schema.guard import FOREIGN, Guarded, Limits, guard_schema
 from headgate.schema.issue import Issue
 from headgate.schema.keywords import anchors_of, nodes_of
-from headgate.schema.patterns import LINEAR
+from headgate.schema.patterns import Engine
 from headgate.schema.value import copy_json
 
 _ROOT = "urn:headgate:schema"
@@ -25,12 +25,23 @@ _ROOT = "urn:headgate:schema"
 class CompiledSchema:
     """A guarded schema with its validators; the values it is asked about come from ``copy_json``."""
 
-    __slots__ = ("_parts", "_registry", "_whole", "anchors", "has_defaults", "notes", "schema", "shapes")
+    __slots__ = (
+        "_parts",
+        "_registry",
+        "_whole",
+        "anchors",
+        "engine",
+        "has_defaults",
+        "notes",
+        "schema",
+        "shapes",
+    )
 
-    def __init__(self, schema: Any, notes: tuple[str, ...], whole: jsonschema_rs.Validator) -> None:
-        #: What is checked: the schema without the patterns that no linear engine runs.
-        self.schema = schema
-        self.notes = notes
+    def __init__(self, guarded: Guarded, engine: Engine, whole: jsonschema_rs.Validator) -> None:
+        #: What is checked: the schema without the patterns that its engine does not run.
+        self.schema = schema = guarded.schema
+        self.notes = guarded.notes
+        self.engine = engine
         self.anchors = anchors_of(schema)
         self.has_defaults = any("default" in node for node in nodes_of(schema))
         #: Whether normalising can change anything at all.
@@ -63,7 +74,7 @@ class CompiledSchema:
         if "$schema" in self.schema:
             part["$schema"] = self.schema["$schema"]
         return jsonschema_rs.validator_for(
-            part, registry=self._registry, offline=True, pattern_options=LINEAR
+            part, registry=self._registry, offline=True, pattern_options=self.engine.options
         )
 
 
@@ -75,14 +86,16 @@ def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
     """
     guarded = guard_schema(schema, limits)
     try:
-        whole = jsonschema_rs.validator_for(guarded.schema, offline=True, pattern_options=LINEAR)
+        whole = jsonschema_rs.validator_for(
+            guarded.schema, offline=True, pattern_options=limits.patterns.options
+        )
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         # Nothing of the library's text is kept: it quotes the schema, and the schema is foreign.
         pointer = "/".join(str(step) for step in getattr(error, "instance_path", ()))
         raise SchemaParse(
             "This is not a valid JSON Schema.", details={"rule": "schema", "pointer": f"/{pointer}"[:200]}
         ) from None
-    return CompiledSchema(guarded.schema, guarded.notes, whole)
+    return CompiledSchema(guarded, limits.patterns, whole)
 
 
 def check(schema: Any, value: object) -> tuple[Issue, ...]:

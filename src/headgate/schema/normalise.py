@@ -170,9 +170,9 @@ class _Walk:
             return not _COMPOSING.isdisjoint(schema)
         return more is not False
 
-    @staticmethod
-    def has_pattern(schema: dict[str, Any], name: str) -> bool:
-        return any(matches(pattern, name) for pattern in schema.get("patternProperties", ()))
+    def has_pattern(self, schema: dict[str, Any], name: str) -> bool:
+        engine = self.compiled.engine
+        return any(matches(pattern, name, engine) for pattern in schema.get("patternProperties", ()))
 
     def items(self, pointer: str, schema: dict[str, Any], value: list[Any]) -> list[Any]:
         names = (
