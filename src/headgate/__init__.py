@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         import_servers as import_servers,
         map_mcp_content_blocks as map_mcp_content_blocks,
     )
+    from headgate.mcp.gateway.server import gateway_app as gateway_app, to_mcp as to_mcp
     from headgate.operations.access import AccessControl, Identity
     from headgate.operations.batch import BatchEntry, BatchOutcome
     from headgate.operations.binding import input_schema_of, output_schema_of
@@ -147,7 +148,8 @@ _EXTRAS = {
         "from_mcp",
         "import_servers",
         "map_mcp_content_blocks",
-    )
+    ),
+    "headgate.mcp.gateway.server": ("gateway_app", "to_mcp"),
 }
 _HOMES = {name: room for rooms in (_ROOMS, _EXTRAS) for room, names in rooms.items() for name in names}
 
@@ -157,12 +159,18 @@ def __getattr__(name: str) -> Any:
     if room is None:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
     try:
+        if room in _EXTRAS:
+            import_module("mcp")
         value = getattr(import_module(room), name)
     except ModuleNotFoundError as error:
-        if room not in _EXTRAS or (error.name or "").partition(".")[0] == "headgate":
+        if (error.name or "").partition(".")[0] == "headgate":
             raise
         raise ImportError(
-            f"headgate.{name} needs the 'mcp' extra: pip install 'headgate[mcp]'", name=error.name
+            f"headgate.{name} needs more: pip install 'headgate[mcp]'", name=error.name
         ) from error
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for names in _EXTRAS.values() for name in names)]

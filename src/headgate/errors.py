@@ -594,6 +594,7 @@ CALL_ERRORS: Mapping[str, CallFailure] = {
     "INVALID_OUTPUT": CallFailure(
         502, False, "Read the envelope's issues, or unwrap with allow_issues=True."
     ),
+    "RESOURCE_LIMIT": CallFailure(413, False, "Ask the operation for less."),
     "MCP_TOOL_ERROR": CallFailure(
         502, False, "Read the content in the details; the tool says what was wrong."
     ),

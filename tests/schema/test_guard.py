@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 
 from headgate.errors import SchemaParse
 from headgate.schema.check import check, compile_schema
-from headgate.schema.guard import FOREIGN, Limits, guard_schema
+from headgate.schema.guard import FOREIGN, OWN, Limits, guard_schema
+from headgate.schema.normalise import normalise
 from headgate.schema.patterns import is_linear, matches
 
 
@@ -166,6 +167,24 @@ def test_without_its_patterns_a_node_forbids_no_properties():
     compiled = compile_schema(schema)
     assert compiled.notes
     assert compiled.is_valid({"x": "1"})
+
+
+def test_our_own_patterns_are_always_applied_and_bounded():
+    schema = {
+        "properties": {"mail": {"pattern": "^(?!\\.)x"}},
+        "patternProperties": {"^(?!mail)": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    compiled = compile_schema(schema, OWN)
+    assert compiled.notes == ()
+    assert compiled.issues({"mail": "x", "n": 1}) == ()
+    assert normalise(compiled, {"mail": "x", "n": 1})[0] == {"mail": "x", "n": 1}
+    assert [one.path for one in compiled.issues({"mail": ".x", "n": "1"})] == ["$.mail", "$.n"]
+    with pytest.raises(SchemaParse):
+        compile_schema({"pattern": "("}, OWN)
+    started = time.process_time()
+    assert not compile_schema({"pattern": "(?=(a+)+b)x"}, OWN).is_valid("a" * 4_000)
+    assert time.process_time() - started < 2
 
 
 def test_limits_can_be_set():

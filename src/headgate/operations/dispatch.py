@@ -145,6 +145,11 @@ async def _drain(
     """Give results until the task that makes them has ended and the last one is out."""
     assert call.task is not None
     while True:
+        while not results.empty():
+            yield results.get_nowait()
+        if call.task.done():
+            outcome(call)
+            return
         getter = asyncio.ensure_future(results.get())
         try:
             await asyncio.wait(
@@ -154,10 +159,7 @@ async def _drain(
             has_result = getter.done() or not getter.cancel()
         if has_result:
             yield getter.result()
-        elif call.task.done():
-            outcome(call)
-            return
-        else:
+        elif not call.task.done():
             raise timed_out()
 
 

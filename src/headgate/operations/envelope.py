@@ -74,7 +74,7 @@ class ResponseEnvelope:
     output_kind: OutputKind | None = None
 
     def __post_init__(self) -> None:
-        if self.error is None and (self.is_error or self.issues):
+        if self.error is None and (self.issues or self.is_error):
             object.__setattr__(self, "error", _failure_of(self))
 
     @property

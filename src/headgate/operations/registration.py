@@ -45,7 +45,8 @@ class Provenance(StrEnum):
     @property
     def is_leaf(self) -> bool:
         """Whether it calls out and never composes."""
-        return self not in {Provenance.LOCAL, Provenance.SESSION}
+        # Written out, because it is asked several times in every call and hashing an enum is slow.
+        return self is not Provenance.LOCAL and self is not Provenance.SESSION
 
 
 class OutputPolicy(StrEnum):

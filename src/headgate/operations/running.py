@@ -132,7 +132,7 @@ class RunningCalls:
         self._timer = None
         now = loop.time()
         deadlines = [(call.deadline, call) for call in self._calls.values() if call.deadline is not None]
-        for deadline, call in deadlines:
+        for deadline, call in sorted(deadlines, key=lambda one: one[0]):
             if deadline <= now:
                 self.end_tree(call, "TIMEOUT")
         to_come = [deadline for deadline, _ in deadlines if deadline > now]

@@ -6,7 +6,6 @@ fetches nothing, runs patterns in linear time, and never quotes a value in what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -14,10 +13,10 @@ import jsonschema_rs
 
 from headgate.errors import SchemaParse
 from headgate.schema.explain import explain
-from headgate.schema.guard import FOREIGN, Limits, guard_schema
+from headgate.schema.guard import FOREIGN, Guarded, Limits, guard_schema
 from headgate.schema.issue import Issue
 from headgate.schema.keywords import anchors_of, nodes_of
-from headgate.schema.patterns import LINEAR
+from headgate.schema.patterns import Engine
 from headgate.schema.value import copy_json
 
 _ROOT = "urn:headgate:schema"
@@ -26,15 +25,29 @@ _ROOT = "urn:headgate:schema"
 class CompiledSchema:
     """A guarded schema with its validators; the values it is asked about come from ``copy_json``."""
 
-    __slots__ = ("_parts", "_registry", "_whole", "anchors", "notes", "schema", "shapes")
+    __slots__ = (
+        "_parts",
+        "_registry",
+        "_whole",
+        "anchors",
+        "engine",
+        "has_defaults",
+        "notes",
+        "schema",
+        "shapes",
+    )
 
-    def __init__(self, schema: Any, notes: tuple[str, ...], whole: jsonschema_rs.Validator) -> None:
-        #: What is checked: the schema without the patterns that no linear engine runs.
-        self.schema = schema
-        self.notes = notes
+    def __init__(self, guarded: Guarded, engine: Engine, whole: jsonschema_rs.Validator) -> None:
+        #: What is checked: the schema without the patterns that its engine does not run.
+        self.schema = schema = guarded.schema
+        self.notes = guarded.notes
+        self.engine = engine
         self.anchors = anchors_of(schema)
-        #: Whether normalising can change anything: there is a default, or something forbidden.
-        self.shapes = any(map(_shapes, nodes_of(schema)))
+        self.has_defaults = any("default" in node for node in nodes_of(schema))
+        #: Whether normalising can change anything at all.
+        self.shapes = self.has_defaults or any(
+            node.get("additionalProperties") is False for node in nodes_of(schema)
+        )
         self._whole = whole
         self._parts: dict[str, jsonschema_rs.Validator] = {"": whole}
         self._registry: jsonschema_rs.Registry | None = None
@@ -61,12 +74,8 @@ class CompiledSchema:
         if "$schema" in self.schema:
             part["$schema"] = self.schema["$schema"]
         return jsonschema_rs.validator_for(
-            part, registry=self._registry, offline=True, pattern_options=LINEAR
+            part, registry=self._registry, offline=True, pattern_options=self.engine.options
         )
-
-
-def _shapes(node: Mapping[str, Any]) -> bool:
-    return "default" in node or node.get("additionalProperties") is False
 
 
 def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
@@ -77,14 +86,16 @@ def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
     """
     guarded = guard_schema(schema, limits)
     try:
-        whole = jsonschema_rs.validator_for(guarded.schema, offline=True, pattern_options=LINEAR)
+        whole = jsonschema_rs.validator_for(
+            guarded.schema, offline=True, pattern_options=limits.patterns.options
+        )
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         # Nothing of the library's text is kept: it quotes the schema, and the schema is foreign.
         pointer = "/".join(str(step) for step in getattr(error, "instance_path", ()))
         raise SchemaParse(
             "This is not a valid JSON Schema.", details={"rule": "schema", "pointer": f"/{pointer}"[:200]}
         ) from None
-    return CompiledSchema(guarded.schema, guarded.notes, whole)
+    return CompiledSchema(guarded, limits.patterns, whole)
 
 
 def check(schema: Any, value: object) -> tuple[Issue, ...]:

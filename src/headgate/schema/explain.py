@@ -14,7 +14,7 @@ import jsonschema_rs
 
 from headgate.schema.issue import Issue
 from headgate.schema.keywords import APPLICATORS, escape, resolve
-from headgate.schema.patterns import LINEAR, matches
+from headgate.schema.patterns import Engine, matches
 from headgate.schema.value import child_path
 
 MAX_ISSUES = 20
@@ -50,6 +50,7 @@ class Checked(Protocol):
 
     schema: Any
     anchors: dict[str, str]
+    engine: Engine
 
     def is_valid_at(self, pointer: str, value: Any) -> bool:
         """Tell whether a value fits the subschema at a JSON pointer."""
@@ -91,7 +92,7 @@ class _Walk:
 
     def inside(self, pointer: str, node: dict[str, Any], *, value: Any, path: str) -> bool:
         is_explained = False
-        for issue in _own_issues(node, value, path):
+        for issue in _own_issues(node, value, path, engine=self.compiled.engine):
             self.add(issue)
             is_explained = True
         for step, inner, inner_value in _parts(self.compiled, pointer, node, value=value):
@@ -111,12 +112,12 @@ def explain(compiled: Checked, value: Any) -> tuple[Issue, ...]:
     return tuple(walk.found)
 
 
-def _own_issues(node: Mapping[str, Any], value: Any, path: str) -> Iterator[Issue]:
+def _own_issues(node: Mapping[str, Any], value: Any, path: str, *, engine: Engine) -> Iterator[Issue]:
     """Ask the validator about the keywords that hold no schema."""
     own = {keyword: inner for keyword, inner in node.items() if keyword not in APPLICATORS}
     for name in ("$id", "$defs", "definitions", "$anchor", "$dynamicAnchor"):
         own.pop(name, None)
-    validator = jsonschema_rs.validator_for(own, offline=True, pattern_options=LINEAR)
+    validator = jsonschema_rs.validator_for(own, offline=True, pattern_options=engine.options)
     if validator.is_valid(value):
         return
     for error in validator.iter_errors(value):
@@ -154,19 +155,19 @@ def _parts(
         if branch in node:
             yield None, (f"{pointer}/{branch}", node[branch]), value
     if isinstance(value, dict):
-        yield from _properties(pointer, node, cast("dict[str, Any]", value))
+        yield from _properties(pointer, node, cast("dict[str, Any]", value), engine=compiled.engine)
     elif isinstance(value, list):
         yield from _items(pointer, node, cast("list[Any]", value))
 
 
 def _properties(
-    pointer: str, node: dict[str, Any], value: dict[str, Any]
+    pointer: str, node: dict[str, Any], value: dict[str, Any], *, engine: Engine
 ) -> Iterator[tuple[str | None, tuple[str, Any], Any]]:
     declared: dict[str, Any] = node.get("properties", {})
     patterns: dict[str, Any] = node.get("patternProperties", {})
     more = node.get("additionalProperties", True)
     for name, inner in value.items():
-        matching = [pattern for pattern in patterns if matches(pattern, name)]
+        matching = [pattern for pattern in patterns if matches(pattern, name, engine)]
         if name in declared:
             yield name, (f"{pointer}/properties/{escape(name)}", declared[name]), inner
         for pattern in matching:
@@ -208,7 +209,7 @@ def _broken_combinations(
     if isinstance(value, dict) and node.get("additionalProperties") is False:
         patterns: dict[str, Any] = node.get("patternProperties", {})
         extra = cast("dict[str, Any]", value).keys() - node.get("properties", {}).keys()
-        if any(not any(matches(pattern, name) for pattern in patterns) for name in extra):
+        if any(not any(matches(pattern, name, compiled.engine) for pattern in patterns) for name in extra):
             yield "additionalProperties"
 
 

@@ -23,7 +23,7 @@ from headgate.schema.keywords import (
     resolve,
     subschemas,
 )
-from headgate.schema.patterns import is_linear
+from headgate.schema.patterns import Engine, is_linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,18 @@ class Limits:
     expansion: int = 10_000
     #: References behind references.
     chain: int = 256
+    patterns: Engine = Engine.LINEAR
 
 
 FOREIGN = Limits()
 #: For schemas that the developer of this very program wrote.
-OWN = Limits(size_bytes=4 * 1024 * 1024, depth=64, subschemas=100_000, expansion=1_000_000)
+OWN = Limits(
+    size_bytes=4 * 1024 * 1024,
+    depth=64,
+    subschemas=100_000,
+    expansion=1_000_000,
+    patterns=Engine.BACKTRACKING,
+)
 
 # Of plain JSON nesting: keywords and names take up to three levels for each subschema.
 _NESTING = 3
@@ -81,7 +88,7 @@ def guard_schema(schema: Any, limits: Limits = FOREIGN) -> Guarded:
     graph = _read_graph(root, limits)
     _check_cycles(graph)
     _check_expansion(graph, limits)
-    return _without_hard_patterns(root, graph)
+    return _without_hard_patterns(root, graph) if limits.patterns is Engine.LINEAR else Guarded(root)
 
 
 def _refuse(rule: str, pointer: str, message: str) -> NoReturn:

@@ -70,7 +70,7 @@ def normalise(
 
 def fill_defaults(compiled: CompiledSchema, value: Any) -> Any:
     """Give a valid value from ``copy_json`` with the declared defaults in it; nothing is dropped."""
-    if not compiled.shapes:
+    if not compiled.has_defaults:
         return value
     try:
         return _Walk(compiled, Extras.ALL).node(("", compiled.schema), value)
@@ -137,7 +137,9 @@ class _Walk:
         declared: dict[str, Any] = schema.get("properties") or {}
         result: dict[str, Any] = {}
         for name, inner in value.items():
-            if name in declared:
+            if name in declared and type(inner) not in _CONTAINERS:
+                result[name] = inner
+            elif name in declared:
                 place = f"{pointer}/properties/{escape(name)}"
                 result[name] = self.node((place, declared[name]), inner)
             elif self.is_kept(schema, name):
@@ -168,9 +170,9 @@ class _Walk:
             return not _COMPOSING.isdisjoint(schema)
         return more is not False
 
-    @staticmethod
-    def has_pattern(schema: dict[str, Any], name: str) -> bool:
-        return any(matches(pattern, name) for pattern in schema.get("patternProperties", ()))
+    def has_pattern(self, schema: dict[str, Any], name: str) -> bool:
+        engine = self.compiled.engine
+        return any(matches(pattern, name, engine) for pattern in schema.get("patternProperties", ()))
 
     def items(self, pointer: str, schema: dict[str, Any], value: list[Any]) -> list[Any]:
         names = (
