@@ -58,6 +58,8 @@ class StreamTable:
     fids: Mapping[FieldName, int]
     columns: Mapping[FieldName, Column]
     slots: Mapping[FieldName, int]
+    #: What follows from the above and is worth keeping.
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
     def table(self) -> str:
