@@ -157,6 +157,8 @@ class Session:
                     write,
                 ),
             ):
+                # The guard writes what headers there are; merging defaults into each request only costs time.
+                http.headers.clear()
                 dispatcher = _Dispatcher(read, write)
                 session = ClientSession(
                     dispatcher=dispatcher, client_info=CLIENT, message_handler=self._on_message
