@@ -19,6 +19,7 @@ STATUS = {
     "MCP_UNAUTHORIZED": 502,
     "MCP_PROTOCOL_ERROR": 502,
     "MCP_OUTPUT_MISSING": 502,
+    "tool_definition_changed": 409,
 }
 
 
