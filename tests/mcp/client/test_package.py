@@ -1,7 +1,7 @@
 """What the client room may not hold, whatever else it does."""
 
 import ast
-import subprocess  # noqa: TID251 - to see that nobody calls it
+import subprocess
 import tomllib
 from pathlib import Path
 
