@@ -136,7 +136,7 @@ async def test_a_stream_that_breaks_without_ids_is_a_lost_call():
 async def test_the_word_of_a_change_sets_stale_calls_back_and_swaps_nothing():
     async with importing(list_changed=True) as (server, imported):
         await until(lambda: server.streams)
-        assert imported.report()["watching"]
+        await until(lambda: imported.report()["watching"])
         before = imported.tools
         server.tools.append(tool("new"))
         await server.announce()
