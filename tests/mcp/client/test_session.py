@@ -27,6 +27,12 @@ from tests.mcp.client.importing import call, importing, until
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request):
+    """Sessions live on either loop: the program's server runs on the faster one."""
+    return "asyncio", {"use_uvloop": request.param}
+
+
 @pytest.mark.requirement("S0-23")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_one_session_serves_every_call_and_closing_leaves_nothing(era):
