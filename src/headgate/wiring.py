@@ -85,6 +85,7 @@ class Program:
     house: House
     admission: Admission
     pump: Pump
+    clock: Callable[[], int]
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
@@ -98,31 +99,31 @@ class Program:
             await self.store.close()
 
 
-def build_program(settings: Settings, home: Home) -> Program:
+def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> Program:
     """Open the home and put the rooms together."""
-    store = SqliteStore(home, now)
+    store = SqliteStore(home, clock)
     ledger = SqliteLedger(home)
     journal = Journal(home)
     house = House(
         store,
         sealer=Sealer(load_ring(home)),
         discloser=journal,
-        clock=now,
+        clock=clock,
         rules=Rules(strict_core=settings.strict_core),
     )
-    admission = Admission(ledger, clock=now, unwritten=journal.unwritten)
+    admission = Admission(ledger, clock=clock, unwritten=journal.unwritten)
     pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
-    return Program(home, store, ledger, house, admission, pump)
+    return Program(home, store, ledger, house, admission, pump, clock)
 
 
 def build_site(settings: Settings, program: Program) -> Site:
     """Say what the web application is built from."""
-    intake = Intake(program.store, clock=now)
+    intake = Intake(program.store, clock=program.clock)
     own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return Site(
         version=__version__,
         rooms=Rooms(program.house, program.admission, intake),
-        desk=Desk(program.ledger, program.admission, clock=now),
+        desk=Desk(program.ledger, program.admission, clock=program.clock),
         doorstep=Doorstep(
             hosts=frozenset(own) | settings.allowed_hosts,
             origins=settings.allowed_origins,
