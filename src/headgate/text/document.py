@@ -15,7 +15,9 @@ _IDENTITY = ("stream", "connection_id", "connector_key", "connector_id", "displa
 _ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
 
 
-def document(row: Mapping[str, Any], handles: Handles, *, url: str, lengths: Lengths) -> dict[str, Any]:
+def document(
+    row: Mapping[str, Any], handles: Handles, *, asked_id: str, url: str, lengths: Lengths
+) -> tuple[dict[str, Any], Ladder]:
     """Turn a record into a document; what does not fit is begun and has its rung of the ladder."""
     data, ladder = shorten(
         cast("Mapping[str, Any]", row.get("data") or {}),
@@ -25,11 +27,11 @@ def document(row: Mapping[str, Any], handles: Handles, *, url: str, lengths: Len
     )
     named = title(row)
     text, facts = _text(data, ladder)
-    metadata = {**_metadata(row, {handles.id, named, url}), **facts}
+    metadata = {**_metadata(row, {asked_id, named, url}), **facts}
     rungs = ladder.members()
     if rungs:
         metadata["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
-    return {"id": handles.id, "title": named, "text": text, "url": url, "metadata": metadata}
+    return {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}, ladder
 
 
 def _text(data: Mapping[str, Any], ladder: Ladder) -> tuple[str, dict[str, Any]]:

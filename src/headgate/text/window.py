@@ -29,9 +29,10 @@ class WindowText:
     previous_uri: str | None = None
 
 
-def window_text(window: WindowText) -> str:
-    """Draw the text of a window."""
-    lines = [json_text(_header(window))]
+def window_text(window: WindowText, *, with_uris: bool = False) -> str:
+    """Draw the text of a window; only who reads by URI is told the URIs of its neighbours."""
+    uris = {"next_uri": window.next_uri, "previous_uri": window.previous_uri} if with_uris else {}
+    lines = [json_text(_header(window) | {label: uri for label, uri in uris.items() if uri is not None})]
     for label, selector in (("next", window.next), ("previous", window.previous)):
         if selector is not None:
             args = {"id": window.id, "field_path": window.field_path, **selector}
@@ -52,5 +53,4 @@ def _header(window: WindowText) -> dict[str, Any]:
     for label, selector in (("next_cursor", window.next), ("previous_cursor", window.previous)):
         if selector is not None and "cursor" in selector:
             header[label] = selector["cursor"]
-    uris = {"next_uri": window.next_uri, "previous_uri": window.previous_uri}
-    return header | {label: uri for label, uri in uris.items() if uri is not None}
+    return header

@@ -1,0 +1,136 @@
+"""The MCP server: the SDK's low-level server with our tools and resources behind it, for both eras.
+
+It validates nothing and decides nothing: arguments are read in `headgate.mcp.serve.call`, and every read
+goes through the port of the `Reader` that belongs to the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import mcp_types as t
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+
+from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
+from headgate.mcp.serve import resources
+from headgate.mcp.serve.call import HANDLERS, call
+from headgate.mcp.serve.errors import failure
+from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
+from headgate.telemetry import get_logger
+
+Json = dict[str, Any]
+Context = ServerRequestContext[Any, Any]
+ReaderOf = Callable[[Context], Reader]
+
+SERVER_NAME = "headgate"
+TITLE = "Headgate"
+_LIST_TTL_MS = 300_000
+_SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How the server names itself."""
+
+    version: str
+    name: str = SERVER_NAME
+    #: Where its icon is, if it is anywhere.
+    icon: str | None = None
+
+    @property
+    def stamp(self) -> Json:
+        """The short form that goes with every answer."""
+        return {"name": self.name, "version": self.version}
+
+
+def build_server(reader_of: ReaderOf, identity: Identity) -> Server[Any]:
+    """Build the server; it asks for the reader of each request anew."""
+    serving = _Serving(reader_of, identity)
+    icons = [t.Icon(src=identity.icon, mime_type="image/svg+xml", sizes=["any"])] if identity.icon else None
+    listed = CacheHint(ttl_ms=_LIST_TTL_MS, scope="private")
+    server: Server[Any] = Server(
+        identity.name,
+        version=identity.version,
+        title=TITLE,
+        instructions=INSTRUCTIONS,
+        icons=icons,
+        cache_hints={
+            "tools/list": listed,
+            "resources/list": listed,
+            "resources/templates/list": listed,
+            "server/discover": listed,
+        },
+        get_tool_input_schema=_SCHEMAS.get,
+        on_list_tools=serving.list_tools,
+        on_call_tool=serving.call_tool,
+        on_list_resources=serving.list_resources,
+        on_list_resource_templates=serving.list_templates,
+        on_read_resource=serving.read_resource,
+    )
+    return server
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """The handlers. They return wire dictionaries, which the SDK checks and sends as they are."""
+
+    reader_of: ReaderOf
+    identity: Identity
+
+    async def list_tools(self, _context: Context, params: t.PaginatedRequestParams | None) -> Any:
+        _refuse_cursor(params)
+        return {"tools": list(TOOLS), "_meta": self._meta()}
+
+    async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
+        if params.name not in HANDLERS:
+            raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
+        outcome = await call(params.name, params.arguments or {}, self.reader_of(context))
+        result = outcome.wire()
+        result["_meta"] |= self._meta()
+        return result
+
+    async def list_resources(self, _context: Context, params: t.PaginatedRequestParams | None) -> Any:
+        # A person's records are not enumerated: URIs are found in answers.
+        _refuse_cursor(params)
+        return {"resources": list[Json](), "_meta": self._meta()}
+
+    async def list_templates(self, _context: Context, params: t.PaginatedRequestParams | None) -> Any:
+        _refuse_cursor(params)
+        return {"resourceTemplates": list(TEMPLATES), "_meta": self._meta()}
+
+    async def read_resource(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
+        uri = str(params.uri)
+        reader = self.reader_of(context)
+        try:
+            content = await resources.read(reader, uri)
+        except HeadgateError as error:
+            raise _resource_error(error, uri, reader) from error
+        except Exception as error:
+            get_logger().exception("resource_failed")
+            raise _resource_error(ToolHandlerFailed(), uri, reader) from error
+        return {"contents": [content], "_meta": self._meta()}
+
+    def _meta(self) -> Json:
+        # The SDK would put the whole self-description into every answer.
+        return {_SERVER_INFO: self.identity.stamp}
+
+
+def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
+    if params is not None and params.cursor is not None:
+        raise MCPError(code=t.INVALID_PARAMS, message="Invalid cursor: these lists have one page")
+
+
+def _resource_error(error: HeadgateError, uri: str, reader: Reader) -> MCPError:
+    told = cast("Json", {"uri": uri[:256], **failure(error, reader.provider_url)})
+    if isinstance(error, InvalidResourceUri):
+        # The URI did not come from here, so the resource server was not asked.
+        del told["provider_url"], told["http_status"], told["request_id"]
+    code = t.INTERNAL_ERROR if isinstance(error, ToolHandlerFailed) else t.INVALID_PARAMS
+    return MCPError(code=code, message=error.message, data=told)
