@@ -227,13 +227,12 @@ def _aggregations(stream: Json, named: Mapping[str, str]) -> str:
 
 
 def _counts(stream: Json, found: Sequence[str]) -> bool:
-    declared = stream.get("aggregations")
-    if isinstance(declared, Mapping):
-        return bool(cast("Json", declared).get("count"))
+    if isinstance(stream.get("count"), bool):
+        return bool(stream["count"])
     query = cast("Json", stream.get("query") or {}).get("aggregations")
     return bool(found) if query is None else bool(cast("Json", query).get("count"))
 
 
 def _views(stream: Json) -> str:
-    views = cast("Sequence[Json]", stream.get("views") or ())
-    return "|".join(name(str(view["id"])) for view in views)
+    views = cast("Sequence[Json | str]", stream.get("views") or ())
+    return "|".join(name(view if isinstance(view, str) else str(view["id"])) for view in views)

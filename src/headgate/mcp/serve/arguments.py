@@ -165,7 +165,8 @@ def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
             hint='Call schema() first, then schema(stream, connection_id, detail: "full").',
         )
     stream = None if given.stream is None else _stream(given.stream)
-    return SchemaQuery(stream, _connection(given.connection_id), given.detail == "full")
+    is_full = given.detail == "full"
+    return SchemaQuery(stream, _connection(given.connection_id), full=is_full, exhaustive=is_full)
 
 
 def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:

@@ -15,24 +15,32 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
+from headgate.errors import HeadgateError, InvalidRequest, InvalidResourceUri, ToolHandlerFailed
 from headgate.mcp.serve import resources
 from headgate.mcp.serve.call import HANDLERS, call
-from headgate.mcp.serve.errors import failure
+from headgate.mcp.serve.errors import failure, refused
+from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
+from headgate.model.ids import is_unicode
 from headgate.telemetry import get_logger
 
 Json = dict[str, Any]
 Context = ServerRequestContext[Any, Any]
-ReaderOf = Callable[[Context], Reader]
+#: Gives the reader of a request; the text names the call for the log.
+ReaderOf = Callable[[Context, str], Reader]
 
 SERVER_NAME = "headgate"
 TITLE = "Headgate"
 _LIST_TTL_MS = 300_000
+_FIRST_WITH_LINKS = "2025-06-18"
 _SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+_HALF = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +92,30 @@ class _Serving:
     reader_of: ReaderOf
     identity: Identity
 
-    async def list_tools(self, _context: Context, params: t.PaginatedRequestParams | None) -> Any:
+    async def list_tools(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return {"tools": list(TOOLS), "_meta": self._meta()}
+        return self._stamped(context, {"tools": list(TOOLS)})
 
     async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
         if params.name not in HANDLERS:
             raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
-        outcome = await call(params.name, params.arguments or {}, self.reader_of(context))
-        result = outcome.wire()
-        result["_meta"] |= self._meta()
-        return result
+        reader = self.reader_of(context, f"mcp:{params.name}")
+        arguments = params.arguments or {}
+        outcome = await call(params.name, arguments, reader) if is_text(arguments) else refused(_HALF)
+        return result_of(outcome, self.identity, context.protocol_version)
 
-    async def list_resources(self, _context: Context, params: t.PaginatedRequestParams | None) -> Any:
+    async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.
         _refuse_cursor(params)
-        return {"resources": list[Json](), "_meta": self._meta()}
+        return self._stamped(context, {"resources": list[Json]()})
 
-    async def list_templates(self, _context: Context, params: t.PaginatedRequestParams | None) -> Any:
+    async def list_templates(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return {"resourceTemplates": list(TEMPLATES), "_meta": self._meta()}
+        return self._stamped(context, {"resourceTemplates": list(TEMPLATES)})
 
     async def read_resource(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
         uri = str(params.uri)
-        reader = self.reader_of(context)
+        reader = self.reader_of(context, "mcp:resources/read")
         try:
             content = await resources.read(reader, uri)
         except HeadgateError as error:
@@ -115,11 +123,36 @@ class _Serving:
         except Exception as error:
             get_logger().exception("resource_failed")
             raise _resource_error(ToolHandlerFailed(), uri, reader) from error
-        return {"contents": [content], "_meta": self._meta()}
+        return self._stamped(context, {"contents": [content]})
 
-    def _meta(self) -> Json:
-        # The SDK would put the whole self-description into every answer.
-        return {_SERVER_INFO: self.identity.stamp}
+    def _stamped(self, context: Context, result: Json) -> Json:
+        return stamped(result, self.identity, context.protocol_version)
+
+
+def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
+    """Write an outcome as a client of a protocol version can read it."""
+    result = stamped(outcome.wire(), identity, version)
+    if version < _FIRST_WITH_LINKS:
+        # Clients of that time know neither links nor structure; the text is enough.
+        result["content"] = result["content"][:1]
+    return result
+
+
+def stamped(result: Json, identity: Identity, version: str) -> Json:
+    """Put on a result what its protocol version wants on every one."""
+    # The SDK would put the whole self-description into every answer.
+    meta = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
+    ending = {"resultType": "complete"} if version in MODERN_PROTOCOL_VERSIONS else {}
+    return {**result, "_meta": meta, **ending}
+
+
+def is_text(value: Any) -> bool:
+    """Say whether every text in a value can be written; JSON can hold halves of characters that cannot."""
+    if isinstance(value, str):
+        return is_unicode(value)
+    if isinstance(value, dict):
+        return all(is_text(key) and is_text(member) for key, member in cast("Json", value).items())
+    return not isinstance(value, list) or all(is_text(item) for item in cast("list[Any]", value))
 
 
 def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:

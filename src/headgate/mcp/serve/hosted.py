@@ -1,0 +1,264 @@
+"""MCP over HTTP at ``/mcp``: who may come in, and then the protocol. Stateless; every request stands alone.
+
+The order is fixed: host, origin, method, bearer, kind of token. Nothing of a body is read before all of them
+have passed, and a token is looked up anew for every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headgate.errors import (
+    AuthenticationFailed,
+    GrantConsumed,
+    GrantExpired,
+    GrantInvalid,
+    GrantRevoked,
+    HeadgateError,
+    InvalidRequest,
+    MisdirectedRequest,
+    PermissionRefused,
+    ResourceLimit,
+)
+from headgate.mcp.serve.fast import FastPath
+from headgate.mcp.serve.handles import HandleMaker
+from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.server import Context, Identity, build_server
+from headgate.model.grant import Access
+from headgate.reading.port import ResourceServer
+
+PATH = "/mcp"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+SCOPE = "records:read"
+MAX_BODY_BYTES = 4 * 1024 * 1024
+#: Where a request's admission waits for the handlers.
+ADMISSION = "headgate.admission"
+_BEARER = b"bearer "
+_NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
+
+Headers = list[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whom a token lets in, and how they read."""
+
+    access: Access
+    #: Opens the resource server for one call, which is named for the log.
+    port: Callable[[str], ResourceServer]
+
+
+#: Looks a token up. Raises AuthenticationFailed or PermissionRefused, or one of their kinds.
+Admit = Callable[[str], Awaitable[Admission]]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the server is to be found, and which names and pages it answers to."""
+
+    #: The public address, without a slash at its end.
+    origin: str
+    hosts: frozenset[str]
+    origins: frozenset[str] = frozenset()
+    authorization_servers: tuple[str, ...] = ()
+
+    @property
+    def metadata_url(self) -> str:
+        """Where a client learns how to get a token."""
+        return f"{self.origin}{METADATA_PATH}{PATH}"
+
+
+def protected_resource(site: Site) -> dict[str, Any]:
+    """Write the metadata of the protected resource, the same for everybody."""
+    return {
+        "resource": f"{site.origin}{PATH}",
+        "resource_name": "Headgate Hosted MCP Resource",
+        "authorization_servers": list(site.authorization_servers or (site.origin,)),
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": [SCOPE],
+        "pdpp_core_query_base": f"{site.origin}/v1",
+        "pdpp_token_kinds_supported": ["client", "mcp_package"],
+        "pdpp_agent_discovery": {
+            "mcp": {
+                "endpoint": f"{site.origin}{PATH}",
+                "transport": "streamable_http",
+                "tool_surface": "profile_free_normal_read",
+                "setup_intent": "grant_scoped_read",
+                "no_owner_token": True,
+            }
+        },
+    }
+
+
+@dataclass(slots=True)
+class HostedMcp:
+    """The ASGI application at ``/mcp`` and ``/mcp/``."""
+
+    admit: Admit
+    site: Site
+    handles: HandleMaker
+    identity: Identity
+    #: Left out, every request takes the SDK's way; both ways answer the same.
+    with_fast_path: bool = True
+    _inner: ASGIApp | None = field(default=None, init=False)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Run the SDK's part; nothing is served outside of it."""
+        manager = StreamableHTTPSessionManager(
+            build_server(self._reader, self.identity),
+            json_response=True,
+            stateless=True,
+            # Hosts and origins are checked here, against exact lists.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=MAX_BODY_BYTES,
+        )
+        async with manager.run():
+            slow = manager.handle_request
+            self._inner = (
+                FastPath(slow, self._reader_of_scope, self.identity) if self.with_fast_path else slow
+            )
+            try:
+                yield
+            finally:
+                self._inner = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit a request, or say why not."""
+        assert self._inner is not None, "HostedMcp is used outside of running()"
+        try:
+            admission = await self._admitted(scope)
+        except HeadgateError as error:
+            await _refuse(error, self.site, send)
+            return
+        inner_scope = {**scope, ADMISSION: admission, "path": PATH}
+        await self._inner(inner_scope, receive, _adding(send, self._headers(admission.access)))
+
+    async def _admitted(self, scope: Scope) -> Admission:
+        headers: Headers = scope["headers"]
+        _check_place(headers, self.site)
+        if scope["method"] != "POST":
+            raise _MethodRefused
+        _check_size(headers)
+        admission = await self.admit(_token(headers))
+        if admission.access.is_owner:
+            raise PermissionRefused(
+                "An owner's token is not accepted here.",
+                hint="Use a client's token, or a package's, that the owner granted for agents.",
+            )
+        return admission
+
+    def _headers(self, access: Access) -> Headers:
+        icon = f'<{self.site.origin}/icon.svg>; rel="icon"; type="image/svg+xml"'
+        found = [(b"link", icon.encode("latin-1", "replace")), (b"cache-control", b"no-store")]
+        if access.package_id is not None:
+            found.append((b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")))
+            found.append((b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()))
+        return found
+
+    def _reader(self, context: Context, via: str) -> Reader:
+        assert context.request is not None
+        return self._reader_of_scope(context.request.scope, via)
+
+    def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
+        admission: Admission = scope[ADMISSION]
+        return Reader(admission.port(via), self.handles, self.site.origin)
+
+
+class _MethodRefused(HeadgateError):
+    """Only POST is answered here."""
+
+    code, status = "method_not_allowed", 405
+    hint = "Send JSON-RPC requests with POST."
+
+
+def _values(headers: Headers, name: bytes) -> list[bytes]:
+    return [value for key, value in headers if key == name]
+
+
+def _check_place(headers: Headers, site: Site) -> None:
+    hosts = _values(headers, b"host")
+    if len(hosts) != 1:
+        raise InvalidRequest("Send one Host header.", param="host")
+    if hosts[0].decode("latin-1") not in site.hosts:
+        raise MisdirectedRequest
+    for origin in _values(headers, b"origin"):
+        if origin.decode("latin-1") not in site.origins:
+            raise PermissionRefused("Pages of this origin may not call the server.")
+
+
+def _check_size(headers: Headers) -> None:
+    for length in _values(headers, b"content-length"):
+        if length.isdigit() and int(length) > MAX_BODY_BYTES:
+            raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
+
+
+def _token(headers: Headers) -> str:
+    given = _values(headers, b"authorization")
+    if not given:
+        raise AuthenticationFailed("No token was sent.", data={"is_missing": True})
+    value = given[0]
+    if (
+        len(given) > 1
+        or value[: len(_BEARER)].lower() != _BEARER
+        or not value[len(_BEARER) :].strip().isascii()
+    ):
+        raise AuthenticationFailed("Send one bearer token in one Authorization header.")
+    return value[len(_BEARER) :].strip().decode("ascii")
+
+
+def _adding(send: Send, headers: Headers) -> Send:
+    async def adding(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}
+        await send(message)
+
+    return adding
+
+
+async def _refuse(error: HeadgateError, site: Site, send: Send) -> None:
+    asks_again = isinstance(error, (AuthenticationFailed, *_NEEDS_CONSENT))
+    status = 401 if asks_again else error.status
+    told: dict[str, Any] = {
+        "type": error.type,
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+    }
+    headers: Headers = []
+    if asks_again:
+        headers.append((b"www-authenticate", _challenge(error, site).encode("latin-1", "replace")))
+        told |= {
+            "type": "authentication_error",
+            "resource_metadata": site.metadata_url,
+            "next_step": error.hint,
+        }
+    if status == 405:  # noqa: PLR2004 - method not allowed
+        headers.append((b"allow", b"POST"))
+    await _send_json(send, status, {"error": told}, headers)
+
+
+def _challenge(error: HeadgateError, site: Site) -> str:
+    parts = [f'resource_metadata="{site.metadata_url}"', f'scope="{SCOPE}"']
+    if not error.data.get("is_missing"):
+        parts += ['error="invalid_token"', f'error_description="{error.code}"']
+    return "Bearer " + ", ".join(parts)
+
+
+async def _send_json(send: Send, status: int, body: Any, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    content = msgspec.json.encode(body)
+    fixed = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(content)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": content})
