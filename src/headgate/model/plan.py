@@ -130,14 +130,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class SearchPosition:
-    """A place in the order of hits: after this one."""
+    """A place in the order of hits: after this one. What it holds is the engine's own affair."""
 
-    rank: int
-    #: Microseconds since 1970; None for a record without a time, which comes last.
-    time: int | None
-    record_id: RecordId
-    connection_id: ConnectionId
-    stream: StreamName
+    place: tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

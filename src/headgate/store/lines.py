@@ -1,0 +1,184 @@
+"""Lines coming in: one line of NDJSON becomes a record that can be kept, or an error that says why not.
+
+Pure, and the same for every engine. What passes here can be stored, compared and shown without surprises:
+no NUL, no half of a surrogate pair, no number that a reader would round or overflow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from headgate.errors import HeadgateError, InvalidRecord, InvalidRecordIdentity, ResourceLimit
+from headgate.model.declaration import StreamDeclaration
+from headgate.model.ids import RecordId, record_id
+from headgate.model.instants import instant
+from headgate.model.keys import canonical_key
+from headgate.model.record import Op
+from headgate.model.rows import LineError
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_INTEGER = 2**63 - 1
+_DEPTH_HINT = "The record nests too deep."
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One good line."""
+
+    id: RecordId
+    op: Op
+    emitted_at: int
+    #: The record's JSON text as it came, and what it says; both empty for a deletion.
+    body: bytes
+    values: Mapping[str, Any]
+
+
+class _Envelope(msgspec.Struct):
+    data: msgspec.Raw = msgspec.Raw(b"")
+    key: Any = None
+    stream: str | None = None
+    emitted_at: str | None = None
+    op: Op = Op.UPSERT
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+class _At(Exception):
+    """A value that cannot be kept, and where it is."""
+
+    def __init__(self, pointer: str, message: str) -> None:
+        self.pointer = pointer
+        self.message = message
+
+
+def read_line(
+    index: int, line: bytes, stream: StreamDeclaration, *, received_at: int
+) -> Incoming | LineError:
+    """Read one line for a stream."""
+    try:
+        return _read(line, stream, received_at)
+    except _At as problem:
+        return LineError(index, InvalidRecord.code, problem.message, problem.pointer)
+    except HeadgateError as error:
+        code = error.code if isinstance(error, InvalidRecord | ResourceLimit) else InvalidRecord.code
+        return LineError(index, code, error.message)
+    except RecursionError:
+        return LineError(index, InvalidRecord.code, _DEPTH_HINT)
+
+
+def _read(line: bytes, stream: StreamDeclaration, received_at: int) -> Incoming:
+    if len(line) > MAX_LINE_BYTES:
+        raise ResourceLimit(f"A line may have at most {MAX_LINE_BYTES} bytes.")
+    envelope = _envelope(line)
+    if envelope.stream is not None and envelope.stream != stream.name:
+        raise _At("/stream", "The line is for another stream.")
+    emitted_at = received_at if envelope.emitted_at is None else instant(envelope.emitted_at)
+    if emitted_at is None:
+        raise _At("/emitted_at", "This is not a time.")
+    if envelope.op is Op.DELETE:
+        return Incoming(_key(envelope.key), Op.DELETE, emitted_at, b"", {})
+    if not bytes(envelope.data):
+        raise _At("/data", "A record needs data.")
+    body = bytes(envelope.data)
+    values = _values(body)
+    return Incoming(_identity(envelope.key, values, stream), Op.UPSERT, emitted_at, body, values)
+
+
+def _envelope(line: bytes) -> _Envelope:
+    try:
+        return _ENVELOPE.decode(line)
+    except UnicodeDecodeError:
+        raise InvalidRecord("The line is not UTF-8.") from None
+    except msgspec.ValidationError as error:
+        raise InvalidRecord(f"The line has the wrong shape: {error}.") from None
+    except msgspec.DecodeError:
+        raise _broken(line, "") from None
+
+
+def _values(body: bytes) -> dict[str, Any]:
+    try:
+        values = _OBJECT.decode(body)
+    except UnicodeDecodeError:
+        raise _At("/data", "The text is not UTF-8.") from None
+    except msgspec.ValidationError:
+        raise _At("/data", "The data must be an object of values that JSON can hold.") from None
+    except msgspec.DecodeError:
+        raise _broken(body, "/data") from None
+    for name, value in values.items():
+        _check(name, value)
+    return values
+
+
+def _check(name: str, value: Any) -> None:
+    if "\0" in name:
+        raise _At("/data", "A field's name holds NUL.")
+    # Exact types, not isinstance: this runs for every value that comes in.
+    kind = cast("type[object]", type(value))
+    if kind is str:
+        if "\0" in value:
+            raise _At(f"/data/{name}", "The text holds NUL.")
+    elif kind is int:
+        if not -MAX_INTEGER <= value <= MAX_INTEGER:
+            raise _At(f"/data/{name}", "The integer does not fit into 64 bits.")
+    elif kind is dict:
+        for key, child in cast("dict[str, Any]", value).items():
+            _check(f"{name}/{key}", child)
+    elif kind is list:
+        for index, child in enumerate(cast("list[Any]", value)):
+            _check(f"{name}/{index}", child)
+
+
+def _broken(text: bytes, place: str) -> Exception:
+    """Say what is wrong with text that is not good JSON; half a surrogate pair is told by its place."""
+    try:
+        loose: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return InvalidRecord("The line is not JSON.")
+    pointer = _surrogate(loose, place)
+    return (
+        InvalidRecord("The line is not JSON.")
+        if pointer is None
+        else _At(pointer, "The text is broken Unicode.")
+    )
+
+
+def _surrogate(value: object, pointer: str) -> str | None:
+    if isinstance(value, str):
+        return pointer if any("\ud800" <= character <= "\udfff" for character in value) else None
+    children: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        children = list(cast("dict[object, object]", value).items())
+    elif isinstance(value, list):
+        children = list(enumerate(cast("list[object]", value)))
+    for key, child in children:
+        found = _surrogate(child, f"{pointer}/{key}") or _surrogate(key, pointer)
+        if found is not None:
+            return found
+    return None
+
+
+def _identity(key: Any, values: Mapping[str, Any], stream: StreamDeclaration) -> RecordId:
+    missing = [name for name in stream.primary_key if values.get(name) is None]
+    if missing:
+        raise InvalidRecordIdentity(f"The data has no value for the key field '{missing[0]}'.")
+    own = canonical_key([values[name] for name in stream.primary_key])
+    if key is not None and _key(key) != own:
+        raise InvalidRecordIdentity
+    return own
+
+
+def _key(key: Any) -> RecordId:
+    if isinstance(key, list):
+        return canonical_key(cast("list[object]", key))
+    if isinstance(key, str):
+        return record_id(key)
+    if key is None:
+        raise _At("/key", "A deletion needs a key.")
+    return canonical_key([key])

@@ -1,0 +1,49 @@
+"""Projection: a record's JSON text cut down to some fields, without parsing what is not needed.
+
+A field that is not asked for is skipped by the decoder and has no place in the type that is encoded
+again: it cannot reach an answer. Values keep the very text they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from headgate.model.ids import FieldName
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+class Projector:
+    """Cuts bodies down to a fixed set of fields."""
+
+    __slots__ = ("_decode", "fields")
+
+    def __init__(self, fields: Sequence[FieldName]) -> None:
+        self.fields = tuple(fields)
+        names = {f"f{index}": field for index, field in enumerate(self.fields)}
+        shape = msgspec.defstruct(
+            "Projection",
+            [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names],
+            rename=names,
+            gc=False,
+        )
+        self._decode = msgspec.json.Decoder(shape).decode
+
+    def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
+        """Give the body with only the chosen fields, and texts that are kept apart put back in."""
+        shape: Any = self._decode(body)
+        if added:
+            for index, field in enumerate(self.fields):
+                if field in added:
+                    setattr(shape, f"f{index}", msgspec.Raw(_ENCODE(added[field])))
+        return _ENCODE(shape)
+
+
+@lru_cache(maxsize=512)
+def projector(fields: tuple[FieldName, ...]) -> Projector:
+    """Give the projector for these fields; making one is slow, using it is not."""
+    return Projector(fields)

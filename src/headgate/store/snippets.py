@@ -1,0 +1,109 @@
+"""Snippets: the words around a match, with every match in ``<mark>`` tags that always close.
+
+Folds case and accents the way the index does, one character to one, so that places in the folded text are
+places in the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from headgate.model.ids import FieldName
+from headgate.model.plan import Term
+from headgate.model.rows import Snippet
+from headgate.store.words import RUN
+
+AROUND_CHARS = 60
+MAX_CHARS = 220
+_WORD = r"[^\W_]"
+_MARKS = "[\u0300-\u036f]*"
+_BETWEEN = r"[\W_]+"
+ELLIPSIS = "…"
+
+
+class Highlighter:
+    """Finds the places where a query's terms stand."""
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._pattern = re.compile("|".join(_term_pattern(term) for term in terms))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Give every match as a pair of places in the text."""
+        return [match.span() for match in self._pattern.finditer(fold(text))]
+
+    def snippet(self, field: FieldName, text: str, *, whole: bool = True, at: int = 0) -> Snippet | None:
+        """Cut out the words around the first match, or say that there is none.
+
+        ``at`` is where this text starts in its field, and ``whole`` whether it is all of it.
+        """
+        spans = self.spans(text)
+        if not spans:
+            return None
+        start = _word_start(text, max(0, spans[0][0] - AROUND_CHARS), spans[0][0])
+        end = min(len(text), max(start + MAX_CHARS, spans[0][1]))
+        complete = whole and start == 0 and end == len(text)
+        before = ELLIPSIS if start or at else ""
+        after = "" if whole and end == len(text) else ELLIPSIS
+        return Snippet(field, before + _marked(text, spans, start, end) + after, complete, at + spans[0][0])
+
+
+def fold(text: str) -> str:
+    """Fold case and accents, one character to one."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_fold_character, text))
+
+
+@lru_cache(maxsize=65536)
+def _fold_character(character: str) -> str:
+    base = unicodedata.normalize("NFD", character)[0].lower()
+    return base if len(base) == 1 else character
+
+
+def _term_pattern(term: Term) -> str:
+    words = [
+        word
+        for text in term.words
+        for word in re.findall(rf"{_WORD}+(?:{_MARKS}{_WORD}+)*", _query_fold(text))
+    ]
+    body = _BETWEEN.join(_MARKS.join(map(re.escape, word)) for word in words)
+    if RUN.search("".join(words)):
+        return body or r"(?!)"
+    tail = rf"{_WORD}*" if term.is_prefix else rf"{_MARKS}(?!{_WORD})"
+    return rf"(?<!{_WORD}){body}{tail}" if body else r"(?!)"
+
+
+def _query_fold(text: str) -> str:
+    composed = unicodedata.normalize("NFC", text)
+    return fold(composed)
+
+
+def _word_start(text: str, start: int, match: int) -> int:
+    """Begin at a word, unless the next one is already past the match."""
+    if start == 0:
+        return 0
+    space = text.find(" ", start, match)
+    return start if space < 0 else space + 1
+
+
+def _marked(text: str, spans: Sequence[tuple[int, int]], start: int, end: int) -> str:
+    pieces: list[str] = []
+    at = start
+    for left, right in spans:
+        if left < at:
+            continue
+        if right > end:
+            break
+        pieces += [_plain(text[at:left]), "<mark>", _plain(text[left:right]), "</mark>"]
+        at = right
+    return "".join([*pieces, _plain(text[at:end])])
+
+
+def _plain(text: str) -> str:
+    """A record's own tags must not pass for ours."""
+    return text.replace("<mark>", "&lt;mark&gt;").replace("</mark>", "&lt;/mark&gt;")

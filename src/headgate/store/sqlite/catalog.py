@@ -1,0 +1,196 @@
+"""The catalog: what is declared and connected, and where in the file it lies.
+
+Loaded whole, kept in memory, and loaded again when its number in the file has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from headgate.errors import ConnectionNotFound, GrantInvalid, StreamNotDeclared
+from headgate.model.declaration import SourceDeclaration, StreamDeclaration
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
+from headgate.model.plan import Reach
+from headgate.model.record import Connection
+from headgate.schema.declare import read_declaration
+from headgate.store.sqlite.connection import Database
+
+
+class ColumnKind(StrEnum):
+    """How a column of a typed table holds a field's values."""
+
+    #: Text that is grouped by: the text itself.
+    WORD = "word"
+    #: Other text: a checksum, enough to find candidates for an exact filter.
+    HASH = "hash"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    #: Microseconds since 1970.
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a typed table."""
+
+    number: int
+    kind: ColumnKind
+
+    @property
+    def name(self) -> str:
+        """Its name in SQL: a number, never a name from outside."""
+        return f"c{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTable:
+    """One stream of a connector, and how the file holds it."""
+
+    stid: int
+    connector_key: ConnectorKey
+    declaration: StreamDeclaration
+    fids: Mapping[FieldName, int]
+    columns: Mapping[FieldName, Column]
+    slots: Mapping[FieldName, int]
+
+    @property
+    def table(self) -> str:
+        """The name of its typed table."""
+        return f"t{self.stid}"
+
+    @property
+    def time_field(self) -> FieldName | None:
+        """The field whose time places a record: what consent is bounded by, else what pages are ordered by."""
+        return time_field(self.declaration)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One stream of one connection."""
+
+    sid: int
+    connection_id: ConnectionId
+    stream: StreamTable
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything declared and connected, as of one number."""
+
+    number: int = 0
+    declarations: Mapping[ConnectorKey, SourceDeclaration] = field(
+        default_factory=dict[ConnectorKey, SourceDeclaration]
+    )
+    connections: Mapping[ConnectionId, Connection] = field(default_factory=dict[ConnectionId, Connection])
+    streams: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
+        default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
+    )
+    shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
+        default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
+    )
+    by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
+
+    def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
+        """Find a stream through one of its connections.
+
+        Raises:
+            ConnectionNotFound: there is no such connection.
+            StreamNotDeclared: its connector has no such stream.
+        """
+        connection = self.connections.get(connection_id)
+        if connection is None:
+            raise ConnectionNotFound
+        found = self.streams.get((connection.connector_key, stream))
+        if found is None:
+            raise StreamNotDeclared(f"There is no stream '{stream}'.")
+        return found
+
+    def shelves_of(self, reach: Reach) -> list[Shelf]:
+        """Give the shelves that a reach covers and that hold anything; refuse a bound they cannot keep.
+
+        Raises:
+            GrantInvalid: the reach is bounded by a field that does not place this stream's records in time.
+        """
+        keys = [(connection_id, reach.stream) for connection_id in reach.connection_ids]
+        found = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
+        if reach.time is not None and any(shelf.stream.time_field != reach.time.field for shelf in found):
+            raise GrantInvalid(f"Time cannot be bounded by '{reach.time.field}' in this stream.")
+        return found
+
+
+def time_field(stream: StreamDeclaration) -> FieldName | None:
+    """Say which field places a stream's records in time, if one does."""
+    if stream.consent_time_field is not None:
+        return stream.consent_time_field
+    cursor = stream.cursor_field
+    return cursor if cursor is not None and stream.fields[cursor].kind.is_time else None
+
+
+def current(database: Database, known: Catalog) -> Catalog:
+    """Give the catalog as of now; the known one, if it still is."""
+    number: int = database.value("SELECT v FROM meta WHERE k='catalog'")
+    return known if number == known.number else load(database, number)
+
+
+def load(database: Database, number: int) -> Catalog:
+    """Read the whole catalog."""
+    declarations = _declarations(database)
+    connections = {
+        ConnectionId(row[0]): Connection(ConnectionId(row[0]), ConnectorKey(row[1]), row[2], row[3])
+        for row in database.all("SELECT id, connector_key, display_name, created_at FROM connection")
+    }
+    streams = _streams(database, declarations)
+    by_stid = {stream.stid: stream for stream in streams}
+    shelves = [
+        Shelf(sid, ConnectionId(connection), by_stid[stid])
+        for sid, connection, stid in database.all("SELECT sid, connection_id, stid FROM shelf")
+        if stid in by_stid
+    ]
+    return Catalog(
+        number,
+        declarations,
+        dict(sorted(connections.items(), key=lambda item: (item[1].created_at, item[0]))),
+        {(stream.connector_key, stream.declaration.name): stream for stream in streams},
+        {(shelf.connection_id, shelf.stream.declaration.name): shelf for shelf in shelves},
+        {shelf.sid: shelf for shelf in shelves},
+    )
+
+
+def _declarations(database: Database) -> dict[ConnectorKey, SourceDeclaration]:
+    """Give the newest of each connector; a stream it no longer has cannot be read, but is kept."""
+    newest: dict[ConnectorKey, SourceDeclaration] = {}
+    for key, document in database.all("SELECT connector_key, document FROM declaration ORDER BY position"):
+        newest[ConnectorKey(key)] = read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
+    return newest
+
+
+def _streams(database: Database, declarations: Mapping[ConnectorKey, SourceDeclaration]) -> list[StreamTable]:
+    fields: dict[int, list[tuple[Any, ...]]] = {}
+    for stid, *row in database.all("SELECT stid, name, fid, col, kind, slot FROM field"):
+        fields.setdefault(stid, []).append(tuple(row))
+    found: list[StreamTable] = []
+    for stid, key, name in database.all("SELECT stid, connector_key, name FROM stream"):
+        declared = declarations[ConnectorKey(key)].streams.get(StreamName(name))
+        if declared is not None:
+            found.append(stream_table(stid, ConnectorKey(key), declared, fields.get(stid, [])))
+    return found
+
+
+def stream_table(
+    stid: int, connector_key: ConnectorKey, declared: StreamDeclaration, rows: Sequence[tuple[Any, ...]]
+) -> StreamTable:
+    """Put a stream's declaration and its rows of the field table together."""
+    return StreamTable(
+        stid,
+        connector_key,
+        declared,
+        {FieldName(name): fid for name, fid, _, _, _ in rows},
+        {FieldName(name): Column(col, ColumnKind(kind)) for name, _, col, kind, _ in rows if col is not None},
+        {FieldName(name): slot for name, _, _, _, slot in rows if slot is not None},
+    )

@@ -1,0 +1,158 @@
+"""Changes: what is different, for one reach, between two change numbers.
+
+Computed on the projection: a change of a field outside the reach is no change. A record that left the reach
+is told as a tombstone, and only to those who could see it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headgate.errors import CursorExpired
+from headgate.model.ids import RecordId
+from headgate.model.plan import ChangesPlan, Reach
+from headgate.model.record import Record, Tombstone
+from headgate.model.rows import Changes
+from headgate.store.sqlite.catalog import Catalog, Shelf
+from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.rows import COLUMNS, RecordMaker
+
+_AT_ONCE = 500
+_CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.ts, r.deleted, r.changed"
+
+
+def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
+    """Read a page of changes.
+
+    Raises:
+        CursorExpired: changes since then are no longer known.
+    """
+    now, pruned = _numbers(database)
+    horizon = now if plan.horizon is None else plan.horizon
+    if plan.since > now or horizon > now or 0 < plan.since < pruned:
+        raise CursorExpired
+    session = _Session(plan.reach, plan.since, horizon)
+    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+    entries: list[Record | Tombstone] = []
+    last = plan.after or 0
+    for row in _candidates(database, catalog.shelves_of(plan.reach), plan, last):
+        entry = _entry(database, catalog, session, maker, row)
+        if entry is None:
+            continue
+        if len(entries) == plan.limit:
+            return Changes(tuple(entries), horizon, last)
+        entries.append(entry)
+        last = row[0]
+    return Changes(tuple(entries), horizon, None)
+
+
+def _numbers(database: Database) -> tuple[int, int]:
+    rows = dict(database.all("SELECT k, v FROM meta WHERE k IN ('seq', 'pruned_seq')"))
+    return rows["seq"], rows["pruned_seq"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    reach: Reach
+    since: int
+    horizon: int
+
+    def sees(self, record_id: str, ts: int | None) -> bool:
+        """Say whether a live record of this key and time is inside the reach."""
+        reach = self.reach
+        if reach.resources is not None and record_id not in reach.resources:
+            return False
+        if reach.time is None:
+            return True
+        if ts is None:
+            return False
+        after_start = reach.time.since is None or ts >= reach.time.since
+        return after_start and (reach.time.until is None or ts < reach.time.until)
+
+
+def _candidates(
+    database: Database, shelves: Iterable[Shelf], plan: ChangesPlan, after: int
+) -> Iterator[Sequence[Any]]:
+    """Give every record that may have changed, in the order records first came in.
+
+    That order, unlike the order of changes, does not depend on what happened to hidden fields.
+    """
+    for shelf in sorted(shelves, key=lambda shelf: shelf.sid):
+        start, end = max(after, shelf.sid << 40), (shelf.sid + 1) << 40
+        if start >= end:
+            continue
+        yield from (
+            _by_age(database, start, end) if plan.since == 0 else _by_seq(database, shelf, plan.since, start)
+        )
+
+
+def _by_age(database: Database, start: int, end: int) -> Iterator[Sequence[Any]]:
+    while True:
+        rows = database.all(
+            f"SELECT {_CANDIDATE} FROM record r WHERE r.rid > ? AND r.rid < ? AND r.deleted = 0 ORDER BY r.rid LIMIT ?",
+            (start, end, _AT_ONCE),
+        )
+        yield from rows
+        if len(rows) < _AT_ONCE:
+            return
+        start = rows[-1][0]
+
+
+def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[Sequence[Any]]:
+    rids = database.all(
+        "SELECT rid FROM record INDEXED BY record_seq WHERE sid = ? AND seq > ? AND rid > ? ORDER BY rid",
+        (shelf.sid, since, start),
+    )
+    for (rid,) in rids:
+        row = database.one(f"SELECT {_CANDIDATE} FROM record r WHERE r.rid = ?", (rid,))
+        assert row is not None
+        yield row
+
+
+def _entry(
+    database: Database, catalog: Catalog, session: _Session, maker: RecordMaker, row: Sequence[Any]
+) -> Record | Tombstone | None:
+    rid, sid, record_id, emitted_at = row[:4]
+    seq, born_seq, ts, deleted, changed = row[7:]
+    now = _State(not deleted, ts)
+    then, at_horizon, left_at = now, now, emitted_at
+    if deleted or changed is not None:
+        lives = database.all("SELECT seq, was_live, was_ts, at FROM life WHERE rid = ? ORDER BY seq", (rid,))
+        then = _state_at(session.since, lives, now)
+        at_horizon = _state_at(session.horizon, lives, now)
+        left_at = next((at for number, _, _, at in lives if number > session.since), emitted_at)
+    saw = born_seq <= session.since and then.is_live and session.sees(record_id, then.ts)
+    sees = born_seq <= session.horizon and at_horizon.is_live and session.sees(record_id, at_horizon.ts)
+    if saw and not sees:
+        shelf = catalog.by_sid[sid]
+        at = emitted_at if deleted and seq <= session.horizon else left_at
+        return Tombstone(shelf.connection_id, shelf.stream.declaration.name, RecordId(record_id), at, at)
+    if not sees or not (now.is_live and session.sees(record_id, now.ts)):
+        return None
+    if saw and not _changed_between(session, changed, born_seq):
+        return None
+    return maker.make(row)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    is_live: bool
+    ts: int | None
+
+
+def _state_at(number: int, lives: Sequence[Sequence[Any]], now: _State) -> _State:
+    """Give what a record was right after a change number: what it was before the next change of its life."""
+    for seq, was_live, was_ts, _ in lives:
+        if seq > number:
+            return _State(bool(was_live), was_ts)
+    return now
+
+
+def _changed_between(session: _Session, changed: bytes | None, born_seq: int) -> bool:
+    numbers: dict[str, int] = msgspec.msgpack.decode(changed) if changed else {}
+    rest = numbers.get("", born_seq)
+    return any(session.since < numbers.get(name, rest) <= session.horizon for name in session.reach.fields)

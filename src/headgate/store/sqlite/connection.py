@@ -1,0 +1,204 @@
+"""Open the file: who may write, how long a query may take, what a statement may never do."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from headgate.errors import (
+    HeadgateError,
+    IntegrityBroken,
+    QueryTimeout,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnusable,
+)
+
+#: Older ones may lose a write when the log is reset while two connections look at it.
+OLDEST_SAFE = 3_051_003
+PAGE_BYTES = 8192
+MAX_VALUE_BYTES = 64 * 1024 * 1024
+BUSY_MS = 30_000
+QUERY_SECONDS = 5.0
+_STEPS_BETWEEN_LOOKS = 20_000
+_LIMITS = {
+    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 5,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1024,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 2000,
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+}
+_EVERY = (
+    f"busy_timeout={BUSY_MS}",
+    "synchronous=FULL",
+    "temp_store=memory",
+    "trusted_schema=0",
+    "cell_size_check=1",
+    "secure_delete=1",
+    "mmap_size=0",
+    "foreign_keys=1",
+)
+
+
+class Database:
+    """One connection, with a deadline that every query on it keeps."""
+
+    __slots__ = ("_deadline", "db", "path")
+
+    def __init__(self, path: Path, db: Any) -> None:
+        self.path = path
+        self.db = db
+        self._deadline = float("inf")
+        db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
+
+    def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and give all its rows."""
+        return self.db.execute(sql, values).fetchall()
+
+    def one(self, sql: str, values: Any = ()) -> tuple[Any, ...] | None:
+        """Run a statement and give its first row, if it has one."""
+        return self.db.execute(sql, values).fetchone()
+
+    def value(self, sql: str, values: Any = ()) -> Any:
+        """Run a statement and give the one value it must have."""
+        row = self.db.execute(sql, values).fetchone()
+        assert row is not None
+        return row[0]
+
+    def many(self, sql: str, rows: Any) -> None:
+        """Run a statement once for each row of values."""
+        self.db.executemany(sql, rows)
+
+    @contextmanager
+    def reading(self, seconds: float = QUERY_SECONDS) -> Generator[None]:
+        """See one state of the store until the end of the block, and take no longer than allowed."""
+        self._deadline = time.monotonic() + seconds
+        self.db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._deadline = float("inf")
+            if self.db.in_transaction:
+                self.db.execute("COMMIT")
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Change the store: all of the block, durably, or nothing of it."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+
+def create_private(path: Path) -> None:
+    """Make the file for its owner alone before SQLite opens it; log and index files take its mode."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.close(handle)
+
+
+def open_writer(path: Path, *, vfs: str | None = None) -> Database:
+    """Open the store for writing.
+
+    Raises:
+        StorageUnusable: the file is damaged, or this SQLite is too old to trust with it.
+    """
+    refuse_old_sqlite()
+    with typed_failures():
+        create_private(path)
+        opened = _open(path, apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=131_072)
+        if vfs is not None:
+            # A recording file system has no shared memory: one connection alone can do without.
+            opened.pragma("locking_mode", "exclusive")
+        opened.pragma("page_size", PAGE_BYTES)
+        opened.pragma("journal_mode", "wal")
+        # The writer alone moves the log into the file, at moments it chooses.
+        opened.pragma("wal_autocheckpoint", 0)
+        return Database(path, opened)
+
+
+def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) -> Database:
+    """Open the store for reading alone.
+
+    Raises:
+        StorageUnusable: the file is damaged.
+    """
+    with typed_failures():
+        opened = _open(path, apsw.SQLITE_OPEN_READWRITE, None, cache_kib=65_536)
+        opened.pragma("query_only", 1)
+        opened.pragma("wal_autocheckpoint", 0)
+        if register is not None:
+            register(opened)
+        return Database(path, opened)
+
+
+def refuse_old_sqlite() -> None:
+    """Refuse to write with a SQLite that is known to lose writes.
+
+    Raises:
+        StorageUnusable: it is too old.
+    """
+    found = apsw.SQLITE_VERSION_NUMBER
+    if found < OLDEST_SAFE:
+        raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
+
+
+def _open(path: Path, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
+    opened = connect(str(path), flags=flags, vfs=vfs)
+    for pragma in _EVERY:
+        opened.execute(f"PRAGMA {pragma}").fetchall()
+    opened.execute(f"PRAGMA cache_size=-{cache_kib}").fetchall()
+    for limit, most in _LIMITS.items():
+        opened.limit(limit, most)
+    opened.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    opened.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    opened.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    return opened
+
+
+def connect(path: str, **options: Any) -> Any:
+    """Open a bare connection. Its type is left open: the driver's own hints are incomplete."""
+    return apsw.Connection(path, **options)
+
+
+@contextmanager
+def typed_failures() -> Generator[None]:
+    """Turn what the engine raises into what the house calls it.
+
+    Raises:
+        StorageUnusable: or one of its kinds, or IntegrityBroken.
+    """
+    try:
+        yield
+    except apsw.Error as error:
+        raise _named(error) from error
+    except PermissionError as error:
+        raise StorageReadOnly from error
+
+
+def _named(error: apsw.Error) -> HeadgateError:
+    if isinstance(error, apsw.FullError):
+        return StorageFull()
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
+        return StorageReadOnly()
+    if isinstance(error, apsw.InterruptError):
+        return QueryTimeout()
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return IntegrityBroken("The store's file is damaged.")
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StorageUnusable("The store is busy.", hint="Try again in a moment.")
+    return StorageUnusable(f"The store failed ({type(error).__name__}).")

@@ -1,0 +1,234 @@
+"""The SQLite store: which thread does what.
+
+Short reads run on the event loop's own connection: a thread would cost more than the read. Searches and reads
+over columns take longer and have a thread each. One more thread writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headgate.errors import ConnectionNotFound, StreamNotDeclared
+from headgate.home import Home
+from headgate.model.declaration import SourceDeclaration
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
+from headgate.model.plan import (
+    AggregatePlan,
+    BlobPlan,
+    ChangesPlan,
+    MatchWindow,
+    PagePlan,
+    Reach,
+    RecordPlan,
+    SearchPlan,
+    WindowPlan,
+)
+from headgate.model.record import Connection, Record
+from headgate.model.rows import (
+    Aggregate,
+    Changes,
+    FieldWindow,
+    FoundBlob,
+    IngestReport,
+    Page,
+    SearchPage,
+    ShelfSummary,
+)
+from headgate.store.protocol import Batch
+from headgate.store.sqlite import connections, declare, ingest
+from headgate.store.sqlite.aggregates import aggregate
+from headgate.store.sqlite.blobs import BlobFiles, find_blobs
+from headgate.store.sqlite.catalog import Catalog, current
+from headgate.store.sqlite.changes import changes
+from headgate.store.sqlite.columns import ColumnCache
+from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.filtered import filtered_page, needs_columns
+from headgate.store.sqlite.migrate import all_migrations, migrate
+from headgate.store.sqlite.pages import find, page
+from headgate.store.sqlite.search import register, search
+from headgate.store.sqlite.summaries import summaries
+from headgate.store.sqlite.windows import windows
+from headgate.store.sqlite.writer import Writer
+
+FILE = "records.db"
+BLOBS = "blobs"
+_CONNECTION_BYTES = 12
+_T = TypeVar("_T")
+
+
+class _Lane:
+    """A connection for reading, with the catalog it last saw."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = open_reader(path, register=register)
+        self._catalog = Catalog()
+        self.columns = ColumnCache()
+
+    def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
+        """Do one read in one state of the store."""
+        with typed_failures(), self._database.reading():
+            self._catalog = current(self._database, self._catalog)
+            return work(self._database, self._catalog)
+
+    def close(self) -> None:
+        self._database.db.close()
+
+
+class _Thread:
+    """A lane with a thread of its own."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._lane = _Lane(path)
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{name}")
+
+    async def read(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
+        loop = asyncio.get_running_loop()
+        lane = self._lane
+        return await loop.run_in_executor(
+            self._executor, lambda: lane.read(lambda database, catalog: work(database, catalog, lane.columns))
+        )
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        self._lane.close()
+
+
+class SqliteStore:
+    """A store in one file of the home."""
+
+    def __init__(self, home: Home, now: Callable[[], int], *, vfs: str | None = None) -> None:
+        path = home.path / FILE
+        writing = open_writer(path, vfs=vfs)
+        with typed_failures():
+            migrate(writing, all_migrations())
+        self._now = now
+        self._writer = Writer(writing)
+        self._files = BlobFiles(home.path / BLOBS)
+        self._here = _Lane(path)
+        self._columns = _Thread(path, "columns")
+        self._search = _Thread(path, "search")
+
+    # Reading
+
+    async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
+        """Find one record; each connection of the reach that has it gives one."""
+        return self._here.read(lambda database, catalog: find(database, catalog, plan))
+
+    async def page(self, plan: PagePlan) -> Page:
+        """Read a page, merged over the connections of the reach."""
+        if needs_columns(plan):
+            return await self._columns.read(
+                lambda database, catalog, columns: filtered_page(database, catalog, columns, plan)
+            )
+        return self._here.read(lambda database, catalog: page(database, catalog, plan))
+
+    async def changes(self, plan: ChangesPlan) -> Changes:
+        """Read what changed in the projection that the reach allows."""
+        return self._here.read(lambda database, catalog: changes(database, catalog, plan))
+
+    async def aggregate(self, plan: AggregatePlan) -> Aggregate:
+        """Compute a number, or one for each group, exactly."""
+        return await self._columns.read(
+            lambda database, catalog, columns: aggregate(database, catalog, columns, plan)
+        )
+
+    async def search(self, plan: SearchPlan) -> SearchPage:
+        """Find records by words; only visible text matches or ranks."""
+        return await self._search.read(lambda database, catalog, _: search(database, catalog, plan))
+
+    async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
+        """Read a part of a field; each connection of the reach that has the record gives one."""
+        if isinstance(plan.window, MatchWindow):
+            return await self._search.read(lambda database, catalog, _: windows(database, catalog, plan))
+        return self._here.read(lambda database, catalog: windows(database, catalog, plan))
+
+    async def blobs(self, plan: BlobPlan) -> tuple[FoundBlob, ...]:
+        """Find a file through the visible records that refer to it, at most one for each connection."""
+        return self._here.read(lambda database, catalog: find_blobs(database, catalog, plan))
+
+    def read_blob(self, blob_id: BlobId, *, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """Read a file's bytes in pieces. Ask only for a file that `blobs` has found."""
+        return self._files.read(blob_id, start, end)
+
+    async def summaries(self, reaches: Sequence[Reach]) -> tuple[ShelfSummary, ...]:
+        """Count what each connection holds, as far as the reaches go."""
+        return await self._columns.read(
+            lambda database, catalog, columns: summaries(database, catalog, columns, reaches)
+        )
+
+    # Writing
+
+    async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
+        """Register a declaration; a new version adds columns and changes nothing that is there."""
+        return await self._writer.run(lambda database: declare.declare(database, connector_key, document))
+
+    async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
+        """Give the newest declaration of every connector."""
+        return self._here.read(lambda _, catalog: catalog.declarations)
+
+    async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
+        """Add a connection of a declared connector."""
+        if connector_key not in await self.declarations():
+            raise StreamNotDeclared(f"There is no declaration for '{connector_key}'.")
+        minted = connection_id_from(secrets.token_bytes(_CONNECTION_BYTES))
+        made = Connection(minted, connector_key, display_name, self._now())
+        await self._writer.run(lambda database: connections.create(database, made))
+        return made
+
+    async def connections(self) -> tuple[Connection, ...]:
+        """Give every connection, oldest first."""
+        return self._here.read(lambda _, catalog: tuple(catalog.connections.values()))
+
+    async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
+        """Give a connection another name."""
+        await self._writer.run(lambda database: connections.rename(database, connection_id, display_name))
+        renamed = self._here.read(lambda _, catalog: catalog.connections.get(connection_id))
+        if renamed is None:
+            raise ConnectionNotFound
+        return renamed
+
+    async def delete_connection(self, connection_id: ConnectionId) -> None:
+        """Remove a connection with everything it brought."""
+        await self._writer.run(lambda database: connections.delete(database, connection_id))
+
+    async def ingest(self, batch: Batch) -> IngestReport:
+        """Take a batch in, whole and durably, before this returns."""
+        stream = self._here.read(lambda _, catalog: catalog.stream_of(batch.connection_id, batch.stream))
+        checked = ingest.check(batch, stream)
+        return await self._writer.run(lambda database: ingest.take(database, checked))
+
+    async def delete_record(
+        self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
+    ) -> bool:
+        """Remove a record; a tombstone stays for those who had seen it. Says whether it was there."""
+        table = self._here.read(lambda _, catalog: catalog.stream_of(connection_id, stream))
+        return await self._writer.run(
+            lambda database: ingest.delete(database, connection_id, table, record_id, at=at)
+        )
+
+    async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
+        """Keep a file under the digest of its content; gives its id and size."""
+        with typed_failures():
+            blob_id, size = await self._files.write(content)
+        await self._writer.run(lambda database: connections.note_blob(database, blob_id, mime_type, size))
+        return blob_id, size
+
+    async def state(self, connection_id: ConnectionId) -> bytes | None:
+        """Give what a collector last noted for itself, as JSON."""
+        return self._here.read(lambda database, _: connections.state(database, connection_id))
+
+    async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
+        """Keep what a collector notes for itself."""
+        await self._writer.run(lambda database: connections.put_state(database, connection_id, document))
+
+    async def close(self) -> None:
+        """Finish what is under way and leave the files tidy."""
+        self._here.close()
+        await asyncio.to_thread(self._columns.close)
+        await asyncio.to_thread(self._search.close)
+        await self._writer.close()

@@ -1,0 +1,87 @@
+"""Bring a file to the schema of this version: numbered steps forward, each whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from headgate.errors import StorageUnusable
+from headgate.store.sqlite.connection import Database, connect, create_private
+
+_NAME = re.compile(r"(\d{4})_\w+\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step: its number and its statements."""
+
+    number: int
+    name: str
+    sql: str
+
+
+def all_migrations() -> tuple[Migration, ...]:
+    """Give every step, in order."""
+    steps = [
+        Migration(int(match[1]), file.name, file.read_text(encoding="utf-8"))
+        for file in files("headgate.store.sqlite").joinpath("migrations").iterdir()
+        if (match := _NAME.fullmatch(file.name))
+    ]
+    return tuple(sorted(steps, key=lambda step: step.number))
+
+
+def migrate(database: Database, steps: tuple[Migration, ...]) -> int:
+    """Take the steps that the file has not taken; a file that holds records is backed up first.
+
+    Gives the number of steps taken.
+
+    Raises:
+        StorageUnusable: the file was made by a newer version.
+    """
+    at = version_of(database)
+    newest = steps[-1].number
+    if at > newest:
+        raise StorageUnusable(
+            f"The store was made by a newer version (schema {at}, this program knows {newest}).",
+            hint="Use that version, or restore a backup made before it.",
+        )
+    missing = [step for step in steps if step.number > at]
+    if missing and at > 0:
+        backup(database, database.path.with_name(f"{database.path.name}.before-{missing[0].number:04}"))
+    for step in missing:
+        with database.writing():
+            # Another process may have taken the step while this one waited for its turn.
+            if version_of(database) < step.number:
+                database.all(step.sql)
+                database.all(f"PRAGMA user_version={step.number}")
+    return len(missing)
+
+
+def version_of(database: Database) -> int:
+    """Say which step a file has taken last; 0 for a new one."""
+    version: int = database.value("PRAGMA user_version")
+    return version
+
+
+def backup(database: Database, target: Path) -> None:
+    """Copy the store as it is at one commit, while others go on using it, and check the copy."""
+    partial = target.with_name(f".{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    create_private(partial)
+    copy = connect(str(partial))
+    try:
+        with copy.backup("main", database.db, "main") as running:
+            while not running.done:
+                running.step(-1)
+        copy.execute("PRAGMA journal_mode=delete").fetchall()
+        is_good = copy.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+        copy.close()
+        if is_good:
+            partial.replace(target)
+    finally:
+        copy.close()
+        partial.unlink(missing_ok=True)
+    if not is_good:
+        raise StorageUnusable("The copy is damaged; it was not kept.", hint="Run 'headgate store fsck'.")

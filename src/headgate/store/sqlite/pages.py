@@ -1,0 +1,193 @@
+"""Pages: records in their stream's order, merged over connections, from one place on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headgate.model.ids import RecordId
+from headgate.model.plan import ExpandPlan, PagePlan, Position, RecordPlan
+from headgate.model.query import Count, Order
+from headgate.model.record import Children, Record
+from headgate.model.rows import Extent, Page
+from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable
+from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.derive import text_hash
+from headgate.store.sqlite.rows import COLUMNS, RecordMaker
+from headgate.store.sqlite.scope import Scope, column_of, json_path, scope_of
+
+#: A row of a page in the making: rid, sid, record_id, sort.
+Key = tuple[int, int, str, Any]
+
+
+def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record, ...]:
+    """Find one record in each shelf of the reach."""
+    scope = scope_of(catalog, plan.reach)
+    if scope is None:
+        return ()
+    rows = database.all(
+        f"SELECT {COLUMNS} FROM record r WHERE r.sid IN ({scope.sids}) AND r.record_id = ? AND r.deleted = 0"
+        + scope.where,
+        (plan.record_id, *scope.values),
+    )
+    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+    found = tuple(maker.make(row) for row in rows)
+    return with_children(database, catalog, found, plan.expand, plan.preview_chars)
+
+
+def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Key] | None = None) -> Page:
+    """Read a page; ``keys`` are its rows (and one more) when something quicker has found them."""
+    scope = scope_of(catalog, plan.reach, plan.filters)
+    if scope is None:
+        return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
+    found = page_keys(database, catalog, plan, scope) if keys is None else list(keys)
+    has_more, found = len(found) > plan.limit, found[: plan.limit]
+    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+    records = tuple(maker.make(_row(database, rid)) for rid, _, _, _ in found)
+    return Page(
+        with_children(database, catalog, records, plan.expand, plan.preview_chars),
+        _position(catalog, found[-1], plan) if has_more else None,
+    )
+
+
+def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: Scope) -> list[Key]:
+    """Find the rows of a page and one more, in order: those that have a place first, then those without."""
+    wanted = plan.limit + 1
+    after = plan.after
+    if not plan.by_cursor_field or scope.stream.declaration.cursor_field is None:
+        return _part(database, scope, plan, _By("r.record_id", ""), _after_key(catalog, after, plan), wanted)
+    found: list[Key] = []
+    if after is None or after.sort is not None:
+        place = None if after is None else (after.sort, *_key_place(catalog, after, plan))
+        found = _part(
+            database, scope, plan, _By("r.sort, r.record_id", " AND r.sort IS NOT NULL"), place, wanted
+        )
+        after = None
+    if len(found) < wanted:
+        place = _after_key(catalog, after, plan)
+        by = _By("r.record_id", " AND r.sort IS NULL")
+        found += _part(database, scope, plan, by, place, wanted - len(found))
+    return found
+
+
+class _By:
+    """An order: the columns before the shelf, and the condition that belongs to it."""
+
+    __slots__ = ("columns", "condition")
+
+    def __init__(self, columns: str, condition: str) -> None:
+        self.columns = columns
+        self.condition = condition
+
+
+def _part(
+    database: Database, scope: Scope, plan: PagePlan, by: _By, place: tuple[Any, ...] | None, wanted: int
+) -> list[Key]:
+    direction, beyond = ("DESC", "<") if plan.order is Order.DESC else ("ASC", ">")
+    order = ", ".join(f"{column} {direction}" for column in [*by.columns.split(", "), "r.sid"])
+    keyset = "" if place is None else f" AND ({by.columns}, r.sid) {beyond} ({', '.join('?' * len(place))})"
+    # The leading column alone lets the index start in the right place; the rest settles ties.
+    start = "" if place is None else f" AND {by.columns.split(', ')[0]} {beyond}= ?"
+    rows = database.all(
+        f"SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{scope.join} "
+        f"WHERE r.sid IN ({scope.sids}) AND r.deleted = 0{by.condition}{start}{keyset}{scope.where} "
+        f"ORDER BY {order} LIMIT ?",
+        (*(() if place is None else (place[0], *place)), *scope.values, wanted),
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+def _after_key(catalog: Catalog, after: Position | None, plan: PagePlan) -> tuple[Any, ...] | None:
+    return None if after is None else _key_place(catalog, after, plan)
+
+
+def _key_place(catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, int]:
+    shelf = catalog.shelves.get((after.connection_id, plan.reach.stream))
+    return after.record_id, shelf.sid if shelf is not None else 0
+
+
+def _position(catalog: Catalog, key: Key, plan: PagePlan) -> Position:
+    _, sid, record_id, sort = key
+    shown = sort if plan.by_cursor_field else None
+    return Position(shown, RecordId(record_id), catalog.by_sid[sid].connection_id)
+
+
+def _row(database: Database, rid: int) -> tuple[Any, ...]:
+    row = database.one(f"SELECT {COLUMNS} FROM record r WHERE r.rid = ?", (rid,))
+    assert row is not None
+    return row
+
+
+def _no_extent(plan: PagePlan) -> Extent | None:
+    return Extent(0, None, None) if plan.with_extent else None
+
+
+# Children
+
+
+def with_children(
+    database: Database,
+    catalog: Catalog,
+    parents: tuple[Record, ...],
+    expand: Sequence[ExpandPlan],
+    preview_chars: int | None,
+) -> tuple[Record, ...]:
+    """Bring the children that were asked for along with their parents."""
+    if not expand:
+        return parents
+    return tuple(_expanded(database, catalog, parent, expand, preview_chars) for parent in parents)
+
+
+def _expanded(
+    database: Database,
+    catalog: Catalog,
+    parent: Record,
+    expand: Sequence[ExpandPlan],
+    preview_chars: int | None,
+) -> Record:
+    children = {one.name: _children(database, catalog, parent, one, preview_chars) for one in expand}
+    return Record(
+        parent.connection_id,
+        parent.stream,
+        parent.id,
+        parent.body,
+        parent.emitted_at,
+        parent.previews,
+        children,
+    )
+
+
+def _children(
+    database: Database, catalog: Catalog, parent: Record, plan: ExpandPlan, preview_chars: int | None
+) -> Children:
+    scope = scope_of(catalog, plan.child)
+    shelf = _same_connection(scope, parent)
+    if scope is None or shelf is None:
+        return Children((), has_more=False)
+    condition, values = _holds_key(scope.stream, plan, parent.id)
+    rows = database.all(
+        f"SELECT {COLUMNS} FROM {scope.stream.table} t JOIN record r ON r.rid = t.rid "
+        f"WHERE {condition} AND r.sid = ? AND r.deleted = 0{scope.where} "
+        "ORDER BY r.sort DESC, r.record_id DESC LIMIT ?",
+        (*values, shelf.sid, *scope.values, plan.limit + 1),
+    )
+    maker = RecordMaker(database, catalog, plan.child.fields, preview_chars=preview_chars)
+    return Children(tuple(maker.make(row) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit)
+
+
+def _same_connection(scope: Scope | None, parent: Record) -> Shelf | None:
+    shelves = scope.shelves if scope is not None else ()
+    return next((shelf for shelf in shelves if shelf.connection_id == parent.connection_id), None)
+
+
+def _holds_key(stream: StreamTable, plan: ExpandPlan, key: RecordId) -> tuple[str, tuple[Any, ...]]:
+    column = column_of(stream, plan.foreign_key)
+    if column.kind is ColumnKind.HASH:
+        return f"t.{column.name} = ? AND json_extract(r.body, ?) = ?", (
+            text_hash(key),
+            json_path(plan.foreign_key),
+            key,
+        )
+    # A number compares with the text of a key as that number.
+    cast = "CAST(? AS NUMERIC)" if column.kind in {ColumnKind.INTEGER, ColumnKind.NUMBER} else "?"
+    return f"t.{column.name} = {cast}", (key,)

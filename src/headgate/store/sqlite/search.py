@@ -1,0 +1,340 @@
+"""Search: records that hold all the words, newest of the best first.
+
+What may be seen is part of the query itself: fields are columns of the index, shelves are words or row numbers
+in it, time is the order of its rows. Ranking looks only at matches in visible fields of the row at hand; no
+statistic of the whole index has a part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headgate.model.grant import TimeConstraint
+from headgate.model.ids import FieldName, RecordId
+from headgate.model.plan import Reach, SearchPlan, SearchPosition, SearchReach
+from headgate.model.query import Filter
+from headgate.model.rows import Hit, SearchPage, Snippet
+from headgate.store.snippets import Highlighter
+from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
+from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.declare import SLOTS, TITLE_SLOT
+from headgate.store.sqlite.derive import (
+    CHUNK_CHARS,
+    MAX_N,
+    MAX_SID,
+    N_BITS,
+    RID_SHIFT,
+    TIME_SHIFT,
+    bucket,
+    rid_of,
+)
+from headgate.store.sqlite.refill import long_notes
+from headgate.store.sqlite.rows import COLUMNS, RecordMaker, read_chunks
+from headgate.store.sqlite.scope import scope_of
+from headgate.store.words import match_expression
+
+#: So many of the newest matches are ranked; when there are more, the answer says so.
+WINDOW = 300
+#: So many matches are counted; when there are more, the answer has no count.
+COUNT_MOST = 10_000
+SNIPPETS_MOST = 3
+_TITLE_WEIGHT = 3
+_MASK_BITS = 24
+_NEWEST = (1 << 63) - 1
+_OVERLAP_CHARS = 512
+#: Few shelves with a small part of the store are found by their words in the index; else by row number.
+_FEW, _SMALL_PART, _STREAM_PART = 8, 5, 2.5
+_SID = f"(rowid >> {N_BITS} & {MAX_SID})"
+_RID = f"((fts.rowid >> {N_BITS} & {MAX_SID}) << {RID_SHIFT} | (fts.rowid & {MAX_N}))"
+
+
+def register(connection: Any) -> None:
+    """Teach a connection how matches are ranked."""
+    connection.register_fts5_function("headgate_rank", _rank)
+
+
+def _rank(api: Any) -> int:
+    """Weigh a row by its own matches in the columns that the query names, and say which those were."""
+    score = columns = 0
+    for phrase in range(api.phrase_count):
+        best = 0
+        for column in api.phrase_columns(phrase):
+            if column < SLOTS:
+                columns |= 1 << column
+                best = max(best, _TITLE_WEIGHT if column >= TITLE_SLOT else 1)
+        score += best
+    return score << _MASK_BITS | columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Shelves that share what may be matched and when: one statement serves them all."""
+
+    slots: tuple[int, ...]
+    time: TimeConstraint | None
+    resources: frozenset[RecordId] | None
+    shelves: tuple[Shelf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    tid: int
+    score: int
+    columns: int
+
+    @property
+    def rid(self) -> int:
+        return rid_of(self.tid)
+
+
+#: A match with its place in the order of hits.
+_Ranked = tuple[tuple[Any, ...], _Found]
+
+
+def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
+    """Find hits and make them ready to show."""
+    groups = _groups(catalog, plan.reaches)
+    top, seen = _resume(plan.after)
+    statements = [_statement(database, catalog, group, plan) for group in groups]
+    window = _newest(database, statements, top)
+    has_older = len(window) > WINDOW
+    window = window[:WINDOW]
+    ranked = _in_order(database, window)
+    rest = [one for one in ranked if seen is None or one[0] > seen]
+    shown = rest[: plan.limit]
+    hits = _hits(database, catalog, plan, [one[1] for one in shown])
+    count = len(window) if not has_older and plan.after is None else None
+    if plan.after is None and count is None:
+        count = _count(database, statements)
+    following = _next(top, window, shown, has_more_here=len(rest) > len(shown), has_older=has_older)
+    return SearchPage(hits, following, count, not has_older, len(window))
+
+
+# Where a page starts
+
+
+def _resume(after: SearchPosition | None) -> tuple[int, tuple[Any, ...] | None]:
+    """Give the row that the window to rank lies below, and the place in its order that was reached."""
+    if after is None:
+        return _NEWEST, None
+    top, *place = after.place
+    assert isinstance(top, int)
+    return top, tuple(place) if place else None
+
+
+def _next(
+    top: int, window: Sequence[_Found], shown: Sequence[_Ranked], *, has_more_here: bool, has_older: bool
+) -> SearchPosition | None:
+    if has_more_here:
+        # Matches that come in later and are newer must not shift the window.
+        return SearchPosition((window[0].tid + 1 if top == _NEWEST else top, *shown[-1][0]))
+    # The next window holds what is older than everything in this one.
+    return SearchPosition((window[-1].tid,)) if has_older else None
+
+
+# What may be matched
+
+
+def _groups(catalog: Catalog, reaches: Iterable[SearchReach]) -> list[_Group]:
+    found: dict[tuple[Any, ...], list[Shelf]] = {}
+    for one in reaches:
+        for shelf in catalog.shelves_of(one.reach):
+            slots = _slots(shelf.stream, one.search_fields)
+            if slots:
+                found.setdefault((slots, one.reach.time, one.reach.resources), []).append(shelf)
+    return [
+        _Group(slots, time, resources, tuple(shelves)) for (slots, time, resources), shelves in found.items()
+    ]
+
+
+def _slots(stream: StreamTable, fields: Sequence[FieldName]) -> tuple[int, ...]:
+    slots = tuple(sorted(stream.slots[name] for name in fields if name in stream.slots))
+    # Streams that are searched whole share a statement, whatever slots they use.
+    return tuple(range(SLOTS)) if len(slots) == len(stream.slots) and slots else slots
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    match: str
+    conditions: str
+    values: tuple[Any, ...]
+
+
+def _statement(database: Database, catalog: Catalog, group: _Group, plan: SearchPlan) -> _Statement:
+    terms = " AND ".join(match_expression(term) for term in plan.terms)
+    columns = " ".join(f"c{slot}" for slot in group.slots)
+    match = f"{{{columns}}} : ({terms})"
+    conditions: list[str] = []
+    values: list[Any] = []
+    if len(group.shelves) < len(catalog.by_sid):
+        words = _shelf_words(database, catalog, group)
+        if words:
+            match = f"({match}) AND ({{sh}} : ({' OR '.join(words)}))"
+        if not words or words[0].startswith("t"):
+            conditions.append(f"{_SID} IN ({','.join(str(shelf.sid) for shelf in group.shelves)})")
+    _bound_time(group.time, conditions)
+    if group.resources is not None:
+        conditions.append(
+            f"(SELECT record_id FROM record WHERE rid = {_RID}) IN (SELECT value FROM json_each(?))"
+        )
+        values.append(msgspec.json.encode(sorted(group.resources)).decode())
+    _filter(catalog, group, plan.filters, conditions, values)
+    return _Statement(match, "".join(f" AND {condition}" for condition in conditions), tuple(values))
+
+
+def _shelf_words(database: Database, catalog: Catalog, group: _Group) -> list[str]:
+    """Choose how shelves are told: by their own words, by their streams' words, or not in the index at all."""
+    live = dict(database.all("SELECT sid, live FROM shelf"))
+    whole = sum(live.values())
+    part = sum(live[shelf.sid] for shelf in group.shelves)
+    if part * _SMALL_PART < whole and len(group.shelves) <= _FEW:
+        return [f"s{shelf.sid}" for shelf in group.shelves]
+    stids = {shelf.stream.stid for shelf in group.shelves}
+    in_streams = sum(live[sid] for sid, shelf in catalog.by_sid.items() if shelf.stream.stid in stids)
+    if in_streams * _STREAM_PART < whole and len(stids) <= _FEW:
+        return [f"t{stid}" for stid in sorted(stids)]
+    return []
+
+
+def _bound_time(time: TimeConstraint | None, conditions: list[str]) -> None:
+    """Rows are in order of time, so a bound is a row number; only at its edge is the exact time looked up."""
+    if time is None:
+        return
+    # A record without a time is outside every range; its rows come before all others.
+    first = bucket(time.since) if time.since is not None else 1
+    conditions.append(f"rowid >= {first << TIME_SHIFT}")
+    if time.since is not None:
+        conditions.append(_exact(first, f"ts >= {int(time.since)}"))
+    if time.until is not None:
+        last = bucket(time.until)
+        conditions.append(f"rowid < {(last + 1) << TIME_SHIFT}")
+        conditions.append(_exact(last, f"ts < {int(time.until)}"))
+
+
+def _exact(edge: int, condition: str) -> str:
+    return f"((rowid >> {TIME_SHIFT}) <> {edge} OR (SELECT {condition} FROM record WHERE rid = {_RID}))"
+
+
+def _filter(
+    catalog: Catalog, group: _Group, filters: Sequence[Filter], conditions: list[str], values: list[Any]
+) -> None:
+    if not filters:
+        return
+    stream = group.shelves[0].stream
+    everywhere = Reach(stream.declaration.name, tuple(shelf.connection_id for shelf in group.shelves), ())
+    scope = scope_of(catalog, everywhere, filters)
+    assert scope is not None
+    conditions.append(f"EXISTS (SELECT 1 FROM record r{scope.join} WHERE r.rid = {_RID}{scope.where})")
+    values.extend(scope.values)
+
+
+# Finding and ranking
+
+
+def _newest(database: Database, statements: Sequence[_Statement], top: int) -> list[_Found]:
+    found: list[_Found] = []
+    for one in statements:
+        rows = database.all(
+            "SELECT rowid, headgate_rank(fts) FROM fts WHERE fts MATCH ? AND rowid < ?"
+            f"{one.conditions} ORDER BY rowid DESC LIMIT ?",
+            (one.match, top, *one.values, WINDOW + 1),
+        )
+        mask = (1 << _MASK_BITS) - 1
+        found += [_Found(tid, weight >> _MASK_BITS, weight & mask) for tid, weight in rows]
+    found.sort(key=lambda one: -one.tid)
+    return found[: WINDOW + 1]
+
+
+def _in_order(database: Database, window: Sequence[_Found]) -> list[_Ranked]:
+    """Put a window in order: the better match, the newer, and for equals the key."""
+    keyed: list[_Ranked] = []
+    for one in window:
+        row = database.one("SELECT record_id, ts FROM record WHERE rid = ?", (one.rid,))
+        assert row is not None
+        record_id, ts = row
+        keyed.append(((-one.score, -(ts if ts is not None else -_NEWEST), record_id, one.rid), one))
+    keyed.sort(key=lambda pair: pair[0])
+    return keyed
+
+
+def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
+    total = 0
+    for one in statements:
+        total += database.value(
+            f"SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ?{one.conditions} LIMIT ?)",
+            (one.match, *one.values, COUNT_MOST + 1 - total),
+        )
+        if total > COUNT_MOST:
+            return None
+    return total
+
+
+# Showing
+
+
+def _hits(database: Database, catalog: Catalog, plan: SearchPlan, found: Sequence[_Found]) -> tuple[Hit, ...]:
+    highlighter = Highlighter(plan.terms)
+    reaches = {
+        (connection_id, one.reach.stream): one
+        for one in plan.reaches
+        for connection_id in one.reach.connection_ids
+    }
+    hits: list[Hit] = []
+    for one in found:
+        row = database.one(f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid = ?", (one.rid,))
+        assert row is not None
+        shelf = catalog.by_sid[row[1]]
+        reach = reaches[shelf.connection_id, shelf.stream.declaration.name]
+        hits.append(_hit(database, catalog, plan, reach, shelf, one, row, highlighter))
+    return tuple(hits)
+
+
+def _hit(
+    database: Database,
+    catalog: Catalog,
+    plan: SearchPlan,
+    reach: SearchReach,
+    shelf: Shelf,
+    found: _Found,
+    row: tuple[Any, ...],
+    highlighter: Highlighter,
+) -> Hit:
+    maker = RecordMaker(database, catalog, reach.reach.fields, preview_chars=plan.preview_chars)
+    record = maker.make(row)
+    matched = tuple(
+        name for name in reach.search_fields if found.columns >> shelf.stream.slots.get(name, _MASK_BITS) & 1
+    )
+    snippets = [
+        snippet
+        for name in matched[:SNIPPETS_MOST]
+        if (snippet := _snippet(database, shelf, row, name, highlighter)) is not None
+    ]
+    is_shown = shelf.stream.time_field in reach.reach.fields
+    return Hit(record, matched, tuple(snippets), row[7] if is_shown else None)
+
+
+def _snippet(
+    database: Database, shelf: Shelf, row: tuple[Any, ...], name: FieldName, highlighter: Highlighter
+) -> Snippet | None:
+    note = long_notes(row[4]).get(name)
+    if note is not None:
+        return _snippet_of_long(database, row[0], shelf.stream.fids[name], name, note[0], highlighter)
+    text = msgspec.json.decode(row[6]).get(name)
+    return highlighter.snippet(name, text) if isinstance(text, str) else None
+
+
+def _snippet_of_long(
+    database: Database, rid: int, fid: int, name: FieldName, chars: int, highlighter: Highlighter
+) -> Snippet | None:
+    """Look for the first match chunk by chunk, each with a little of the one before it."""
+    for start in range(0, chars, CHUNK_CHARS):
+        begin = max(0, start - _OVERLAP_CHARS)
+        text = read_chunks(database, rid, fid, begin, min(start + CHUNK_CHARS, chars))
+        snippet = highlighter.snippet(name, text, whole=False, at=begin)
+        if snippet is not None:
+            return snippet
+    return None

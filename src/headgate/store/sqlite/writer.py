@@ -1,0 +1,145 @@
+"""The one writer: a thread that owns the writing connection and takes jobs in turn.
+
+Jobs that wait together are committed together: each is whole by itself, all are made durable by one flush of
+the disk, and nobody is told that a job is done before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from headgate.errors import StorageUnusable
+from headgate.store.sqlite.connection import Database, typed_failures
+
+LOG_BYTES = 32 * 1024 * 1024
+_JOBS_TOGETHER = 32
+_WAITING_MOST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    work: Callable[[Database], Any]
+    #: False for work that cannot share a transaction, such as a backup.
+    in_transaction: bool
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
+
+
+class Writer:
+    """Takes jobs from any event loop and does them on its own thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: deque[_Job] = deque()
+        self._news = threading.Condition()
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Callable[[Database], Any], *, in_transaction: bool = True) -> Any:
+        """Do one job and give its outcome once it is durable.
+
+        Raises:
+            StorageUnusable: or one of its kinds; then nothing of the job was kept.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        with self._news:
+            if self._is_closing:
+                raise StorageUnusable("The store is closed.")
+            if len(self._waiting) >= _WAITING_MOST:
+                raise StorageUnusable("Too many writes are waiting.", hint="Try again in a moment.")
+            self._waiting.append(_Job(work, in_transaction, loop, done))
+            self._news.notify()
+        # A caller that goes away leaves its job to be done: it shares a transaction with others.
+        return await asyncio.shield(done)
+
+    async def close(self) -> None:
+        """Finish the jobs that wait, then empty the log into the file."""
+        with self._news:
+            self._is_closing = True
+            self._news.notify()
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while jobs := self._next_jobs():
+            if jobs[0].in_transaction:
+                self._together(jobs)
+            else:
+                _settle(jobs[0], _outcome(lambda job=jobs[0]: job.work(self._database)))
+            self._shorten_log()
+        _outcome(lambda: _close(self._database))
+
+    def _next_jobs(self) -> list[_Job]:
+        """Wait for a job, and take along those that can share its transaction. None: it is time to end."""
+        with self._news:
+            self._news.wait_for(lambda: self._waiting or self._is_closing)
+            jobs = [self._waiting.popleft()] if self._waiting else []
+            while jobs and self._can_share(jobs):
+                jobs.append(self._waiting.popleft())
+            return jobs
+
+    def _can_share(self, jobs: list[_Job]) -> bool:
+        if not self._waiting or len(jobs) == _JOBS_TOGETHER:
+            return False
+        return jobs[0].in_transaction and self._waiting[0].in_transaction
+
+    def _together(self, jobs: list[_Job]) -> None:
+        outcomes: list[tuple[Any, BaseException | None]] = []
+
+        def all_of_them() -> None:
+            with self._database.writing():
+                outcomes.extend(_outcome(lambda job=job: self._alone(job)) for job in jobs)
+
+        _, failure = _outcome(all_of_them)
+        for index, job in enumerate(jobs):
+            _settle(job, outcomes[index] if failure is None else (None, failure))
+
+    def _alone(self, job: _Job) -> Any:
+        """Do one job of several: if it fails it leaves nothing behind, and the others go on."""
+        with self._database.db:
+            return job.work(self._database)
+
+    def _shorten_log(self) -> None:
+        log = Path(f"{self._database.path}-wal")
+        if log.exists() and log.stat().st_size >= LOG_BYTES:
+            _outcome(lambda: self._database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART))
+
+
+def _close(database: Database) -> None:
+    try:
+        database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        database.db.close()
+
+
+def _outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        with typed_failures():
+            return work(), None
+    except BaseException as failure:  # noqa: BLE001 - it is handed to whoever asked
+        return None, failure
+
+
+def _settle(job: _Job, outcome: tuple[Any, BaseException | None]) -> None:
+    value, failure = outcome
+
+    def tell() -> None:
+        if job.done.cancelled():
+            return
+        if failure is None:
+            job.done.set_result(value)
+        else:
+            job.done.set_exception(failure)
+
+    # The loop may be gone when the program ends while a job is still being done.
+    if not job.loop.is_closed():
+        job.loop.call_soon_threadsafe(tell)
