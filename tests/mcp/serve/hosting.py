@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked
-from headgate.mcp.serve.hosted import Admission, HostedMcp, Site
+from headgate.mcp.serve.hosted import Admitted, HostedMcp, Site
 from headgate.mcp.serve.server import Identity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
@@ -36,7 +36,7 @@ class Tokens:
     def __post_init__(self) -> None:
         self.vias: list[str] = []
 
-    async def admit(self, token: str) -> Admission:
+    async def admit(self, token: str) -> Admitted:
         if token == "revoked":
             raise GrantRevoked
         if token == "empty":
@@ -44,7 +44,7 @@ class Tokens:
         known = {"client": CLIENT, "owner": OWNER, "package": PACKAGE}
         if token not in known:
             raise AuthenticationFailed
-        return Admission(known[token], self._open)
+        return Admitted(known[token], self._open)
 
     def _open(self, via: str) -> ResourceServer:
         self.vias.append(via)

@@ -39,8 +39,8 @@ PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 SCOPE = "records:read"
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: Where a request's admission waits for the handlers.
-ADMISSION = "headgate.admission"
+#: Where whom a request was admitted for waits for the handlers.
+ADMITTED = "headgate.admitted"
 _BEARER = b"bearer "
 _NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
 
@@ -48,7 +48,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class Admitted:
     """Whom a token lets in, and how they read."""
 
     access: Access
@@ -57,7 +57,7 @@ class Admission:
 
 
 #: Looks a token up. Raises AuthenticationFailed or PermissionRefused, or one of their kinds.
-Admit = Callable[[str], Awaitable[Admission]]
+Admit = Callable[[str], Awaitable[Admitted]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,26 +135,26 @@ class HostedMcp:
         """Admit a request, or say why not."""
         assert self._inner is not None, "HostedMcp is used outside of running()"
         try:
-            admission = await self._admitted(scope)
+            admitted = await self._admitted(scope)
         except HeadgateError as error:
             await _refuse(error, self.site, send)
             return
-        inner_scope = {**scope, ADMISSION: admission, "path": PATH}
-        await self._inner(inner_scope, receive, _adding(send, self._headers(admission.access)))
+        inner_scope = {**scope, ADMITTED: admitted, "path": PATH}
+        await self._inner(inner_scope, receive, _adding(send, self._headers(admitted.access)))
 
-    async def _admitted(self, scope: Scope) -> Admission:
+    async def _admitted(self, scope: Scope) -> Admitted:
         headers: Headers = scope["headers"]
         _check_place(headers, self.site)
         if scope["method"] != "POST":
             raise _MethodRefused
         _check_size(headers)
-        admission = await self.admit(_token(headers))
-        if admission.access.is_owner:
+        admitted = await self.admit(_token(headers))
+        if admitted.access.is_owner:
             raise PermissionRefused(
                 "An owner's token is not accepted here.",
                 hint="Use a client's token, or a package's, that the owner granted for agents.",
             )
-        return admission
+        return admitted
 
     def _headers(self, access: Access) -> Headers:
         icon = f'<{self.site.origin}/icon.svg>; rel="icon"; type="image/svg+xml"'
@@ -169,8 +169,8 @@ class HostedMcp:
         return self._reader_of_scope(context.request.scope, via)
 
     def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
-        admission: Admission = scope[ADMISSION]
-        return Reader(admission.port(via), self.handles, self.site.origin)
+        admitted: Admitted = scope[ADMITTED]
+        return Reader(admitted.port(via), self.handles, self.site.origin)
 
 
 class _MethodRefused(HeadgateError):

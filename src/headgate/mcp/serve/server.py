@@ -74,6 +74,7 @@ def build_server(reader_of: ReaderOf, identity: Identity) -> Server[Any]:
             "resources/list": listed,
             "resources/templates/list": listed,
             "server/discover": listed,
+            "resources/read": CacheHint(ttl_ms=0, scope="private"),
         },
         get_tool_input_schema=_SCHEMAS.get,
         on_list_tools=serving.list_tools,
