@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from headgate import __version__
-from headgate.cli import config, serve
+from headgate.cli import config, mcp, serve
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(config.app, name="config")
 app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so

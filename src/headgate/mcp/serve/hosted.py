@@ -24,6 +24,7 @@ from headgate.errors import (
     GrantRevoked,
     HeadgateError,
     InvalidRequest,
+    MethodRefused,
     MisdirectedRequest,
     PermissionRefused,
     ResourceLimit,
@@ -146,7 +147,7 @@ class HostedMcp:
         headers: Headers = scope["headers"]
         _check_place(headers, self.site)
         if scope["method"] != "POST":
-            raise _MethodRefused
+            raise MethodRefused
         _check_size(headers)
         admitted = await self.admit(_token(headers))
         if admitted.access.is_owner:
@@ -171,13 +172,6 @@ class HostedMcp:
     def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
         admitted: Admitted = scope[ADMITTED]
         return Reader(admitted.port(via), self.handles, self.site.origin)
-
-
-class _MethodRefused(HeadgateError):
-    """Only POST is answered here."""
-
-    code, status = "method_not_allowed", 405
-    hint = "Send JSON-RPC requests with POST."
 
 
 def _values(headers: Headers, name: bytes) -> list[bytes]:

@@ -1,0 +1,66 @@
+"""``headgate mcp``: serve an agent on standard input and output."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+import typer
+
+from headgate import __version__
+from headgate.cli.extras import needs_extra
+from headgate.cli.terminal import State
+from headgate.errors import ConfigInvalid
+
+
+def mcp(
+    context: typer.Context,
+    *,
+    provider_url: Annotated[
+        str | None, typer.Option(help="Read from this resource server instead of the home.", metavar="URL")
+    ] = None,
+    cache_root: Annotated[
+        Path | None, typer.Option(help="Where granted tokens are kept.", metavar="DIR")
+    ] = None,
+    server_name: Annotated[
+        str | None, typer.Option(help="The name this server tells the client.", metavar="NAME")
+    ] = None,
+) -> None:
+    """Serve granted records to one agent over stdio, with a token from the credential cache."""
+    state: State = context.obj
+    environment = state.environment
+    with needs_extra("mcp"):
+        from headgate.mcp.serve import credentials  # noqa: PLC0415 - libraries of an extra, slow to import
+    credentials.refuse_owner_environment(environment)
+    address = provider_url or environment.get("PDPP_PROVIDER_URL")
+    root = cache_root or Path(environment.get("PDPP_CACHE_ROOT") or default_cache_root())
+    name = server_name or environment.get("PDPP_MCP_SERVER_NAME")
+    if address:
+        _serve_remote(address, root, name)
+    else:
+        raise typer.BadParameter("Name the resource server with --provider-url or PDPP_PROVIDER_URL.")
+
+
+def default_cache_root() -> str:
+    """Say where granted tokens are kept when nobody says otherwise."""
+    return platformdirs.user_config_dir("headgate")
+
+
+def _serve_remote(address: str, root: Path, name: str | None) -> None:
+    with needs_extra("mcp"):
+        from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same as above
+        from headgate.mcp.serve.server import SERVER_NAME, Identity  # noqa: PLC0415 - the same
+        from headgate.mcp.serve.stdio import run_remote  # noqa: PLC0415 - the same
+        from headgate.reading.remote import provider_address  # noqa: PLC0415 - the same
+    try:
+        provider = provider_address(address)
+    except ConfigInvalid as error:
+        raise typer.BadParameter(error.message) from error
+    how = f"headgate connect {provider}"
+    # The clock of this process: headgate.wiring would bring the whole server along.
+    now = int(time.time())  # noqa: TID251 - as said
+    path = credentials.credential_path(root, provider)
+    token = credentials.read_token(path, now_seconds=now, how=how)
+    run_remote(provider, token, Identity(__version__, name or SERVER_NAME))
