@@ -49,18 +49,21 @@ def default_cache_root() -> str:
 
 
 def _serve_remote(address: str, root: Path, name: str | None) -> None:
+    provider, token = _credential(address, root)
     with needs_extra("mcp"):
-        from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same as above
-        from headgate.mcp.serve.server import SERVER_NAME, Identity  # noqa: PLC0415 - the same
+        from headgate.mcp.serve.server import SERVER_NAME, Identity  # noqa: PLC0415 - the same as above
         from headgate.mcp.serve.stdio import run_remote  # noqa: PLC0415 - the same
-        from headgate.reading.remote import provider_address  # noqa: PLC0415 - the same
+    run_remote(provider, token, Identity(__version__, name or SERVER_NAME))
+
+
+def _credential(address: str, root: Path) -> tuple[str, str]:
+    from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same
+
     try:
-        provider = provider_address(address)
+        provider = credentials.provider_address(address)
     except ConfigInvalid as error:
         raise typer.BadParameter(error.message) from error
-    how = f"headgate connect {provider}"
     # The clock of this process: headgate.wiring would bring the whole server along.
     now = int(time.time())  # noqa: TID251 - as said
     path = credentials.credential_path(root, provider)
-    token = credentials.read_token(path, now_seconds=now, how=how)
-    run_remote(provider, token, Identity(__version__, name or SERVER_NAME))
+    return provider, credentials.read_token(path, now_seconds=now, how=f"headgate connect {provider}")

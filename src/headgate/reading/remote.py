@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 import msgspec
 
-from headgate.errors import ConfigInvalid, RemoteRefused, ResourceLimit, ResourceServerUnreachable
+from headgate.errors import RemoteRefused, ResourceLimit, ResourceServerUnreachable
 from headgate.model.ids import ConnectionId, RequestId, StreamName
 from headgate.model.query import (
     AggregateQuery,
@@ -31,30 +31,8 @@ from headgate.reading.port import Answer, BlobAnswer
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUT_SECONDS = 60.0
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OK = 200
 _PIECE = 64 * 1024
-
-
-def provider_address(text: str) -> str:
-    """Read a provider's address: https, or http on this machine; no path, no user.
-
-    Raises:
-        ConfigInvalid: it is not such an address.
-    """
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host, parts = None, urlsplit("")
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
-    if not host or not is_safe or parts.username or parts.query or parts.fragment:
-        raise ConfigInvalid(
-            "The provider's address must be https://host, or http:// on this machine.",
-            hint="Pass it with --provider-url.",
-            param="provider_url",
-        )
-    return text.rstrip("/")
 
 
 def http_client(token: str) -> httpx2.AsyncClient:

@@ -20,7 +20,29 @@ from headgate.model.instants import instant
 
 OWNER_VARIABLES = ("PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWNER_KINDS = {"owner", "control_plane", "owner_agent"}
+
+
+def provider_address(text: str) -> str:
+    """Read a provider's address: https, or http on this machine; no path, no user.
+
+    Raises:
+        ConfigInvalid: it is not such an address.
+    """
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
+    if not host or not is_safe or parts.username or parts.query or parts.fragment:
+        raise ConfigInvalid(
+            "The provider's address must be https://host, or http:// on this machine.",
+            hint="Pass it with --provider-url.",
+            param="provider_url",
+        )
+    return text.rstrip("/")
 
 
 def refuse_owner_environment(environment: Mapping[str, str]) -> None:
