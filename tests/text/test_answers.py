@@ -5,8 +5,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import QUERY_TEXT, SEARCH_TEXT, size

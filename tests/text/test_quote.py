@@ -4,8 +4,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.text.budget import Line, compose, cut, cut_bytes, size
 from headgate.text.marks import balanced, cut_marked

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.model.query import ChangesQuery, ExactFilter, ExpandRequest, RangeFilter
 from tests.mcp.serve.prepared import HANDLES, CountingPort, page, run, window

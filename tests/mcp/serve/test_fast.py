@@ -5,8 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from headgate.errors import AmbiguousConnection
 from tests.mcp.serve.hosting import ask, hosted

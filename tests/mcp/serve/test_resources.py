@@ -5,8 +5,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.errors import FieldNotGranted, HeadgateError, InvalidResourceUri, ResourceLimit
 from headgate.mcp.serve import resources
