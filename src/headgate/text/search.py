@@ -93,7 +93,7 @@ def _excerpt(position: int, result: Mapping[str, Any], window: Mapping[str, Any]
     facts = [
         f"result={position + 1}",
         f"field_path={name(window['field_path'])}",
-        f"snippet={_snippet(window['text'])}",
+        f"snippet={_snippet(window.get('text') or result.get('snippet') or '')}",
         f"complete={json_text(window['complete'])}",
         f"read={READ_TOOL}",
         *(f"{key}={args[key]}" for key in ("offset_chars", "limit_chars") if key in args),

@@ -140,7 +140,7 @@ class HostedMcp:
         except HeadgateError as error:
             await _refuse(error, self.site, send)
             return
-        inner_scope = {**scope, ADMITTED: admitted, "path": PATH}
+        inner_scope = {**scope, ADMITTED: admitted, "path": PATH, "headers": _trimmed(scope["headers"])}
         await self._inner(inner_scope, receive, _adding(send, self._headers(admitted.access)))
 
     async def _admitted(self, scope: Scope) -> Admitted:
@@ -172,6 +172,11 @@ class HostedMcp:
     def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
         admitted: Admitted = scope[ADMITTED]
         return Reader(admitted.port(via), self.handles, self.site.origin)
+
+
+def _trimmed(headers: Headers) -> Headers:
+    """Take away the blanks around a value, which HTTP does not count as part of it."""
+    return [(name, value.strip(b" \t")) for name, value in headers]
 
 
 def _values(headers: Headers, name: bytes) -> list[bytes]:

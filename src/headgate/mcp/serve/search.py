@@ -90,7 +90,9 @@ def _result(reader: Reader, hit: Json) -> Json:
     snippet = hit.get("snippet")
     if isinstance(snippet, Mapping):
         result["snippet"] = cut_marked(str(cast("Json", snippet).get("text", "")), _SNIPPET_CHARS)
-    windows = [_window(result["id"], excerpt) for excerpt in _excerpts(hit)[:_WINDOWS]]
+    # A field that the excerpt shows whole needs no reading on.
+    begun = [excerpt for excerpt in _excerpts(hit) if excerpt.get("truncated", True)]
+    windows = [_window(result, excerpt) for excerpt in begun[:_WINDOWS]]
     return {**result, "match_windows": windows} if windows else result
 
 
@@ -112,15 +114,16 @@ def _excerpts(hit: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
 
 
-def _window(result_id: str, excerpt: Mapping[str, Any]) -> Json:
+def _window(result: Json, excerpt: Mapping[str, Any]) -> Json:
     path = str(excerpt["field_path"])
     read = cast("Mapping[str, Any]", excerpt.get("read") or {})
     selector = {key: read[key] for key in ("offset_chars", "limit_chars") if isinstance(read.get(key), int)}
-    truncated = bool(excerpt.get("truncated", True))
-    return {
+    text = cut_marked(str(excerpt.get("preview_text", "")), _SNIPPET_CHARS)
+    window: Json = {
         "field_path": path,
-        "text": cut_marked(str(excerpt.get("preview_text", "")), _SNIPPET_CHARS),
-        "complete": not truncated,
-        "preview_status": "truncated" if truncated else "complete",
-        "read": read_call(result_id, path, **selector),
+        "complete": False,
+        "preview_status": "truncated",
+        "read": read_call(result["id"], path, **selector),
     }
+    # The first excerpt is the snippet; it is not said twice.
+    return window if text == result.get("snippet") else {**window, "text": text}
