@@ -132,6 +132,7 @@ class Door:
             mime_type=found.mime_type,
             size_bytes=found.size_bytes,
             content=self._house.store.read_blob(found.id, start=start, end=end),
+            read=lambda start, end: self._house.store.read_blob(found.id, start=start, end=end),
             request_id=self._asking.request_id,
         )
 

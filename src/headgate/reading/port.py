@@ -6,7 +6,7 @@ and over HTTP against any resource server. Whoever is behind the port, it decide
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,6 +51,8 @@ class BlobAnswer:
     size_bytes: int
     #: The bytes that were asked for, in pieces. Read to its end, or closed with ``aclose()``.
     content: AsyncIterator[bytes]
+    #: Gives other bytes of the same file: from a start, up to but without an end.
+    read: Callable[[int, int], AsyncIterator[bytes]]
     request_id: RequestId
 
 

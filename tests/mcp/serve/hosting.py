@@ -12,10 +12,10 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
-from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked
-from headgate.mcp.serve.hosted import Admitted, HostedMcp, Site
+from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
+from headgate.mcp.serve.hosted import Admitted, HostedMcp
 from headgate.mcp.serve.server import Identity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
@@ -29,32 +29,26 @@ IDENTITY = Identity("1.2.3", icon="https://gate.example/icon.svg")
 
 @dataclass
 class Tokens:
-    """Looks tokens up in a table, and remembers under which name the port was opened."""
+    """A doorkeeper who looks tokens up in a table."""
 
     port: ResourceServer
+    address: str
 
-    def __post_init__(self) -> None:
-        self.vias: list[str] = []
+    def origin(self, _scope: Scope) -> str:
+        return self.address
 
-    async def admit(self, token: str) -> Admitted:
-        if token == "revoked":
-            raise GrantRevoked
-        if token == "empty":
-            raise PackageRevoked
+    def admit(self, _scope: Scope, token: str) -> Admitted:
+        refusals = {"revoked": GrantRevoked, "empty": PackageRevoked, "hasty": RateLimited}
+        if token in refusals:
+            raise refusals[token]
         known = {"client": CLIENT, "owner": OWNER, "package": PACKAGE}
         if token not in known:
             raise AuthenticationFailed
-        return Admitted(known[token], self._open)
-
-    def _open(self, via: str) -> ResourceServer:
-        self.vias.append(via)
-        return self.port
+        return Admitted(known[token], lambda _via: self.port)
 
 
 def hosted(port: ResourceServer, address: str, *, with_fast_path: bool = True) -> HostedMcp:
-    host = address.removeprefix("http://")
-    site = Site(address, frozenset({host}), frozenset({"https://app.example"}))
-    return HostedMcp(Tokens(port).admit, site, HANDLES, IDENTITY, with_fast_path)
+    return HostedMcp(Tokens(port, address), HANDLES, IDENTITY, with_fast_path)
 
 
 @contextmanager

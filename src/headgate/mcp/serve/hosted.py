@@ -1,15 +1,15 @@
 """MCP over HTTP at ``/mcp``: who may come in, and then the protocol. Stateless; every request stands alone.
 
-The order is fixed: host, origin, method, bearer, kind of token. Nothing of a body is read before all of them
-have passed, and a token is looked up anew for every request.
+Hosts and origins are the web's to judge. Then the order is fixed: method, size, bearer, kind of token. Nothing of
+a body is read before all of them have passed, and a token is looked up anew for every request.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -23,10 +23,9 @@ from headgate.errors import (
     GrantInvalid,
     GrantRevoked,
     HeadgateError,
-    InvalidRequest,
     MethodRefused,
-    MisdirectedRequest,
     PermissionRefused,
+    RateLimited,
     ResourceLimit,
 )
 from headgate.mcp.serve.fast import FastPath
@@ -57,54 +56,27 @@ class Admitted:
     port: Callable[[str], ResourceServer]
 
 
-#: Looks a token up. Raises AuthenticationFailed or PermissionRefused, or one of their kinds.
-Admit = Callable[[str], Awaitable[Admitted]]
+class Doorkeeper(Protocol):
+    """Knows where the server is, and who may come in."""
 
+    def origin(self, scope: Scope) -> str:
+        """Give the server's address as the caller of a request knows it, without a slash at its end."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where the server is to be found, and which names and pages it answers to."""
+    def admit(self, scope: Scope, token: str) -> Admitted:
+        """Look a token up.
 
-    #: The public address, without a slash at its end.
-    origin: str
-    hosts: frozenset[str]
-    origins: frozenset[str] = frozenset()
-    authorization_servers: tuple[str, ...] = ()
-
-    @property
-    def metadata_url(self) -> str:
-        """Where a client learns how to get a token."""
-        return f"{self.origin}{METADATA_PATH}{PATH}"
-
-
-def protected_resource(site: Site) -> dict[str, Any]:
-    """Write the metadata of the protected resource, the same for everybody."""
-    return {
-        "resource": f"{site.origin}{PATH}",
-        "resource_name": "Headgate Hosted MCP Resource",
-        "authorization_servers": list(site.authorization_servers or (site.origin,)),
-        "bearer_methods_supported": ["header"],
-        "scopes_supported": [SCOPE],
-        "pdpp_core_query_base": f"{site.origin}/v1",
-        "pdpp_token_kinds_supported": ["client", "mcp_package"],
-        "pdpp_agent_discovery": {
-            "mcp": {
-                "endpoint": f"{site.origin}{PATH}",
-                "transport": "streamable_http",
-                "tool_surface": "profile_free_normal_read",
-                "setup_intent": "grant_scoped_read",
-                "no_owner_token": True,
-            }
-        },
-    }
+        Raises:
+            AuthenticationFailed, PermissionRefused, RateLimited, or one of their kinds.
+        """
+        ...
 
 
 @dataclass(slots=True)
 class HostedMcp:
     """The ASGI application at ``/mcp`` and ``/mcp/``."""
 
-    admit: Admit
-    site: Site
+    doorkeeper: Doorkeeper
     handles: HandleMaker
     identity: Identity
     #: Left out, every request takes the SDK's way; both ways answer the same.
@@ -118,7 +90,7 @@ class HostedMcp:
             build_server(self._reader, self.identity),
             json_response=True,
             stateless=True,
-            # Hosts and origins are checked here, against exact lists.
+            # Hosts and origins have been judged before, against exact lists.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=MAX_BODY_BYTES,
         )
@@ -135,21 +107,21 @@ class HostedMcp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Admit a request, or say why not."""
         assert self._inner is not None, "HostedMcp is used outside of running()"
+        origin = self.doorkeeper.origin(scope)
         try:
-            admitted = await self._admitted(scope)
+            admitted = self._admitted(scope)
         except HeadgateError as error:
-            await _refuse(error, self.site, send)
+            await _refuse(error, origin, send)
             return
         inner_scope = {**scope, ADMITTED: admitted, "path": PATH, "headers": _trimmed(scope["headers"])}
-        await self._inner(inner_scope, receive, _adding(send, self._headers(admitted.access)))
+        await self._inner(inner_scope, receive, _adding(send, _own_headers(admitted.access, origin)))
 
-    async def _admitted(self, scope: Scope) -> Admitted:
+    def _admitted(self, scope: Scope) -> Admitted:
         headers: Headers = scope["headers"]
-        _check_place(headers, self.site)
         if scope["method"] != "POST":
-            raise MethodRefused
+            raise MethodRefused(hint="Send JSON-RPC requests with POST.")
         _check_size(headers)
-        admitted = await self.admit(_token(headers))
+        admitted = self.doorkeeper.admit(scope, _token(headers))
         if admitted.access.is_owner:
             raise PermissionRefused(
                 "An owner's token is not accepted here.",
@@ -157,21 +129,13 @@ class HostedMcp:
             )
         return admitted
 
-    def _headers(self, access: Access) -> Headers:
-        icon = f'<{self.site.origin}/icon.svg>; rel="icon"; type="image/svg+xml"'
-        found = [(b"link", icon.encode("latin-1", "replace")), (b"cache-control", b"no-store")]
-        if access.package_id is not None:
-            found.append((b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")))
-            found.append((b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()))
-        return found
-
     def _reader(self, context: Context, via: str) -> Reader:
         assert context.request is not None
         return self._reader_of_scope(context.request.scope, via)
 
     def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
         admitted: Admitted = scope[ADMITTED]
-        return Reader(admitted.port(via), self.handles, self.site.origin)
+        return Reader(admitted.port(via), self.handles, self.doorkeeper.origin(scope))
 
 
 def _trimmed(headers: Headers) -> Headers:
@@ -183,15 +147,13 @@ def _values(headers: Headers, name: bytes) -> list[bytes]:
     return [value for key, value in headers if key == name]
 
 
-def _check_place(headers: Headers, site: Site) -> None:
-    hosts = _values(headers, b"host")
-    if len(hosts) != 1:
-        raise InvalidRequest("Send one Host header.", param="host")
-    if hosts[0].decode("latin-1") not in site.hosts:
-        raise MisdirectedRequest
-    for origin in _values(headers, b"origin"):
-        if origin.decode("latin-1") not in site.origins:
-            raise PermissionRefused("Pages of this origin may not call the server.")
+def _own_headers(access: Access, origin: str) -> Headers:
+    icon = f'<{origin}/icon.svg>; rel="icon"; type="image/svg+xml"'
+    found = [(b"link", icon.encode("latin-1", "replace")), (b"cache-control", b"no-store")]
+    if access.package_id is not None:
+        found.append((b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")))
+        found.append((b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()))
+    return found
 
 
 def _check_size(headers: Headers) -> None:
@@ -223,9 +185,8 @@ def _adding(send: Send, headers: Headers) -> Send:
     return adding
 
 
-async def _refuse(error: HeadgateError, site: Site, send: Send) -> None:
+async def _refuse(error: HeadgateError, origin: str, send: Send) -> None:
     asks_again = isinstance(error, (AuthenticationFailed, *_NEEDS_CONSENT))
-    status = 401 if asks_again else error.status
     told: dict[str, Any] = {
         "type": error.type,
         "code": error.code,
@@ -234,19 +195,18 @@ async def _refuse(error: HeadgateError, site: Site, send: Send) -> None:
     }
     headers: Headers = []
     if asks_again:
-        headers.append((b"www-authenticate", _challenge(error, site).encode("latin-1", "replace")))
-        told |= {
-            "type": "authentication_error",
-            "resource_metadata": site.metadata_url,
-            "next_step": error.hint,
-        }
-    if status == 405:  # noqa: PLR2004 - method not allowed
+        metadata = f"{origin}{METADATA_PATH}{PATH}"
+        headers.append((b"www-authenticate", _challenge(error, metadata).encode("latin-1", "replace")))
+        told |= {"type": "authentication_error", "resource_metadata": metadata, "next_step": error.hint}
+    if isinstance(error, MethodRefused):
         headers.append((b"allow", b"POST"))
-    await _send_json(send, status, {"error": told}, headers)
+    if isinstance(error, RateLimited):
+        headers.append((b"retry-after", str(error.data.get("retry_after_seconds", 1)).encode()))
+    await _send_json(send, 401 if asks_again else error.status, {"error": told}, headers)
 
 
-def _challenge(error: HeadgateError, site: Site) -> str:
-    parts = [f'resource_metadata="{site.metadata_url}"', f'scope="{SCOPE}"']
+def _challenge(error: HeadgateError, metadata: str) -> str:
+    parts = [f'resource_metadata="{metadata}"', f'scope="{SCOPE}"']
     if not error.data.get("is_missing"):
         parts += ['error="invalid_token"', f'error_description="{error.code}"']
     return "Bearer " + ", ".join(parts)
