@@ -11,7 +11,7 @@ import typer
 
 from headgate import __version__
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import State
+from headgate.cli.terminal import State, settings_of
 from headgate.errors import ConfigInvalid
 
 
@@ -40,7 +40,7 @@ def mcp(
     if address:
         _serve_remote(address, root, name)
     else:
-        raise typer.BadParameter("Name the resource server with --provider-url or PDPP_PROVIDER_URL.")
+        _serve_home(context, root, name)
 
 
 def default_cache_root() -> str:
@@ -56,6 +56,25 @@ def _serve_remote(address: str, root: Path, name: str | None) -> None:
     run_remote(provider, token, Identity(__version__, name or SERVER_NAME))
 
 
+def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
+    from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same
+
+    settings = settings_of(context).settings
+    path = credentials.home_credential_path(root, settings.home)
+    token = credentials.read_token(
+        path, now_seconds=_now(), how="headgate grants create --client NAME --save"
+    )
+    with needs_extra("serve"):
+        from headgate.mcp.serve.server import SERVER_NAME, Identity  # noqa: PLC0415 - the same
+        from headgate.wiring import run_stdio  # noqa: PLC0415 - the same
+    run_stdio(settings, token, Identity(__version__, name or SERVER_NAME))
+
+
+def _now() -> int:
+    # The clock of this process: headgate.wiring would bring the whole server along.
+    return int(time.time())  # noqa: TID251 - as said
+
+
 def _credential(address: str, root: Path) -> tuple[str, str]:
     from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same
 
@@ -63,7 +82,5 @@ def _credential(address: str, root: Path) -> tuple[str, str]:
         provider = credentials.provider_address(address)
     except ConfigInvalid as error:
         raise typer.BadParameter(error.message) from error
-    # The clock of this process: headgate.wiring would bring the whole server along.
-    now = int(time.time())  # noqa: TID251 - as said
     path = credentials.credential_path(root, provider)
-    return provider, credentials.read_token(path, now_seconds=now, how=f"headgate connect {provider}")
+    return provider, credentials.read_token(path, now_seconds=_now(), how=f"headgate connect {provider}")

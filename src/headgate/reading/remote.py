@@ -90,14 +90,7 @@ class RemoteResourceServer:
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file."""
         path = links.connection_link(f"/v1/blobs/{quote(query.blob_id, safe='')}", query.connection_id)
-        ranged = (
-            {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
-        )
-        request = self.client.build_request("GET", self.base_url + path, headers=ranged)
-        answer = await self._send(request)
-        if answer.status_code not in {_OK, 206}:
-            content = await _whole(answer)
-            raise _refusal(answer.status_code, content, answer.headers)
+        answer = await self._open(path, start, end)
         length = answer.headers.get("content-length", "0")
         return BlobAnswer(
             blob_id=query.blob_id,
@@ -105,8 +98,22 @@ class RemoteResourceServer:
             mime_type=answer.headers.get("content-type", "application/octet-stream"),
             size_bytes=int(length) if length.isdigit() else 0,
             content=_pieces(answer),
+            read=lambda start, end: self._part(path, start, end),
             request_id=_request_id(answer.headers),
         )
+
+    async def _part(self, path: str, start: int, end: int) -> AsyncGenerator[bytes]:
+        async for piece in _pieces(await self._open(path, start, end)):
+            yield piece
+
+    async def _open(self, path: str, start: int, end: int | None) -> httpx2.Response:
+        ranged = (
+            {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
+        )
+        answer = await self._send(self.client.build_request("GET", self.base_url + path, headers=ranged))
+        if answer.status_code not in {_OK, 206}:
+            raise _refusal(answer.status_code, await _whole(answer), answer.headers)
+        return answer
 
     async def _get(self, path: str) -> Answer:
         answer = await self._send(self.client.build_request("GET", self.base_url + path))

@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from headgate.errors import HeadgateError, InvalidRequest, InvalidResourceUri, ToolHandlerFailed
 from headgate.mcp.serve import resources
 from headgate.mcp.serve.call import HANDLERS, call
-from headgate.mcp.serve.errors import failure, refused
+from headgate.mcp.serve.errors import failed, failure, refused
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
@@ -100,10 +100,17 @@ class _Serving:
     async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
         if params.name not in HANDLERS:
             raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
-        reader = self.reader_of(context, f"mcp:{params.name}")
-        arguments = params.arguments or {}
-        outcome = await call(params.name, arguments, reader) if is_text(arguments) else refused(_HALF)
+        outcome = await self._outcome(context, params.name, params.arguments or {})
         return result_of(outcome, self.identity, context.protocol_version)
+
+    async def _outcome(self, context: Context, name: str, arguments: Json) -> Outcome:
+        if not is_text(arguments):
+            return refused(_HALF)
+        try:
+            reader = self.reader_of(context, f"mcp:{name}")
+        except HeadgateError as error:
+            return failed(error, "")
+        return await call(name, arguments, reader)
 
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.
@@ -116,14 +123,17 @@ class _Serving:
 
     async def read_resource(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
         uri = str(params.uri)
-        reader = self.reader_of(context, "mcp:resources/read")
+        try:
+            reader = self.reader_of(context, "mcp:resources/read")
+        except HeadgateError as error:
+            raise _resource_error(error, uri, "") from error
         try:
             content = await resources.read(reader, uri)
         except HeadgateError as error:
-            raise _resource_error(error, uri, reader) from error
+            raise _resource_error(error, uri, reader.provider_url) from error
         except Exception as error:
             get_logger().exception("resource_failed")
-            raise _resource_error(ToolHandlerFailed(), uri, reader) from error
+            raise _resource_error(ToolHandlerFailed(), uri, reader.provider_url) from error
         return self._stamped(context, {"contents": [content]})
 
     def _stamped(self, context: Context, result: Json) -> Json:
@@ -161,8 +171,8 @@ def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
         raise MCPError(code=t.INVALID_PARAMS, message="Invalid cursor: these lists have one page")
 
 
-def _resource_error(error: HeadgateError, uri: str, reader: Reader) -> MCPError:
-    told = cast("Json", {"uri": uri[:256], **failure(error, reader.provider_url)})
+def _resource_error(error: HeadgateError, uri: str, provider_url: str) -> MCPError:
+    told = cast("Json", {"uri": uri[:256], **failure(error, provider_url)})
     if isinstance(error, InvalidResourceUri):
         # The URI did not come from here, so the resource server was not asked.
         del told["provider_url"], told["http_status"], told["request_id"]

@@ -22,7 +22,7 @@ def handles_of_token(token: str) -> HandleMaker:
 
 
 async def serve_stdio(reader_of: ReaderOf, identity: Identity) -> None:
-    """Speak until the client closes the input."""
+    """Speak until the client closes the input; nothing but the protocol goes to the output."""
     server = build_server(reader_of, identity)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
