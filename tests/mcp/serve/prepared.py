@@ -80,6 +80,7 @@ class CountingPort:
             "image/png",
             len(content),
             pieces(),
+            lambda _start, _end: pieces(),
             RequestId("req_1"),
         )
 
