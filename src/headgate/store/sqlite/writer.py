@@ -18,10 +18,15 @@ import apsw
 
 from headgate.errors import StorageUnusable
 from headgate.store.sqlite.connection import Database, typed_failures
+from headgate.store.sqlite.snapshot import Snapshot
 
 LOG_BYTES = 32 * 1024 * 1024
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
+#: How long nobody must have asked for anything before column blocks are written, and how long that may
+#: keep the program from ending.
+IDLE_SECONDS = 1.0
+CLOSING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,9 @@ class Writer:
         self._waiting: deque[_Job] = deque()
         self._news = threading.Condition()
         self._is_closing = False
+        self._snapshot = Snapshot()
+        #: How long to wait for a job before column blocks are looked after; None: there is nothing to do.
+        self._patience: float | None = IDLE_SECONDS
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
 
@@ -70,18 +78,32 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
-        while jobs := self._next_jobs():
-            if jobs[0].in_transaction:
-                self._together(jobs)
+        while (jobs := self._next_jobs()) or not self._is_closing:
+            if jobs:
+                self._do(jobs)
             else:
-                _settle(jobs[0], _outcome(lambda job=jobs[0]: job.work(self._database)))
+                self._write_blocks()
             self._shorten_log()
+        _outcome(lambda: self._snapshot.run(self._database, seconds=CLOSING_SECONDS))
         _outcome(lambda: _close(self._database))
 
+    def _do(self, jobs: list[_Job]) -> None:
+        if jobs[0].in_transaction:
+            self._together(jobs)
+        else:
+            _settle(jobs[0], _outcome(lambda: jobs[0].work(self._database)))
+        self._patience = IDLE_SECONDS
+
+    def _write_blocks(self) -> None:
+        """Use idle time for one step; a job that comes in waits for no more than that."""
+        snapshot, database = self._snapshot, self._database
+        has_more, _ = _outcome(lambda: snapshot.plan(database) and snapshot.step(database))
+        self._patience = 0 if has_more else None
+
     def _next_jobs(self) -> list[_Job]:
-        """Wait for a job, and take along those that can share its transaction. None: it is time to end."""
+        """Wait for a job, and take along those that can share its transaction. None: idle, or time to end."""
         with self._news:
-            self._news.wait_for(lambda: self._waiting or self._is_closing)
+            self._news.wait_for(lambda: self._waiting or self._is_closing, self._patience)
             jobs = [self._waiting.popleft()] if self._waiting else []
             while jobs and self._can_share(jobs):
                 jobs.append(self._waiting.popleft())
