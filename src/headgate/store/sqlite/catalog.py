@@ -59,6 +59,8 @@ class StreamTable:
     fids: Mapping[FieldName, int]
     columns: Mapping[FieldName, Column]
     slots: Mapping[FieldName, int]
+    #: What follows from the above and is worth keeping.
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
     def table(self) -> str:
@@ -79,6 +81,11 @@ class Shelf:
     connection_id: ConnectionId
     stream: StreamTable
 
+    @property
+    def name(self) -> StreamName:
+        """The stream's name."""
+        return self.stream.declaration.name
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
@@ -96,6 +103,8 @@ class Catalog:
         default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
     )
     by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
+    #: What follows from this catalog and is worth keeping as long as it is true.
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
         """Find a stream through one of its connections.

@@ -19,6 +19,7 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
+from headgate.store.sqlite.texts import WaitingTexts
 
 #: Older ones may lose a write when the log is reset while two connections look at it.
 OLDEST_SAFE = 3_051_003
@@ -51,11 +52,12 @@ _EVERY = (
 class Database:
     """One connection, with a deadline that every query on it keeps."""
 
-    __slots__ = ("_deadline", "db", "path")
+    __slots__ = ("_deadline", "db", "path", "texts")
 
     def __init__(self, path: Path, db: Any) -> None:
         self.path = path
         self.db = db
+        self.texts = WaitingTexts()
         self._deadline = float("inf")
         db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
@@ -95,8 +97,10 @@ class Database:
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.texts.flush(self.many)
             self.db.execute("COMMIT")
         except BaseException:
+            self.texts.forget_after(0)
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise

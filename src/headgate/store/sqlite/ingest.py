@@ -334,7 +334,8 @@ def _beside(
         work.texts.append(derive.text_row(stream, rid, ts, values))
     for name, text in keep.texts.items():
         work.chunks.extend(derive.chunks(rid, stream.fids[name], text))
-    work.blobs.extend(derive.blob_uses(stream, rid, values))
+    if item.has_objects:
+        work.blobs.extend(derive.blob_uses(stream, rid, values))
 
 
 _INSERT = (
@@ -356,8 +357,8 @@ def _flush(database: Database, stream: StreamTable, work: _Work) -> None:
     database.many(f"DELETE FROM {stream.table} WHERE rid=?", work.gone)
     database.many(derive.typed_insert(stream), sorted(work.typed, key=_first))
     if stream.slots:
-        database.many(derive.text_delete(stream), sorted(work.old_texts, key=_first))
-        database.many(derive.text_insert(stream), sorted(work.texts, key=_first))
+        database.texts.take_out(tuple(stream.slots.values()), work.old_texts)
+        database.texts.put(tuple(stream.slots.values()), work.texts)
     database.many("INSERT INTO chunk VALUES(?, ?, ?, ?, ?)", work.chunks)
     database.many("INSERT OR IGNORE INTO blob_use VALUES(?, ?, ?, ?)", work.blobs)
     database.many("INSERT INTO life VALUES(?, ?, ?, ?, ?)", work.lives)

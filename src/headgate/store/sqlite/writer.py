@@ -127,8 +127,13 @@ class Writer:
 
     def _alone(self, job: _Job) -> Any:
         """Do one job of several: if it fails it leaves nothing behind, and the others go on."""
-        with self._database.db:
-            return job.work(self._database)
+        waiting = len(self._database.texts.rows)
+        try:
+            with self._database.db:
+                return job.work(self._database)
+        except BaseException:
+            self._database.texts.forget_after(waiting)
+            raise
 
     def _shorten_log(self) -> None:
         log = Path(f"{self._database.path}-wal")
