@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from headgate.errors import ConnectionNotFound, NotFound
 from headgate.home import Home, read_private, write_private
@@ -21,7 +19,7 @@ from headgate.store.sqlite import connections
 from headgate.store.sqlite.care import FILE, blob_files, empty_log
 from headgate.store.sqlite.catalog import Catalog, Shelf, current
 from headgate.store.sqlite.connection import Database
-from headgate.store.sqlite.derive import RID_SHIFT, text_delete, text_row
+from headgate.store.sqlite.derive import text_row
 from headgate.store.sqlite.refill import values_of
 from headgate.store.sqlite.snapshot import Snapshot
 
@@ -46,10 +44,9 @@ def erase_record(
             row = None if shelf is None else _find(database, shelf, record_id)
             if shelf is None or row is None:
                 raise NotFound(f"There is no record '{record_id}' in that stream.")
-            blobs = _blobs_of(database, row.rid, row.rid + 1)
             _forget_words(database, shelf, row)
             _forget_rows(database, shelf, row, _hashed(key, row.rid, record_id))
-            erased = _finish(database, home, blobs, 1)
+            erased = _finish(database, home, 1)
     finally:
         # Also when nothing was found: an earlier try may have been stopped right before this.
         Snapshot().run(database)
@@ -69,10 +66,10 @@ def erase_connection(database: Database, home: Home, connection_id: ConnectionId
             catalog = current(database, Catalog())
             if connection_id not in catalog.connections:
                 raise ConnectionNotFound("There is no such connection.", hint="See 'headgate store stats'.")
-            blobs, count = _all_of(database, connection_id)
+            count = _live_of(database, connection_id)
             connections.delete(database, connection_id)
             _merge_index(database)
-            erased = _finish(database, home, blobs, count)
+            erased = _finish(database, home, count)
     finally:
         empty_log(database)
     return erased
@@ -104,7 +101,8 @@ def _forget_words(database: Database, shelf: Shelf, row: _Row) -> None:
         values = values_of(database, stream, row.rid, row.long, row.body)
         # Always on, it would make every update of a record many times slower.
         _set_secure(database, 1)
-        database.all(text_delete(stream), text_row(stream, row.rid, row.ts, values))
+        database.texts.take_out(tuple(stream.slots.values()), [text_row(stream, row.rid, row.ts, values)])
+        database.texts.flush(database.many)
         _set_secure(database, 0)
     if _may_linger(database, shelf, row):
         _merge_index(database)
@@ -125,6 +123,13 @@ def _set_secure(database: Database, on: int) -> None:
 
 
 def _merge_index(database: Database) -> None:
+    """Write the index anew, without the words of rows that have left it.
+
+    An index in one part counts as merged already, whatever marks of rows that left are in it. A row that
+    comes and goes makes a second part, and so the merging happens.
+    """
+    database.all("INSERT INTO fts(rowid, sh) VALUES(0, 's0')")
+    database.all("INSERT INTO fts(fts, rowid, sh) VALUES('delete', 0, 's0')")
     database.all("INSERT INTO fts(fts) VALUES('optimize')")
 
 
@@ -143,17 +148,19 @@ def _forget_rows(database: Database, shelf: Shelf, row: _Row, name: str) -> None
     )
 
 
-def _finish(database: Database, home: Home, blobs: Iterable[BlobId], record_count: int) -> Erased:
+def _finish(database: Database, home: Home, record_count: int) -> Erased:
     """Forget what is kept beside records; files go before the transaction ends, so that a retry finds the rest."""
     database.all("DELETE FROM idempotency")
     # Bookmarks older than this are refused; and whoever planned to note column blocks has to look again.
     database.all("UPDATE meta SET v=? WHERE k='pruned_seq'", (_next_seq(database),))
     database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+    # An earlier version of a record may have referred to a file that no record refers to now.
+    unused = database.all(
+        "DELETE FROM blob WHERE blob_id NOT IN (SELECT blob_id FROM blob_use) RETURNING blob_id"
+    )
     files = blob_files(home)
-    unused = [one for one in blobs if not _is_used(database, one)]
-    for blob_id in unused:
-        database.all("DELETE FROM blob WHERE blob_id=?", (blob_id,))
-        files.remove(blob_id)
+    for (blob_id,) in unused:
+        files.remove(BlobId(blob_id))
     copies = list(home.path.glob(f"{FILE}.before-*"))
     for copy in copies:
         copy.unlink()
@@ -164,24 +171,8 @@ def _next_seq(database: Database) -> int:
     return database.value("UPDATE meta SET v = v + 1 WHERE k='seq' RETURNING v")
 
 
-def _blobs_of(database: Database, first: int, end: int) -> set[BlobId]:
-    rows: list[tuple[Any, ...]] = database.all(
-        "SELECT DISTINCT blob_id FROM blob_use WHERE rid >= ? AND rid < ?", (first, end)
-    )
-    return {BlobId(blob_id) for (blob_id,) in rows}
-
-
-def _is_used(database: Database, blob_id: BlobId) -> bool:
-    return database.one("SELECT 1 FROM blob_use WHERE blob_id=? LIMIT 1", (blob_id,)) is not None
-
-
-def _all_of(database: Database, connection_id: ConnectionId) -> tuple[set[BlobId], int]:
-    blobs: set[BlobId] = set()
-    count = 0
-    for sid, live in database.all("SELECT sid, live FROM shelf WHERE connection_id=?", (connection_id,)):
-        blobs |= _blobs_of(database, sid << RID_SHIFT, (sid + 1) << RID_SHIFT)
-        count += live
-    return blobs, count
+def _live_of(database: Database, connection_id: ConnectionId) -> int:
+    return database.value("SELECT coalesce(sum(live), 0) FROM shelf WHERE connection_id=?", (connection_id,))
 
 
 def _hash_key(home: Home) -> bytes:
