@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 
-from headgate import __version__
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, sync_directory, write_private
 from headgate.model.care import Copied
@@ -39,7 +38,6 @@ class Manifest(msgspec.Struct, frozen=True):
     """What a backup must hold."""
 
     format: int
-    headgate: str
     store_schema: int
     change_number: int
     record_count: int
@@ -146,7 +144,6 @@ def _fill(partial: Path, files: BlobFiles) -> Manifest:
             held = {FILE: partial / FILE, **dict(_copy_blobs(copy, files, BlobFiles(partial / BLOBS)))}
             return Manifest(
                 FORMAT,
-                __version__,
                 version_of(copy),
                 copy.value("SELECT v FROM meta WHERE k='seq'"),
                 copy.value("SELECT coalesce(sum(live), 0) FROM shelf"),
