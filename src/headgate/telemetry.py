@@ -77,6 +77,11 @@ def get_logger() -> structlog.stdlib.BoundLogger:
     return structlog.stdlib.get_logger()
 
 
+def is_logged(level: str) -> bool:
+    """Say whether lines of a level are written at all: asking is cheaper than making one."""
+    return logging.getLogger().isEnabledFor(logging.getLevelNamesMapping()[level.upper()])
+
+
 def withhold_values(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """Replace everything that is not on the list of loggable names."""
     for name in event:

@@ -93,12 +93,13 @@ class FaultyServer:
     live_sessions: set[str] = field(default_factory=set)
     port: int = 0
     listening: Any = None
+    tls: Any = None
     streams: list[asyncio.StreamWriter] = field(default_factory=list)
     tasks: set[Any] = field(default_factory=set)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"{'https://localhost' if self.tls else 'http://127.0.0.1'}:{self.port}/mcp"
 
     def calls(self, method: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method]
@@ -220,7 +221,7 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Seen | None:
 async def faulty_server(**how: Any) -> AsyncGenerator[FaultyServer]:
     """Run a server for the length of a block."""
     server = FaultyServer(**how)
-    server.listening = await asyncio.start_server(server._serve, "127.0.0.1", 0)
+    server.listening = await asyncio.start_server(server._serve, "127.0.0.1", 0, ssl=server.tls)
     server.port = server.listening.sockets[0].getsockname()[1]
     try:
         yield server

@@ -19,9 +19,10 @@ def serve(
     port: Annotated[
         str | None, typer.Option(help="The port to listen on; 0 takes any.", metavar="PORT")
     ] = None,
+    workers: Annotated[str | None, typer.Option(help="How many processes serve.", metavar="N")] = None,
 ) -> None:
     """Serve the home over HTTP until Ctrl-C or SIGTERM."""
-    settings = settings_of(context, host=host, port=port).settings
+    settings = settings_of(context, host=host, port=port, workers=workers).settings
     # The server's libraries are an extra, and slow to import: only this command needs them.
     with needs_extra("serve"):
         from headgate.wiring import run_server  # noqa: PLC0415

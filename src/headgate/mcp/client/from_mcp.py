@@ -11,6 +11,7 @@ The import registers nothing itself and reads no environment. Its session lives 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -57,6 +58,8 @@ class ImportOptions:
     #: Hosts that may have a private address.
     allowed_hosts: frozenset[str] = frozenset()
     resolve: Resolve = resolve
+    #: Whom to trust, when it is not what this machine trusts.
+    tls: ssl.SSLContext | None = None
     #: Told when the server says that its tools changed; nothing is swapped by it.
     on_tools_changed: Callable[[], None] | None = None
 
@@ -171,6 +174,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                     allowed_hosts=options.allowed_hosts,
                     connect_seconds=options.limits.connect_seconds,
                     resolve=options.resolve,
+                    tls=options.tls,
                 ),
                 era=options.era,
                 http=adapter.http,

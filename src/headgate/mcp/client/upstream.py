@@ -17,6 +17,7 @@ import httpx2
 
 from headgate.errors import AdapterError, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from headgate.mcp.client.addresses import Endpoint
+from headgate.mcp.client.answer import Borrowed
 from headgate.mcp.client.era import Era
 from headgate.mcp.client.exchange import Exchange
 from headgate.mcp.client.lane import Lane
@@ -166,12 +167,12 @@ class Upstream:
         if self._is_closed:
             raise UpstreamClosed(details={"reason": "closed"})
         connecting = self._connecting
-        inner = connecting.http or Wire(self.endpoint, connecting.dialling)
-        guard = GuardedTransport(
-            inner if connecting.http is None else _Borrowed(inner), self.endpoint.url, limits=self.limits
+        sender = (
+            Wire(self.endpoint, connecting.dialling) if connecting.http is None else Borrowed(connecting.http)
         )
+        guard = GuardedTransport(sender, self.endpoint.url, limits=self.limits)
         session = Session(
-            str(self.endpoint.url),
+            self.endpoint.url,
             guard,
             era_choice=connecting.era,
             on_tools_changed=self._on_tools_changed,
@@ -225,13 +226,3 @@ def _with_doubt(error: AdapterError, exchange: Exchange) -> AdapterError:
         error.details = {**(error.details or {}), "maybe_executed": True}
         error.retryable = False
     return error
-
-
-class _Borrowed(httpx2.AsyncBaseTransport):
-    """A transport that belongs to somebody else, who will close it."""
-
-    def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
-        self._transport = transport
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._transport.handle_async_request(request)

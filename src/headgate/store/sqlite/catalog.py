@@ -103,6 +103,8 @@ class Catalog:
         default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
     )
     by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
+    #: How many shelves the file has; more than are listed here, when a stream is declared no longer.
+    shelf_count: int = 0
     #: What follows from this catalog and is worth keeping as long as it is true.
     kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
@@ -157,9 +159,10 @@ def load(database: Database, number: int) -> Catalog:
     }
     streams = _streams(database, declarations)
     by_stid = {stream.stid: stream for stream in streams}
+    rows = database.all("SELECT sid, connection_id, stid FROM shelf")
     shelves = [
         Shelf(sid, ConnectionId(connection), by_stid[stid])
-        for sid, connection, stid in database.all("SELECT sid, connection_id, stid FROM shelf")
+        for sid, connection, stid in rows
         if stid in by_stid
     ]
     return Catalog(
@@ -169,6 +172,7 @@ def load(database: Database, number: int) -> Catalog:
         {(stream.connector_key, stream.declaration.name): stream for stream in streams},
         {(shelf.connection_id, shelf.stream.declaration.name): shelf for shelf in shelves},
         {shelf.sid: shelf for shelf in shelves},
+        len(rows),
     )
 
 

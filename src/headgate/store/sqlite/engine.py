@@ -222,7 +222,8 @@ class SqliteStore:
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
         stream = self._here.read(lambda _, catalog: catalog.stream_of(batch.connection_id, batch.stream))
-        checked = ingest.check(batch, stream)
+        # Reading lines takes a while; others on this loop are served meanwhile.
+        checked = await asyncio.to_thread(ingest.check, batch, stream)
         return await self._writer.run(lambda database: ingest.take(database, checked))
 
     async def delete_record(

@@ -17,10 +17,12 @@ from typing import Any
 import apsw
 
 from headgate.errors import StorageUnusable
-from headgate.store.sqlite.connection import Database, typed_failures
+from headgate.store.sqlite.connection import BUSY_MS, Database, typed_failures
 from headgate.store.sqlite.snapshot import Snapshot
 
 LOG_BYTES = 32 * 1024 * 1024
+LOG_BYTES_MOST = 48 * 1024 * 1024
+_LOG_WAIT_MS = 1000
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
 #: How long nobody must have asked for anything before column blocks are written, and how long that may
@@ -137,8 +139,20 @@ class Writer:
 
     def _shorten_log(self) -> None:
         log = Path(f"{self._database.path}-wal")
-        if log.exists() and log.stat().st_size >= LOG_BYTES:
-            _outcome(lambda: self._database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART))
+        size = log.stat().st_size if log.exists() else 0
+        if size >= LOG_BYTES:
+            _outcome(lambda: self._database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        if size >= LOG_BYTES_MOST:
+            _outcome(lambda: _start_log_anew(self._database))
+
+
+def _start_log_anew(database: Database) -> None:
+    """Wait a moment for readers to let go of the log; they come back to it at once, but at its beginning."""
+    database.all(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
+    try:
+        database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+    finally:
+        database.all(f"PRAGMA busy_timeout={BUSY_MS}")
 
 
 def _close(database: Database) -> None:
