@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -179,8 +180,14 @@ def _declarations(database: Database) -> dict[ConnectorKey, SourceDeclaration]:
     """Give the newest of each connector; a stream it no longer has cannot be read, but is kept."""
     newest: dict[ConnectorKey, SourceDeclaration] = {}
     for key, document in database.all("SELECT connector_key, document FROM declaration ORDER BY position"):
-        newest[ConnectorKey(key)] = read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
+        newest[ConnectorKey(key)] = _declaration(document)
     return newest
+
+
+@lru_cache(maxsize=256)
+def _declaration(document: bytes) -> SourceDeclaration:
+    """Read a stored declaration; checking one takes long, and the same ones are read again and again."""
+    return read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
 
 
 def _streams(database: Database, declarations: Mapping[ConnectorKey, SourceDeclaration]) -> list[StreamTable]:
