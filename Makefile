@@ -13,7 +13,7 @@ help: ## say what each command does
 .venv/.serve: pyproject.toml locks/serve.txt tools/setup
 	@tools/setup serve
 
-.venv/.dev: pyproject.toml locks/dev.txt tools/setup
+.venv/.dev: pyproject.toml locks/dev.txt tests/peers/node/package-lock.json tools/setup
 	@tools/setup dev
 
 run: .venv/.serve ## serve a home in .run/ at http://127.0.0.1:8321

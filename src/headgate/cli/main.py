@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from headgate import __version__
-from headgate.cli import config, serve
+from headgate.cli import config, ops, serve
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(config.app, name="config")
+app.add_typer(ops.app, name="ops")
 app.command("serve")(serve.serve)
 
 

@@ -15,7 +15,7 @@ from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
 from headgate.model.query import ExactFilter, Filter, Metric, Scalar
 from headgate.model.rows import Aggregate, Group
-from headgate.store.sqlite.calendar import bucket_name, bucket_numbers
+from headgate.store.sqlite.calendar import bucket_name, count_buckets
 from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, StreamTable
 from headgate.store.sqlite.columns import (
     LIVE,
@@ -275,30 +275,16 @@ def _by_time(selection: Selection, groups: TimeGroups, total: int, limit: int) -
     else:
         times = selection.values(column_of(selection.stream, groups.field).number)
         steps = [quarters(array) for array in times]
-    found: dict[int, int] = {}
-    for time, step in zip(times, steps, strict=True):
-        known = time != NO_INTEGER
-        whole = bool(known.all())
-        _count_into(found, time if whole else time[known], step if whole else step[known], groups)
+    known = [array != NO_INTEGER for array in times]
+    times, steps = _where(times, known), _where(steps, known)
+    found = count_buckets(times, steps, groups.granularity, groups.time_zone)
+    first = sorted(found)[:limit]
+    shown = [Group(bucket_name(number, groups.granularity), found[number]) for number in first]
     missing = total - sum(found.values())
-    rows = [Group(bucket_name(number, groups.granularity), found[number]) for number in sorted(found)[:limit]]
-    if missing:
-        rows.append(Group(None, missing))
-    shown = tuple(rows[:limit])
-    return Aggregate(total, None, shown, total - sum(group.count for group in shown))
+    if missing and len(shown) < limit:
+        shown.append(Group(None, missing))
+    return Aggregate(total, None, tuple(shown), total - sum(group.count for group in shown))
 
 
-def _count_into(found: dict[int, int], times: Array, steps: Array, groups: TimeGroups) -> None:
-    if not len(times):
-        return
-    numbers = bucket_numbers(times, steps, groups.granularity, groups.time_zone)
-    first = int(numbers.min())
-    if int(numbers.max()) - first < len(numbers) * 4 + 65_536:
-        counts = np.bincount(numbers - first)
-        filled = np.flatnonzero(counts)
-        pairs = zip((filled + first).tolist(), counts[filled].tolist(), strict=True)
-    else:
-        keys, counts = np.unique(numbers, return_counts=True)
-        pairs = zip(keys.tolist(), counts.tolist(), strict=True)
-    for number, count in pairs:
-        found[number] = found.get(number, 0) + count
+def _where(arrays: Sequence[Array], masks: Sequence[Array]) -> list[Array]:
+    return [array if mask.all() else array[mask] for array, mask in zip(arrays, masks, strict=True)]

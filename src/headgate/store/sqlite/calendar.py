@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -34,17 +35,33 @@ class Offsets:
     seconds: Array
 
 
-def bucket_numbers(times: Array, quarters: Array, granularity: Granularity, time_zone: str) -> Array:
-    """Give each time (none may be missing) the number of its bucket."""
-    first, last = int(quarters.min()), int(quarters.max())
+def count_buckets(
+    times: Sequence[Array], quarters: Sequence[Array], granularity: Granularity, time_zone: str
+) -> dict[int, int]:
+    """Count how many times (none may be missing) fall into each bucket, by the bucket's number."""
+    filled = [array for array in quarters if len(array)]
+    if not filled:
+        return {}
+    first, last = min(int(array.min()) for array in filled), max(int(array.max()) for array in filled)
     if granularity is not Granularity.MINUTE and last - first < _TABLE_MOST:
         table = _table(granularity, time_zone, first >> 12, last >> 12)
         if table is not None:
-            return table[quarters - ((first >> 12) << 12)]
-    seconds = times // _SECOND
+            return _count_by_table(filled, table, (first >> 12) << 12)
+    seconds = np.concatenate(times) // _SECOND
     offsets = offsets_between(time_zone, int(seconds.min()), int(seconds.max()))
     local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
-    return _number(local, granularity)
+    numbers, counts = np.unique(_number(local, granularity), return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+def _count_by_table(quarters: Sequence[Array], table: Array, start: int) -> dict[int, int]:
+    base = int(table.min())
+    counts = np.zeros(int(table.max()) - base + 1, np.int64)
+    small = (table - base).astype(np.int32)
+    for array in quarters:
+        counts += np.bincount(small[array - start], minlength=len(counts))
+    filled = np.flatnonzero(counts)
+    return dict(zip((filled + base).tolist(), counts[filled].tolist(), strict=True))
 
 
 def bucket_name(number: int, granularity: Granularity) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -58,6 +59,8 @@ class StreamTable:
     fids: Mapping[FieldName, int]
     columns: Mapping[FieldName, Column]
     slots: Mapping[FieldName, int]
+    #: What follows from the above and is worth keeping.
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
     def table(self) -> str:
@@ -78,6 +81,11 @@ class Shelf:
     connection_id: ConnectionId
     stream: StreamTable
 
+    @property
+    def name(self) -> StreamName:
+        """The stream's name."""
+        return self.stream.declaration.name
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
@@ -95,6 +103,8 @@ class Catalog:
         default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
     )
     by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
+    #: What follows from this catalog and is worth keeping as long as it is true.
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
         """Find a stream through one of its connections.
@@ -166,8 +176,14 @@ def _declarations(database: Database) -> dict[ConnectorKey, SourceDeclaration]:
     """Give the newest of each connector; a stream it no longer has cannot be read, but is kept."""
     newest: dict[ConnectorKey, SourceDeclaration] = {}
     for key, document in database.all("SELECT connector_key, document FROM declaration ORDER BY position"):
-        newest[ConnectorKey(key)] = read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
+        newest[ConnectorKey(key)] = _read(document)
     return newest
+
+
+@lru_cache(maxsize=256)
+def _read(document: bytes) -> SourceDeclaration:
+    """Read a stored declaration; checking one again is slow, and it never changes."""
+    return read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
 
 
 def _streams(database: Database, declarations: Mapping[ConnectorKey, SourceDeclaration]) -> list[StreamTable]:

@@ -158,7 +158,12 @@ def text_hash(text: str) -> int:
 
 def typed_row(stream: StreamTable, rid: int, values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Give a record's row of the typed table, in the order of the stream's columns."""
-    return rid, *(column_value(column.kind, values.get(name)) for name, column in stream.columns.items())
+    holders = stream.kept.get("holders")
+    if holders is None:
+        pairs = stream.columns.items()
+        holders = stream.kept["holders"] = [(name, _HOLDERS[column.kind]) for name, column in pairs]
+    get = values.get
+    return rid, *[None if (value := get(name)) is None else hold(value) for name, hold in holders]
 
 
 def typed_insert(stream: StreamTable) -> str:

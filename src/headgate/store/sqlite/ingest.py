@@ -334,7 +334,8 @@ def _beside(
         work.texts.append(derive.text_row(stream, rid, ts, values))
     for name, text in keep.texts.items():
         work.chunks.extend(derive.chunks(rid, stream.fids[name], text))
-    work.blobs.extend(derive.blob_uses(stream, rid, values))
+    if item.has_objects:
+        work.blobs.extend(derive.blob_uses(stream, rid, values))
 
 
 _INSERT = (
