@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ NOW = 1_790_000_000_000_000
 
 #: A second engine is one more line here, and everything in this folder runs with it.
 ENGINES: Mapping[str, Callable[[Path], Store]] = {
-    "sqlite": lambda directory: SqliteStore(open_home(directory), lambda: NOW),
+    "sqlite": lambda directory: SqliteStore(open_home(directory), itertools.count(NOW).__next__),
 }
 
 

@@ -69,23 +69,29 @@ class Model:
 
     # Writing
 
-    def take(self, connection_id: ConnectionId, stream: str, line: Mapping[str, Any], at: int) -> None:
-        """Take one good line in, after all lines before it."""
-        declared = self.source.streams[StreamName(stream)]
-        values = line.get("data", {})
-        is_delete = line.get("op") == "delete"
-        key = line["key"] if is_delete else canonical_key([values[name] for name in declared.primary_key])
-        place = (connection_id, stream, key)
-        before = self.live.get(place)
-        after = None if is_delete else Kept(connection_id, declared.name, key, values, at)
-        if before is after is None or (before and after and same(before.values, values)):
-            return
-        if before and after and declared.semantics is Semantics.APPEND_ONLY:
-            return
-        self.log.append(Change(before, after))
-        self.live.pop(place, None)
-        if after:
-            self.live[place] = after
+    def take(
+        self, connection_id: ConnectionId, stream: StreamName, lines: Iterable[Mapping[str, Any]], at: int
+    ) -> None:
+        """Take good lines in, one after the other; what a batch changes and takes back is no change."""
+        declared = self.source.streams[stream]
+        before: dict[tuple[str, str, str], Kept | None] = {}
+        for line in lines:
+            values = line.get("data", {})
+            is_delete = line.get("op") == "delete"
+            key = line["key"] if is_delete else canonical_key([values[name] for name in declared.primary_key])
+            place = (connection_id, stream, key)
+            now = self.live.get(place)
+            before.setdefault(place, now)
+            if is_delete:
+                self.live.pop(place, None)
+            elif now is None or (
+                declared.semantics is Semantics.MUTABLE_STATE and not same(now.values, values)
+            ):
+                self.live[place] = Kept(connection_id, stream, key, values, at)
+        for place, was in before.items():
+            now = self.live.get(place)
+            if (was is None) != (now is None) or (was and now and not same(was.values, now.values)):
+                self.log.append(Change(was, now))
 
     # Reading
 
@@ -145,7 +151,9 @@ class Model:
         if isinstance(plan.group_by, TimeGroups):
             return _cut(_time_groups(self, found, plan.group_by), len(found), plan.limit)
         if plan.group_by is not None:
-            return _cut(_groups(found, self.source.streams[plan.reach.stream], plan.group_by), len(found), plan.limit)
+            return _cut(
+                _groups(found, self.source.streams[plan.reach.stream], plan.group_by), len(found), plan.limit
+            )
         if plan.field is None:
             return Aggregate(len(found), len(found))
         return Aggregate(len(found), self._metric(plan, found))
@@ -286,7 +294,9 @@ def _passes(declared: StreamDeclaration, one: Kept, each: Filter) -> bool:
     value = comparable(declared, one.values, each.field)
     if value is None:
         return False
-    return value == each.value if isinstance(each, ExactFilter) else _COMPARE[each.operator](value, each.value)
+    return (
+        value == each.value if isinstance(each, ExactFilter) else _COMPARE[each.operator](value, each.value)
+    )
 
 
 def _place(change: Change) -> tuple[str, str, str]:
@@ -308,7 +318,8 @@ def _time_groups(model: Model, found: Iterable[Kept], groups: TimeGroups) -> lis
     zone = ZoneInfo(groups.time_zone)
     times = [model.comparable(one, groups.field) for one in found]
     counts = Counter(None if time is None else local_bucket(time, groups.granularity, zone) for time in times)
-    keys = sorted(counts, key=lambda key: (key is None, key or ""))
+    # The last year has five digits east of Greenwich.
+    keys = sorted(counts, key=lambda key: (key is None, len(key or ""), key or ""))
     return [Group(key, counts[key]) for key in keys]
 
 
@@ -319,14 +330,16 @@ def _cut(groups: Sequence[Group], total: int, limit: int) -> Aggregate:
 
 def local_bucket(microseconds: int, granularity: Granularity, zone: ZoneInfo) -> str:
     """Name the bucket that a time falls into on a wall clock."""
-    # Four hundred years later the calendar is the same, and no clock leaves it.
+    # Four hundred years away the calendar is the same, and no clock leaves it.
     moment = _EPOCH + timedelta(microseconds=microseconds)
-    offset = zone.utcoffset(moment.replace(tzinfo=None) + timedelta(days=2)) if moment.year == 1 else None
-    if offset is not None:
-        late = moment.replace(tzinfo=None, year=moment.year + 400) + offset
-        name = _bucket(late, granularity)
-        return f"{int(name[:4]) - 400:04}{name[4:]}"
-    return _bucket(moment.astimezone(zone).replace(tzinfo=None), granularity)
+    years = {1: 400, 9999: -400}.get(moment.year, 0)
+    if not years:
+        return _bucket(moment.astimezone(zone).replace(tzinfo=None), granularity)
+    inside = moment.replace(tzinfo=None) + timedelta(days=2 if years > 0 else -2)
+    offset = inside.replace(tzinfo=zone).utcoffset()
+    assert offset is not None
+    name = _bucket(moment.replace(tzinfo=None, year=moment.year + years) + offset, granularity)
+    return f"{int(name[:4]) - years:04}{name[4:]}"
 
 
 def _bucket(local: datetime, granularity: Granularity) -> str:
@@ -376,4 +389,3 @@ def _fits(have: Sequence[str], sought: Sequence[str], term: Term) -> bool:
     *first, last = zip(have, sought, strict=True)
     ends = last[0].startswith(last[1]) if term.is_prefix else last[0] == last[1]
     return ends and all(left == right for left, right in first)
-

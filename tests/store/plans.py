@@ -40,8 +40,28 @@ TIMES = (
     "soon",
 )
 DAYS = ("2026-01-01", "2026-02-28", "2024-02-29", "0999-12-31", "never")
-WORDS = ("apple", "Apfel", "café", "CAFE\u0301", "Straße", "and", "OR", "日本語", "東京都", "x1", "don't", "NEAR")
-ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Africa/Monrovia", "Australia/Lord_Howe")
+WORDS = (
+    "apple",
+    "Apfel",
+    "café",
+    "CAFE\u0301",
+    "Straße",
+    "and",
+    "OR",
+    "日本語",
+    "東京都",
+    "x1",
+    "don't",
+    "NEAR",
+)
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Africa/Monrovia",
+    "Australia/Lord_Howe",
+)
 _TEXTS = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 _WRONG = st.sampled_from([None, [], {"a": 1}, {"a": "x"}])
 
@@ -229,5 +249,3 @@ def search_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> SearchPlan:
         draw(st.integers(1, 5)),
         narrowed,
     )
-
-

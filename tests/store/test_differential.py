@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import ChangesPlan, PagePlan, SearchPlan
@@ -49,8 +48,7 @@ class _Both:
             *(json.dumps(line).encode() for line in lines), stream=stream, connection=connection
         )
         assert (report.accepted, report.errors) == (len(lines), ())
-        for line in lines:
-            self.model.take(self.ledger.ids[connection], stream, line, NOW)
+        self.model.take(self.ledger.ids[connection], stream, lines, NOW)
         self.numbers.append((_number(self.ledger), len(self.model.log)))
 
 
@@ -67,9 +65,9 @@ def _filled(store: Driven, data: st.DataObject) -> _Both:
 
 def _same_record(record: Record, kept: Kept, fields: Sequence[str]) -> bool:
     expected = {name: kept.values[name] for name in fields if name in kept.values}
-    return (record.id, record.emitted_at) == (kept.key, kept.emitted_at) and list(body(record).items()) == list(
-        expected.items()
-    )
+    return (record.id, record.emitted_at) == (kept.key, kept.emitted_at) and list(
+        body(record).items()
+    ) == list(expected.items())
 
 
 def _walked(store: Driven, plan: PagePlan) -> list[Record]:
