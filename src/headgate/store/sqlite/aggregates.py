@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
@@ -31,6 +32,8 @@ from headgate.store.sqlite.derive import RID_SHIFT, text_hash
 from headgate.store.sqlite.scope import Scope, column_of, json_path, scope_of
 from headgate.store.sqlite.sums import float_sum, integer_sum
 
+_DATE_CHARS = 10
+_DAY_US = 86_400_000_000
 _COMPARE: dict[str, Callable[[Array, Any], Array]] = {
     "gte": np.greater_equal,
     "gt": np.greater,
@@ -200,7 +203,7 @@ def _metric(selection: Selection, metric: Metric, name: FieldName) -> int | floa
     if not ends:
         return None
     end = min(ends) if metric is Metric.MIN else max(ends)
-    return iso(end) if column.kind is ColumnKind.TIME else end
+    return _shown(selection.stream, name, end)
 
 
 def _known(column: Column, values: Array) -> Array:
@@ -217,7 +220,7 @@ def _known(column: Column, values: Array) -> Array:
 def _by_value(selection: Selection, name: FieldName, total: int, limit: int) -> Aggregate:
     column = column_of(selection.stream, name)
     keys, counts = _counts(selection, column)
-    key_of = _key_of(selection, column)
+    key_of = _key_of(selection, column, name)
     cut = np.partition(counts, len(counts) - limit)[len(counts) - limit] if len(counts) > limit else 0
     rows = [
         (count, key_of(key))
@@ -240,16 +243,26 @@ def _counts(selection: Selection, column: Column) -> tuple[Array, Array]:
     return np.unique(np.concatenate(arrays), return_counts=True, equal_nan=True)
 
 
-def _key_of(selection: Selection, column: Column) -> Callable[[Any], Scalar | None]:
+def _key_of(selection: Selection, column: Column, name: FieldName) -> Callable[[Any], Scalar | None]:
     if column.kind is ColumnKind.WORD:
         return selection.cache.words(selection.stream, column.number).names.__getitem__
     if column.kind is ColumnKind.BOOLEAN:
         return lambda key: None if key < 0 else bool(key)
-    if column.kind is ColumnKind.TIME:
-        return lambda key: None if key == NO_INTEGER else iso(key)
     if column.kind is ColumnKind.NUMBER:
-        return lambda key: None if math.isnan(key) else float(key)
-    return lambda key: None if key == NO_INTEGER else key
+        return lambda key: None if math.isnan(key) else _shown(selection.stream, name, key)
+    return lambda key: None if key == NO_INTEGER else _shown(selection.stream, name, key)
+
+
+def _shown(stream: StreamTable, name: FieldName, value: Any) -> Any:
+    """Write a value the way its field does."""
+    kind = stream.declaration.fields[name].kind
+    if kind is FieldKind.NUMBER:
+        # There are two zeros, and which of them comes first is chance.
+        return float(value) + 0.0
+    if not kind.is_time:
+        return value
+    text = iso(value)
+    return text[:_DATE_CHARS] if kind is FieldKind.DATE and value % _DAY_US == 0 else text
 
 
 def _sortable(key: Scalar | None) -> Any:

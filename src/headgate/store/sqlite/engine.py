@@ -221,18 +221,17 @@ class SqliteStore:
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
-        stream = self._here.read(lambda _, catalog: catalog.stream_of(batch.connection_id, batch.stream))
+        catalog = self._here.read(lambda _, catalog: catalog)
         # Reading lines takes a while; others on this loop are served meanwhile.
-        checked = await asyncio.to_thread(ingest.check, batch, stream)
+        checked = await asyncio.to_thread(ingest.check, batch, catalog)
         return await self._writer.run(lambda database: ingest.take(database, checked))
 
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
         """Remove a record; a tombstone stays for those who had seen it. Says whether it was there."""
-        table = self._here.read(lambda _, catalog: catalog.stream_of(connection_id, stream))
         return await self._writer.run(
-            lambda database: ingest.delete(database, connection_id, table, record_id, at=at)
+            lambda database: ingest.delete(database, connection_id, stream, record_id, at=at)
         )
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:

@@ -182,7 +182,7 @@ def _statement(database: Database, catalog: Catalog, group: _Group, plan: Search
     match = f"{{{columns}}} : ({terms})"
     conditions: list[str] = []
     values: list[Any] = []
-    if len(group.shelves) < catalog.shelf_count:
+    if len(group.shelves) < len(catalog.by_sid) + len(catalog.retired_shelves):
         words = _shelf_words(database, catalog, group)
         if words:
             match = f"({match}) AND ({{sh}} : ({' OR '.join(words)}))"
