@@ -3,8 +3,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from headgate.errors import SealBroken
 from headgate.model.sealed import KEY_BYTES, Failure, KeyRing, Kind, Sealer, SealKey

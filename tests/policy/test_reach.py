@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from headgate.errors import HeadgateError
 from headgate.model.declaration import RangeOperator

@@ -7,6 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+#: An offset can push a time past the years that a calendar has: such a time could not be written again.
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _DATE_CHARS = 10
 
 
@@ -19,9 +22,10 @@ def instant(text: str) -> int | None:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
+        microseconds = (moment - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError):
         return None
+    return microseconds if _FIRST <= microseconds <= _LAST else None
 
 
 @functools.lru_cache(maxsize=16_384)

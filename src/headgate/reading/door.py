@@ -31,8 +31,7 @@ from headgate.model.query import (
 from headgate.model.record import Record
 from headgate.model.rows import Changes, FieldWindow, FoundBlob, Page, SearchPage
 from headgate.model.warning import ReadWarning
-from headgate.policy import cursors
-from headgate.policy import decide as deciding
+from headgate.policy import cursors, decide as deciding
 from headgate.policy.allowance import Allowance, Scope
 from headgate.policy.choose import ambiguous, connector_of
 from headgate.policy.cursors import Bookmark, Session, WindowPlace

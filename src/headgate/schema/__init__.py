@@ -1,1 +1,1 @@
-"""Understand JSON Schemas and documents checked by them. Pure."""
+"""Pure: JSON Schema. Guard a foreign one, check values, normalise them, fingerprint and compare definitions."""

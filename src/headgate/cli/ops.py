@@ -1,0 +1,299 @@
+"""``headgate ops``: look at remote MCP servers, call their tools, decide about their pins.
+
+A token comes from a file that only its owner can read, never from the environment or the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.terminal import settings_of
+from headgate.errors import ConfigInvalid, InvalidRequest, NotFound
+from headgate.home import open_home, read_private
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
+from headgate.operations.registry import Registry
+from headgate.operations.stubs import stub_module
+
+if TYPE_CHECKING:
+    from headgate.mcp.client.from_mcp import ImportedOperations
+    from headgate.mcp.client.pins import FilePins, PinStore
+
+app = typer.Typer(help="Use the tools of remote MCP servers.", rich_markup_mode=None)
+
+_T = TypeVar("_T")
+
+Url = Annotated[str, typer.Argument(help="The server's streamable HTTP address.", metavar="URL")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", help="A private file that holds the bearer token.", metavar="FILE"),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="A host that may have a private address.", metavar="HOST"),
+]
+Namespace = Annotated[str, typer.Option(help="The name its operations are grouped under.", metavar="NAME")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+_WAITS = 3
+_TOOL_FAILED = 5
+
+
+@app.callback()
+def _noun() -> None:
+    """Use the tools of remote MCP servers."""
+
+
+@app.command()
+def probe(
+    context: typer.Context,
+    url: Url,
+    *,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    namespace: Namespace = "remote",
+    as_json: AsJson = False,
+) -> None:
+    """Import a server and say what it offers, without keeping anything."""
+    del context
+
+    async def look(imported: ImportedOperations) -> dict[str, Any]:
+        return imported.report()
+
+    report = _with_server(look, url, token_file, allow_host, namespace, pins=None, skip_bad=True)
+    typer.echo(json.dumps(report, indent=2) if as_json else _report_text(report))
+
+
+@app.command("list")
+def list_operations(
+    context: typer.Context,
+    url: Url,
+    *,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    namespace: Namespace = "remote",
+    as_json: AsJson = False,
+) -> None:
+    """List a server's operations, one on a line."""
+
+    async def names(imported: ImportedOperations) -> list[dict[str, Any]]:
+        return [
+            {"id": tool.id, "title": tool.title, "description": tool.description} for tool in imported.tools
+        ]
+
+    rows = _with_server(names, url, token_file, allow_host, namespace, pins=_pins(context))
+    if as_json:
+        typer.echo(json.dumps({"operations": rows}, indent=2))
+        return
+    width = max((len(row["id"]) for row in rows), default=0)
+    for row in rows:
+        typer.echo(f"{row['id']:<{width}}  {_line(row['description'])}".rstrip())
+
+
+@app.command()
+def schema(
+    context: typer.Context,
+    url: Url,
+    operation: Annotated[str, typer.Argument(help="The operation's id or name.", metavar="ID")],
+    *,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    namespace: Namespace = "remote",
+    as_json: AsJson = False,
+) -> None:
+    """Show the whole description of one operation, as JSON."""
+    del as_json  # There is no other form.
+
+    async def spec(imported: ImportedOperations) -> dict[str, Any]:
+        return _find(imported, operation).spec.to_dict()
+
+    found = _with_server(spec, url, token_file, allow_host, namespace, pins=_pins(context))
+    typer.echo(json.dumps(found, indent=2))
+
+
+@app.command()
+def call(  # noqa: PLR0913 - one option each
+    context: typer.Context,
+    url: Url,
+    operation: Annotated[str, typer.Argument(help="The operation's id or name.", metavar="ID")],
+    *,
+    given: Annotated[str, typer.Option("--input", help="The arguments, as JSON.", metavar="JSON")] = "{}",
+    timeout: Annotated[float, typer.Option(help="How long it may take.", metavar="SECONDS")] = 30.0,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    namespace: Namespace = "remote",
+    as_json: AsJson = False,
+) -> None:
+    """Call one operation; print its data, or with --json its whole envelope. A tool's own failure ends with 5."""
+    value = _json_input(given)
+
+    async def run(imported: ImportedOperations) -> dict[str, Any]:
+        registration = expose(_find(imported, operation), access_control=AccessControl())
+        envelope = await Registry([registration]).execute(registration.id, value, timeout_seconds=timeout)
+        return envelope.to_dict()
+
+    envelope = _with_server(run, url, token_file, allow_host, namespace, pins=_pins(context))
+    typer.echo(json.dumps(envelope if as_json else envelope["data"], indent=2, ensure_ascii=False))
+    error = envelope.get("error")
+    if error is not None:
+        typer.echo(f"headgate: {error['code']}: {_line(error['message'])}", err=True)
+        raise typer.Exit(_TOOL_FAILED)
+
+
+@app.command()
+def pins(
+    context: typer.Context,
+    url: Annotated[str | None, typer.Argument(help="A server to compare.", metavar="[URL]")] = None,
+    *,
+    approve: Annotated[
+        list[str] | None, typer.Option("--approve", help="Accept this tool as it is now.", metavar="TOOL")
+    ] = None,
+    approve_all: Annotated[
+        bool, typer.Option("--approve-all", help="Accept every tool as it is now.")
+    ] = False,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which tools are pinned, and for one server what has changed; ends with 3 while a decision waits."""
+    store = _pins(context)
+    if url is None:
+        _show_servers(store, as_json=as_json)
+        return
+
+    async def compare(imported: ImportedOperations) -> dict[str, Any]:
+        if approve or approve_all:
+            imported.approve(*(() if approve_all else approve or ()))
+        return imported.report()
+
+    report = _with_server(compare, url, token_file, allow_host, "remote", pins=store)
+    waiting = {"blocked": report["blocked"], "vanished": report["vanished"]}
+    if as_json:
+        pinned = [tool["tool"] for tool in report["tools"] if not tool["blocked"]]
+        typer.echo(json.dumps({"server": report["endpoint"], "pinned": pinned, **waiting}, indent=2))
+    else:
+        typer.echo("\n".join(_pin_lines(report)))
+    if waiting["blocked"]:
+        raise typer.Exit(_WAITS)
+
+
+@app.command()
+def stubs(
+    context: typer.Context,
+    url: Url,
+    *,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    namespace: Namespace = "remote",
+    as_json: AsJson = False,
+) -> None:
+    """Write a Python module with one typed function for each tool."""
+
+    async def write(imported: ImportedOperations) -> str:
+        return stub_module(tool.spec for tool in imported.tools)
+
+    text = _with_server(write, url, token_file, allow_host, namespace, pins=_pins(context))
+    typer.echo(json.dumps({"module": text}) if as_json else text, nl=as_json)
+
+
+# What the commands share
+
+
+def _with_server(
+    use: Callable[[ImportedOperations], Awaitable[_T]],
+    url: str,
+    token_file: Path | None,
+    allow_host: list[str] | None,
+    namespace: str,
+    *,
+    pins: PinStore | None,
+    skip_bad: bool = False,
+) -> _T:
+    """Import a server, use it, and end the session."""
+    # The client's libraries are an extra, and slow to import.
+    with needs_extra("mcp"):
+        from headgate.mcp.client.from_mcp import ImportOptions, from_mcp  # noqa: PLC0415
+
+    options = ImportOptions(
+        allowed_hosts=frozenset(allow_host or ()), on_bad_tool="skip" if skip_bad else "fail"
+    )
+
+    async def run() -> _T:
+        imported = await from_mcp(url, namespace, _token(token_file), pins=pins, options=options)
+        async with imported:
+            return await use(imported)
+
+    return asyncio.run(run())
+
+
+def _token(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    content = read_private(path)
+    token = "" if content is None else content.decode("utf-8", "replace").strip()
+    if not token:
+        raise ConfigInvalid(f"{path} holds no token.", hint="Put the bearer token alone into the file.")
+    return token
+
+
+def _pins(context: typer.Context) -> FilePins:
+    with needs_extra("mcp"):
+        from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
+    return FilePins(open_home(settings_of(context).settings.home).path / "pins.json")
+
+
+def _find(imported: ImportedOperations, operation: str) -> Any:
+    for tool in imported.tools:
+        if operation in {tool.id, tool.local_name}:
+            return tool
+    raise NotFound(f"The server has no tool called {operation!a}.", hint="See 'headgate ops list'.")
+
+
+def _json_input(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidRequest("The --input is not JSON.", hint="Quote it for the shell.") from error
+
+
+def _show_servers(store: FilePins, *, as_json: bool) -> None:
+    pinned = {server: sorted(store.read(server) or {}) for server in store.servers()}
+    if as_json:
+        typer.echo(json.dumps({"servers": pinned}, indent=2))
+        return
+    for server, tools in pinned.items():
+        typer.echo(f"{server}  {len(tools)} pinned")
+
+
+def _report_text(report: dict[str, Any]) -> str:
+    who = report["serverInfo"] or {"name": "a server without a name", "version": ""}
+    lines = [
+        f"{_line(who['name'])} {_line(who['version'])}".strip(),
+        f"  endpoint  {report['endpoint']}",
+        f"  protocol  {report['protocolVersion']}",
+        *(f"  tool      {tool['tool']} ({tool['outputKind']})" for tool in report["tools"]),
+        *(
+            f"  skipped   {_line(skipped['tool'])}: {_line(skipped['reason'])}"
+            for skipped in report["skipped"]
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _pin_lines(report: dict[str, Any]) -> list[str]:
+    lines = [f"pinned    {tool['tool']}" for tool in report["tools"] if not tool["blocked"]]
+    lines += [f"{change['grade']:<9} {change['tool']}" for change in report["blocked"]]
+    return [*lines, *(f"vanished  {name}" for name in report["vanished"])]
+
+
+def _line(text: str) -> str:
+    """Put a stranger's words on one line of a terminal, without anything the terminal would obey."""
+    words = " ".join(text.split())
+    return "".join(character if character.isprintable() else "?" for character in words)[:200]

@@ -1,0 +1,114 @@
+"""Which addresses may be called: the endpoint as configured, and each address its name leads to.
+
+Pure; the connection asks for every address just before it dials exactly that one, so a name that changes its
+mind between question and dial gains nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import httpx2
+
+from headgate.errors import AdapterConfigInvalid, AddressBlocked
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_SHARED = ipaddress.ip_network("100.64.0.0/10")
+_PORTS = {"http": 80, "https": 443}
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address of one server, read and found acceptable."""
+
+    url: httpx2.URL
+    host: str
+    port: int
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.url.scheme == "https"
+
+    @property
+    def public(self) -> str:
+        """Scheme, host and path: what may be shown. A query may hold a secret."""
+        return str(self.url.copy_with(query=None))
+
+
+def parse_endpoint(text: str, *, allow_insecure: bool = False) -> Endpoint:
+    """Read the address of a server.
+
+    Raises:
+        AdapterConfigInvalid: it is no URL, carries a user or fragment, or is not https outside this machine.
+    """
+    try:
+        url = httpx2.URL(text)
+        host, port = url.host, url.port
+    except (httpx2.InvalidURL, TypeError, ValueError) as error:
+        raise AdapterConfigInvalid("The endpoint is not a URL.") from error
+    if url.scheme not in _PORTS or not host:
+        raise AdapterConfigInvalid(
+            "The endpoint must be an http or https URL with a host; stdio is not offered."
+        )
+    if url.userinfo or url.fragment:
+        raise AdapterConfigInvalid("The endpoint must not carry a user, a password or a fragment.")
+    if url.scheme == "http" and not (allow_insecure or is_this_machine(host)):
+        raise AdapterConfigInvalid(f"The endpoint must be https: {host} is not this machine.")
+    return Endpoint(url, host, port or _PORTS[url.scheme])
+
+
+def is_this_machine(host: str) -> bool:
+    """Say whether a host, as written, can only mean this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _literal(host)
+    return address is not None and address.is_loopback
+
+
+def check_address(address: str, host: str, *, allowed_hosts: AbstractSet[str]) -> None:
+    """Let an address pass when the host may have it.
+
+    Public addresses pass. Loopback passes for a host that says so itself; private ranges pass for hosts that
+    were allowed by name. Link-local addresses (cloud metadata among them) and the like never pass.
+
+    Raises:
+        AddressBlocked: the address must not be called.
+    """
+    found = _literal(address)
+    if found is None or not _may_call(_innermost(found), host, allowed_hosts):
+        raise AddressBlocked(f"{host} leads to {address}, which must not be called.", details={"host": host})
+
+
+def _may_call(address: IPAddress, host: str, allowed_hosts: AbstractSet[str]) -> bool:
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return False
+    if address.is_loopback:
+        return is_this_machine(host) or host in allowed_hosts
+    if address.is_private or address in _SHARED:
+        return host in allowed_hosts
+    return address.is_global
+
+
+def _innermost(address: IPAddress) -> IPAddress:
+    """Unwrap an IPv4 address that travels inside an IPv6 one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def _literal(text: str) -> IPAddress | None:
+    try:
+        return ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None

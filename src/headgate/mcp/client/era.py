@@ -1,0 +1,58 @@
+"""What the two eras of the protocol want on each request; the only place that knows the difference.
+
+Before 2026-07-28 a handshake opens a session; since then every request carries its own introduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp import types
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+)
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+from headgate import __version__
+
+CLIENT = types.Implementation(name="headgate", version=__version__)
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """The revision that a server and we have agreed on."""
+
+    version: str
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether requests stand alone, without a session."""
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+    def stamp(
+        self, method: str, params: Mapping[str, Any], param_headers: Mapping[str, str]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Give the parameters and the headers that a request must have."""
+        headers = {MCP_PROTOCOL_VERSION_HEADER: self.version}
+        if not self.is_modern:
+            return dict(params), headers
+        headers[MCP_METHOD_HEADER] = method
+        name = params.get(NAME_BEARING_METHODS.get(method, ""))
+        if isinstance(name, str):
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        return {**params, "_meta": _introduction(self.version)}, {**headers, **param_headers}
+
+
+def _introduction(version: str) -> dict[str, Any]:
+    return {
+        types.PROTOCOL_VERSION_META_KEY: version,
+        types.CLIENT_INFO_META_KEY: {"name": CLIENT.name, "version": CLIENT.version},
+        # Nothing is offered: no sampling, no questions, no roots.
+        types.CLIENT_CAPABILITIES_META_KEY: {},
+    }

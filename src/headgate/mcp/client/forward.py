@@ -1,0 +1,143 @@
+"""The handler of an imported operation: one call of the remote tool, one envelope.
+
+What the tool answers is data, its failures included; what keeps it from answering is raised. No text is ever
+read as JSON, and the token comes from the context of this very call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp.shared.inbound import mcp_param_headers
+
+from headgate.errors import (
+    AdapterError,
+    CallError,
+    UpstreamAuthFailed,
+    UpstreamProtocolError,
+    UpstreamTimeout,
+    UpstreamTooLarge,
+    UpstreamUnsupported,
+)
+from headgate.mcp.client.content import map_mcp_content_blocks
+from headgate.mcp.client.mapping import Tool
+from headgate.mcp.client.upstream import Upstream
+from headgate.operations.context import OperationContext
+from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
+from headgate.operations.registration import Handler
+from headgate.operations.secrets import Secret
+from headgate.operations.spec import OutputKind
+from headgate.schema.issue import Issue
+from headgate.schema.normalise import normalise
+
+_PROTOCOL = (UpstreamProtocolError, UpstreamTooLarge, UpstreamUnsupported)
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What the handlers of one import share."""
+
+    upstream: Upstream
+    namespace: str
+    #: Raises when the tool must not be called as things stand.
+    check: Callable[[str], Awaitable[None]]
+
+
+def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
+    """Make the handler that calls one remote tool."""
+
+    async def forward(value: Any, context: OperationContext) -> ResponseEnvelope:
+        arguments = _arguments(value)
+        upstream = forwarding.upstream
+        deadline = upstream.deadline(_time_for(context.remaining_seconds()))
+        try:
+            await forwarding.check(tool.name)
+            raw = await upstream.request(
+                "tools/call",
+                {"name": tool.name, "arguments": arguments},
+                token=_token(forwarding.namespace, context),
+                deadline=deadline,
+                param_headers=mcp_param_headers(tool.header_map, arguments) if tool.header_map else None,
+            )
+            return envelope_of(tool, raw, namespace=forwarding.namespace, request_id=context.request_id)
+        except AdapterError as error:
+            raise call_error(error) from error.with_traceback(None)
+
+    return forward
+
+
+def _time_for(remaining: float | None) -> float | None:
+    """Leave a little of the caller's time, so that it is we who say what was too slow."""
+    return None if remaining is None else remaining - min(0.05, remaining / 20)
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise CallError("INVALID_INPUT", "The arguments of a tool are an object.")
+    return dict(cast("Mapping[str, Any]", value))
+
+
+def _token(namespace: str, context: OperationContext) -> Secret | None:
+    return context.capabilities.get(namespace) or context.capabilities.get("mcp")
+
+
+def envelope_of(
+    tool: Tool, raw: Mapping[str, Any], *, namespace: str, request_id: str = ""
+) -> ResponseEnvelope:
+    """Wrap a tool's raw result.
+
+    Raises:
+        UpstreamUnsupported: the result is a question to the client.
+    """
+    if raw.get("resultType", "complete") != "complete":
+        raise UpstreamUnsupported("The tool asks for input that this client does not give.")
+    content = map_mcp_content_blocks(raw.get("content"))
+    structured = raw.get("structuredContent")
+    data = content if structured is None else structured
+    # Only a clear no is no error: a failure must never pass as a result.
+    is_error = raw.get("isError") not in (None, False)
+    issues: tuple[Issue, ...] = ()
+    kind = tool.spec.output_kind
+    if not is_error and tool.output is not None:
+        if structured is None:
+            kind, issues = OutputKind.CONTENT_BLOCKS, (_MISSING,)
+        else:
+            data, issues = normalise(tool.output, structured)
+    elif structured is not None and not is_error:
+        kind = OutputKind.STRUCTURED_UNDECLARED
+    meta = raw.get("_meta")
+    return mcp_envelope(
+        data,
+        is_error=is_error,
+        content=content,
+        structured_content=structured,
+        meta=cast("Mapping[str, Any]", meta) if isinstance(meta, Mapping) else None,
+        issues=issues,
+        error=_tool_error(content, structured, tool.name, namespace) if is_error else None,
+        is_checked=True,
+        output_kind=kind,
+        request_id=request_id,
+    )
+
+
+_MISSING = Issue("$", OUTPUT_MISSING, "is declared, and was not sent")
+
+
+def _tool_error(content: list[dict[str, Any]], structured: Any, tool: str, namespace: str) -> CallError:
+    return tool_error(content, structured_content=structured, tool=tool, namespace=namespace)
+
+
+def call_error(error: AdapterError) -> CallError:
+    """Say as a call error why a tool could not answer; the reason is in the details."""
+    details = {"reason": error.code, **cast("Mapping[str, Any]", error.details or {})}
+    if isinstance(error, UpstreamAuthFailed):
+        code = "MCP_UNAUTHORIZED"
+    elif isinstance(error, UpstreamTimeout):
+        code = "TIMEOUT"
+    else:
+        code = "MCP_PROTOCOL_ERROR" if isinstance(error, _PROTOCOL) else "MCP_TRANSPORT_ERROR"
+    return CallError(code, error.message, details=details, retryable=error.retryable)

@@ -1,0 +1,392 @@
+"""Import a remote MCP server as typed operations, over streamable HTTP and nothing else.
+
+::
+
+    imported = await from_mcp("https://example.com/mcp", "example", token)
+    registry.register_all(imported)
+
+The import registers nothing itself and reads no environment. Its session lives until ``aclose()``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Self, cast, overload
+
+import httpx2
+
+from headgate.errors import (
+    AdapterConfigInvalid,
+    AdapterError,
+    CallError,
+    DiscoveryFailed,
+    NameCollision,
+    RegistrationInvalid,
+    SchemaParse,
+    Unauthorized,
+    UpstreamAuthFailed,
+)
+from headgate.mcp.client.addresses import Endpoint, parse_endpoint
+from headgate.mcp.client.discover import list_tools
+from headgate.mcp.client.forward import Forwarding, forwarding_handler
+from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
+from headgate.mcp.client.pins import Change, MemoryPins, Pin, PinStore, changes_since, pins_of
+from headgate.mcp.client.upstream import Connecting, Upstream
+from headgate.mcp.client.wire import Dialling, Resolve, resolve
+from headgate.operations.names import check_namespace
+from headgate.operations.registration import HandlerRegistration, Provenance
+from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """Everything about an import that usually stays as it is."""
+
+    limits: Limits = field(default_factory=Limits)
+    #: What one unusable tool does to the import.
+    on_bad_tool: Literal["fail", "skip"] = "fail"
+    undeclared_output: Literal["content_blocks", "unknown"] = "content_blocks"
+    version: str = "1.0.0"
+    era: Literal["auto", "modern", "legacy"] = "auto"
+    #: Plain http to a host that is not this machine.
+    allow_insecure: bool = False
+    #: Hosts that may have a private address.
+    allowed_hosts: frozenset[str] = frozenset()
+    resolve: Resolve = resolve
+    #: Whom to trust, when it is not what this machine trusts.
+    tls: ssl.SSLContext | None = None
+    #: Told when the server says that its tools changed; nothing is swapped by it.
+    on_tools_changed: Callable[[], None] | None = None
+
+
+class FromMCP:
+    """An MCP server to import: where it is, what its operations are called, which token it wants."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        namespace: str,
+        auth_token: str | Secret | None = None,
+        *,
+        namespace_prefix: bool = False,
+        http: httpx2.AsyncBaseTransport | None = None,
+        pins: PinStore | None = None,
+        options: ImportOptions | None = None,
+    ) -> None:
+        self.options = options or ImportOptions()
+        self._parsed = parse_endpoint(endpoint, allow_insecure=self.options.allow_insecure)
+        self.endpoint = endpoint
+        self.namespace = _checked_namespace(namespace)
+        self.auth_token = None if auth_token is None else Secret(auth_token)
+        self.namespace_prefix = namespace_prefix
+        self.http = http
+        self.pins: PinStore = MemoryPins() if pins is None else pins
+
+    def __repr__(self) -> str:
+        return f"FromMCP({self._parsed.public!r}, {self.namespace!r})"
+
+    async def import_operations(self) -> ImportedOperations:
+        """Open a session, list the tools, and make an operation of each.
+
+        Raises:
+            DiscoveryFailed: the server cannot be reached, or does not do what the protocol says.
+            Unauthorized: the server refused the token.
+            SchemaParse: a tool cannot be used.
+            NameCollision: two tools have one name.
+        """
+        imported = ImportedOperations(self, self._parsed)
+        try:
+            await imported.load()
+        except BaseException:
+            await imported.aclose()
+            raise
+        return imported
+
+
+async def from_mcp(
+    endpoint: str,
+    namespace: str,
+    auth_token: str | Secret | None = None,
+    *,
+    namespace_prefix: bool = False,
+    http: httpx2.AsyncBaseTransport | None = None,
+    pins: PinStore | None = None,
+    options: ImportOptions | None = None,
+) -> ImportedOperations:
+    """Import an MCP server in one call; see ``FromMCP``.
+
+    Raises:
+        AdapterError: it could not be imported.
+    """
+    # Under its own name, so that no traceback shows the bare text as it is passed on.
+    auth_token = None if auth_token is None else Secret(auth_token)
+    adapter = FromMCP(
+        endpoint,
+        namespace,
+        auth_token,
+        namespace_prefix=namespace_prefix,
+        http=http,
+        pins=pins,
+        options=options,
+    )
+    return await adapter.import_operations()
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a second look at a server's tools found; nothing of it is in force until it is approved."""
+
+    #: Tools that were not there, waiting for approval.
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    #: Tools that are not what they were, waiting for approval.
+    changed: tuple[Change, ...]
+
+
+class ImportedOperations(Sequence[HandlerRegistration]):
+    """The operations of one server, and the session that serves them."""
+
+    def __init__(self, adapter: FromMCP, endpoint: Endpoint) -> None:
+        options = adapter.options
+        self._adapter = adapter
+        self._endpoint = endpoint
+        self._seen: dict[str, Tool] = {}
+        self._blocked: dict[str, Change] = {}
+        self._vanished: tuple[Change, ...] = ()
+        self._must_verify = False
+        self._verifying = asyncio.Lock()
+        #: Whether the server has said that its tools changed since they were last listed.
+        self.stale = False
+        #: The namespace.
+        self.name = adapter.namespace
+        self.tools: tuple[HandlerRegistration, ...] = ()
+        self.skipped: tuple[Skipped, ...] = ()
+        self.client = Upstream(
+            endpoint,
+            Connecting(
+                limits=options.limits,
+                dialling=Dialling(
+                    allowed_hosts=options.allowed_hosts,
+                    connect_seconds=options.limits.connect_seconds,
+                    resolve=options.resolve,
+                    tls=options.tls,
+                ),
+                era=options.era,
+                http=adapter.http,
+            ),
+            on_tools_changed=self._tools_changed,
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> HandlerRegistration: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[HandlerRegistration, ...]: ...
+    def __getitem__(self, index: int | slice) -> HandlerRegistration | tuple[HandlerRegistration, ...]:
+        return self.tools[index]
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def __repr__(self) -> str:
+        return f"ImportedOperations({self.name!r}, {len(self)} tools from {self._endpoint.public})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the session; calls of these operations fail afterwards."""
+        await self.client.aclose()
+
+    @property
+    def blocked(self) -> Mapping[str, Change]:
+        """The tools that cannot be called until they are approved, and why."""
+        return dict(self._blocked)
+
+    def report(self) -> dict[str, Any]:
+        """Say what was imported, from whom, and what waits for a decision; all of it JSON, none of it secret."""
+        first = self.client.first
+        info = None if first is None else first.server_info
+        return {
+            "namespace": self.name,
+            "endpoint": self._endpoint.public,
+            "protocolVersion": self.client.era.version,
+            "serverInfo": None if info is None else {"name": info.name, "version": info.version},
+            "stale": self.stale,
+            "watching": first is not None and first.is_watching,
+            "tools": [self._tool_report(registration) for registration in self.tools],
+            "skipped": [{"tool": s.name, "code": s.code, "reason": s.reason} for s in self.skipped],
+            "blocked": [change.to_dict() for change in self._blocked.values()],
+            "vanished": [change.tool for change in self._vanished],
+        }
+
+    async def refresh(self) -> Refreshed:
+        """List the tools again and compare; what changed is blocked, and nothing is swapped.
+
+        Raises:
+            AdapterError: the tools could not be listed.
+        """
+        async with self._verifying:
+            self.stale = self._must_verify = False
+            await self._list(self._deadline())
+        added = {name for name, change in self._blocked.items() if change.grade in {"new", "renamed"}}
+        return Refreshed(
+            tuple(sorted(added)),
+            tuple(sorted(change.tool for change in self._vanished)),
+            tuple(change for name, change in self._blocked.items() if name not in added),
+        )
+
+    def approve(self, *names: str) -> None:
+        """Accept tools as they are now; with no name, all of them, and forget those that are gone.
+
+        The operations of this import are made anew; register them again to use their new schemas.
+        """
+        pins = self._pins() or {}
+        chosen = names or tuple(self._seen)
+        missing = [name for name in chosen if name not in self._seen]
+        if missing:
+            raise AdapterConfigInvalid(f"The server lists no tool called {missing[0]!a}.")
+        if not names:
+            pins = {}
+        pins.update(pins_of(self._seen[name] for name in chosen))
+        self._adapter.pins.write(self._server, pins)
+        self._judge(pins)
+
+    # How an import comes about
+
+    @property
+    def _server(self) -> str:
+        """Name the server in the pins; a query may make it another one, and may hold a secret."""
+        query = self._endpoint.url.query
+        return self._endpoint.public + (f"#{hashlib.sha256(query).hexdigest()[:16]}" if query else "")
+
+    def _deadline(self) -> float:
+        return self.client.deadline()
+
+    def _pins(self) -> dict[str, Pin] | None:
+        return self._adapter.pins.read(self._server)
+
+    async def load(self) -> None:
+        """List the tools for the first time; the adapter does it.
+
+        Raises:
+            AdapterError: they could not be listed, or one of them cannot be used.
+        """
+        try:
+            await self._list(self._deadline())
+        except UpstreamAuthFailed as error:
+            raise Unauthorized(details=_details(error)) from error
+        except (SchemaParse, NameCollision):
+            raise
+        except AdapterError as error:
+            raise DiscoveryFailed(
+                f"{self._endpoint.public} could not be imported: {error.message}", details=_details(error)
+            ) from error
+
+    async def _list(self, deadline: float) -> None:
+        adapter = self._adapter
+        definitions = await list_tools(self.client, adapter.auth_token, deadline)
+        # Once the tools are in use, one that goes bad must not take the others with it.
+        skip_bad = adapter.options.on_bad_tool == "skip" or bool(self.tools)
+        tools, skipped = map_tools(definitions, self._naming(), skip_bad=skip_bad)
+        self._seen = {tool.name: tool for tool in tools}
+        self.skipped = tuple(skipped)
+        pins = self._pins()
+        if pins is None:
+            pins = pins_of(tools)
+            adapter.pins.write(self._server, pins)
+        self._judge(pins)
+
+    def _naming(self) -> Naming:
+        adapter, first = self._adapter, self.client.first
+        info = None if first is None else first.server_info
+        return Naming(
+            namespace=adapter.namespace,
+            endpoint=self._endpoint.public,
+            server_name="" if info is None else info.name,
+            has_prefix=adapter.namespace_prefix,
+            version=adapter.options.version,
+            undeclared_output=adapter.options.undeclared_output,
+            has_param_headers=self.client.era.is_modern,
+        )
+
+    def _judge(self, pins: Mapping[str, Pin]) -> None:
+        changes = changes_since(pins, self._seen.values())
+        bad = {skipped.name for skipped in self.skipped} & pins.keys()
+        self._vanished = tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad)
+        self._blocked = {change.tool: change for change in changes if change.grade != "vanished"}
+        # What was approved and cannot be used any more has changed, and is not merely gone.
+        self._blocked |= {name: Change(name, "breaking") for name in bad}
+        self.tools = tuple(self._registration(self._in_force(tool, pins)) for tool in self._seen.values())
+
+    def _in_force(self, tool: Tool, pins: Mapping[str, Pin]) -> Tool:
+        """Give the tool as it was approved: the words of a changed one must not reach a reader unseen."""
+        pin = pins.get(tool.name)
+        if pin is None or pin.digest == tool.digest:
+            return tool
+        return map_tool(pin.definition, self._naming())
+
+    def _registration(self, tool: Tool) -> HandlerRegistration:
+        token = self._adapter.auth_token
+        return HandlerRegistration(
+            tool.spec,
+            forwarding_handler(tool, Forwarding(self.client, self.name, self._check)),
+            provenance=Provenance.FROM_MCP,
+            capabilities=NO_CAPABILITIES
+            if token is None
+            else Capabilities().with_http_token(self.name, token),
+        )
+
+    def _tool_report(self, registration: HandlerRegistration) -> dict[str, Any]:
+        name = cast("str", registration.meta["mcp"]["tool"])
+        return {
+            "tool": name,
+            "operation": registration.id,
+            "digest": registration.meta["mcp"]["digest"],
+            "outputKind": str(registration.output_kind),
+            "blocked": name in self._blocked,
+            "notes": list(self._seen[name].notes),
+        }
+
+    # While it is used
+
+    def _tools_changed(self) -> None:
+        self.stale = self._must_verify = True
+        if self._adapter.options.on_tools_changed is not None:
+            self._adapter.options.on_tools_changed()
+
+    async def _check(self, tool: str) -> None:
+        """Look again before the next call when the server has said that something changed."""
+        if self._must_verify:
+            async with self._verifying:
+                if self._must_verify:
+                    await self._list(self._deadline())
+                    self._must_verify = False
+        change = self._blocked.get(tool)
+        if change is not None:
+            raise CallError(
+                "tool_definition_changed",
+                f"The tool {tool!a} is not what was approved ({change.grade}).",
+                details=change.to_dict(),
+            )
+
+
+def _details(error: AdapterError) -> dict[str, Any]:
+    return {"reason": error.code, **cast("Mapping[str, Any]", error.details or {})}
+
+
+def _checked_namespace(namespace: str) -> str:
+    try:
+        return check_namespace(namespace)
+    except RegistrationInvalid as error:
+        raise AdapterConfigInvalid(error.message) from error

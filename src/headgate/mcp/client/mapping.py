@@ -1,0 +1,308 @@
+"""From a tool, as a server describes it, to an operation spec; or a reason why not.
+
+Pure. Names and schemas are checked here, before anything else sees them. What a server says about itself
+(hints, words) is kept, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
+from headgate.errors import CALL_ERRORS, NameCollision, OperationError, SchemaParse
+from headgate.operations.content import MCP_CONTENT_SCHEMA
+from headgate.operations.spec import ErrorDefinition, OperationSpec, OperationType, OutputKind, Visibility
+from headgate.schema.check import CompiledSchema, compile_schema
+from headgate.schema.digest import digest
+
+#: Where a tool may declare its own errors, in its ``_meta``: a list of ``{code, description, schema}``.
+ERRORS_META_KEY = "headgate/errors"
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_ERROR_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_MAX_DESCRIPTION = 4096
+_MAX_ERRORS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """How the operations of one server are called, and where the server is."""
+
+    namespace: str
+    #: Scheme, host and path.
+    endpoint: str
+    #: The name the server gives itself; part of what is pinned, and of nothing else.
+    server_name: str = ""
+    has_prefix: bool = False
+    version: str = "1.0.0"
+    #: ``content_blocks`` or ``unknown``: what a tool without an output schema gives.
+    undeclared_output: str = "content_blocks"
+    #: Whether the agreed revision turns annotated arguments into headers.
+    has_param_headers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that can be used."""
+
+    name: str
+    #: As the server wrote it.
+    definition: Mapping[str, Any]
+    digest: str
+    spec: OperationSpec
+    #: None when the tool declares no output.
+    output: CompiledSchema | None
+    #: Which arguments travel as headers too.
+    header_map: Mapping[tuple[str, ...], str]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A tool that cannot be used, and why."""
+
+    name: str
+    code: str
+    reason: str
+
+
+def map_tools(
+    definitions: Sequence[Any], naming: Naming, *, skip_bad: bool
+) -> tuple[list[Tool], list[Skipped]]:
+    """Map every tool that can be used.
+
+    Raises:
+        SchemaParse: a tool cannot be used, and none may be skipped; the message names it.
+        NameCollision: two tools have one name, and none may be skipped.
+    """
+    tools: list[Tool] = []
+    skipped: list[Skipped] = []
+    twins = _twins(_name_of(definition) for definition in definitions)
+    for definition in definitions:
+        name = _name_of(definition)
+        try:
+            if name.casefold() in twins:
+                raise NameCollision(f"The server lists more than one tool called {name!a}.")
+            tools.append(map_tool(definition, naming))
+        except _HeaderInvalid as error:
+            # The protocol itself wants this tool left out and the others kept.
+            skipped.append(Skipped(name, error.code, error.message))
+        except OperationError as error:
+            if not skip_bad:
+                raise
+            skipped.append(Skipped(name, error.code, error.message))
+    return tools, skipped
+
+
+def map_tool(definition: Any, naming: Naming) -> Tool:
+    """Map one tool.
+
+    Raises:
+        SchemaParse: its name, words or schemas cannot be used.
+    """
+    fields = _checked_fields(definition)
+    name: str = fields["name"]
+    notes: list[str] = []
+    header_map = _header_map(name, fields["inputSchema"]) if naming.has_param_headers else {}
+    notes += _compiled(name, "inputSchema", fields["inputSchema"]).notes
+    declared = fields.get("outputSchema")
+    output = None if not declared else _compiled(name, "outputSchema", declared)
+    notes += output.notes if output is not None else ()
+    description = fields.get("description") or ""
+    if len(description) > _MAX_DESCRIPTION:
+        notes.append(f"The description was cut at {_MAX_DESCRIPTION} characters.")
+    if any(_is_hidden(character) for character in f"{name}{fields.get('title') or ''}{description}"):
+        notes.append("The words hold characters that cannot be seen.")
+    mark = tool_digest(fields, naming)
+    return Tool(
+        name=name,
+        definition=copy.deepcopy(fields),
+        digest=mark,
+        spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], mark),
+        output=output,
+        header_map=header_map,
+        notes=tuple(notes),
+    )
+
+
+def _is_hidden(character: str) -> bool:
+    # Blanks and joiners without width, marks that turn the direction, tags: all of them have misled readers.
+    return not character.isprintable() and character not in "\n\r\t"
+
+
+def tool_digest(definition: Mapping[str, Any], naming: Naming) -> str:
+    """Give the mark of a whole definition at its server; the order of keys does not change it."""
+    return digest({"server": naming.endpoint, "identity": naming.server_name, "tool": dict(definition)})
+
+
+def _spec(fields: Mapping[str, Any], naming: Naming, description: str, mark: str) -> OperationSpec:
+    name: str = fields["name"]
+    declared = fields.get("outputSchema")
+    blocks = naming.undeclared_output == "content_blocks"
+    annotations = fields.get("annotations")
+    told = {"annotations": annotations, "_meta": fields.get("_meta")}
+    return OperationSpec(
+        f"{naming.namespace}/{name}" if naming.has_prefix else name,
+        naming.namespace,
+        # Whether a tool only reads is its server's word alone, so every tool counts as one that changes things.
+        op_type=OperationType.MUTATION,
+        version=naming.version,
+        visibility=Visibility.INTERNAL,
+        title=_title(fields, annotations),
+        description=description,
+        input_schema=fields["inputSchema"],
+        output_schema=declared or (MCP_CONTENT_SCHEMA if blocks else {}),
+        output_kind=OutputKind.DECLARED if declared else OutputKind.CONTENT_BLOCKS if blocks else None,
+        error_schemas=(*GENERIC_ERRORS, *_declared_errors(fields.get("_meta"))),
+        meta={
+            "mcp": {
+                "tool": name,
+                "endpoint": naming.endpoint,
+                "digest": mark,
+                **{key: value for key, value in told.items() if value is not None},
+            }
+        },
+    )
+
+
+def _title(fields: Mapping[str, Any], annotations: Any) -> str | None:
+    hint = cast("Mapping[str, Any]", annotations).get("title") if isinstance(annotations, Mapping) else None
+    title = fields.get("title") or hint
+    return title if isinstance(title, str) else None
+
+
+# What is wrong with a tool
+
+
+class _HeaderInvalid(SchemaParse):
+    """The tool turns arguments into headers in a way that the protocol forbids."""
+
+
+def _name_of(definition: Any) -> str:
+    name = cast("Mapping[str, Any]", definition).get("name") if isinstance(definition, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _twins(names: Iterable[str]) -> set[str]:
+    """Find names that a reader could take for one another."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for name in names:
+        plain = unicodedata.normalize("NFKC", name).casefold()
+        (twice if plain in seen else seen).add(plain)
+    return twice - {""}
+
+
+def _checked_fields(definition: Any) -> dict[str, Any]:
+    name = _name_of(definition)
+    if not _NAME.fullmatch(name):
+        raise _bad(name, "its name is not 1 to 128 letters, digits, '_', '-' or '.'", "name")
+    fields = dict(cast("Mapping[str, Any]", definition))
+    for key in ("title", "description"):
+        if not isinstance(fields.get(key) or "", str):
+            raise _bad(name, f"its {key} is not a text", key)
+    root = fields.get("inputSchema")
+    if not isinstance(root, dict) or cast("dict[str, Any]", root).get("type", "object") != "object":
+        raise _bad(name, "its inputSchema does not describe an object", "inputSchema")
+    if not isinstance(fields.get("outputSchema") or {}, dict):
+        raise _bad(name, "its outputSchema is not a schema", "outputSchema")
+    return fields
+
+
+def _compiled(name: str, place: str, schema: Any) -> CompiledSchema:
+    try:
+        return compile_schema(schema)
+    except SchemaParse as error:
+        raise _bad(name, f"its {place} is refused: {error.message}", place, error.details) from error
+
+
+def _header_map(name: str, schema: Any) -> dict[tuple[str, ...], str]:
+    reason = find_invalid_x_mcp_header(schema)
+    if reason is not None:
+        raise _HeaderInvalid(f"The tool {name!a} was left out: its x-mcp-header is not valid.")
+    return x_mcp_header_map(schema)
+
+
+def _bad(name: str, why: str, place: str, more: Mapping[str, Any] | None = None) -> SchemaParse:
+    details: dict[str, Any] = {"reason": "upstream_schema_rejected", "tool": name[:128], "place": place}
+    details.update(more or {})
+    return SchemaParse(f"The tool {name[:128]!a} cannot be used: {why}", details=details)
+
+
+# What may go wrong with a call
+
+_REASON: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "status": {"type": "integer"},
+        "retry_after": {"type": ["number", "null"]},
+        "maybe_executed": {"type": "boolean"},
+        "rpcCode": {"type": "integer"},
+        "rpcMessage": {"type": "string"},
+    },
+    "required": ["reason"],
+}
+_TOOL_ERROR: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "content": MCP_CONTENT_SCHEMA,
+        "structuredContent": True,
+        "tool": {"type": "string"},
+        "namespace": {"type": "string"},
+    },
+    "required": ["content"],
+}
+_ISSUES: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"issues": {"type": "array"}},
+    "required": ["issues"],
+}
+_CHANGE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"tool": {"type": "string"}, "grade": {"type": "string"}},
+    "required": ["tool", "grade"],
+}
+
+#: No revision of the protocol lets a tool describe its errors, so every tool can fail in these ways.
+GENERIC_ERRORS = (
+    ErrorDefinition("MCP_TOOL_ERROR", "The tool says that it failed.", schema=dict(_TOOL_ERROR)),
+    ErrorDefinition("MCP_TRANSPORT_ERROR", "The server could not be asked.", schema=dict(_REASON)),
+    ErrorDefinition("MCP_UNAUTHORIZED", "The server refused our token.", schema=dict(_REASON)),
+    ErrorDefinition("MCP_PROTOCOL_ERROR", "The server broke the protocol.", schema=dict(_REASON)),
+    ErrorDefinition("MCP_OUTPUT_MISSING", "A declared output was not sent.", schema=dict(_ISSUES)),
+    ErrorDefinition("tool_definition_changed", "The tool is not what was approved.", schema=dict(_CHANGE)),
+)
+
+
+def _declared_errors(meta: Any) -> list[ErrorDefinition]:
+    declared = cast("Mapping[str, Any]", meta).get(ERRORS_META_KEY) if isinstance(meta, Mapping) else None
+    if not isinstance(declared, list):
+        return []
+    found: dict[str, ErrorDefinition] = {}
+    for entry in cast("list[Any]", declared)[:_MAX_ERRORS]:
+        definition = _error_definition(entry)
+        if definition is not None:
+            found.setdefault(definition.code, definition)
+    return list(found.values())
+
+
+def _error_definition(entry: Any) -> ErrorDefinition | None:
+    if not isinstance(entry, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", entry)
+    code, words, schema = fields.get("code"), fields.get("description", ""), fields.get("schema", True)
+    # Codes of our own keep their meaning, whatever a server calls its errors.
+    if not isinstance(code, str) or not _ERROR_CODE.fullmatch(code) or code in CALL_ERRORS:
+        return None
+    try:
+        compile_schema(schema)
+    except SchemaParse:
+        return None
+    return ErrorDefinition(code, words if isinstance(words, str) else "", schema=schema)

@@ -1,0 +1,139 @@
+"""Pins: what each tool was when the owner first accepted it, and what has become of it since.
+
+A tool that changed, or appeared later, is blocked until somebody approves it. The judgement is pure; where
+pins are kept is behind a small protocol, with a private file as the store that ships.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from headgate.errors import ConfigInvalid
+from headgate.home import read_private, write_private
+from headgate.mcp.client.mapping import Tool
+from headgate.schema.diff import DefinitionDiff, diff_definitions, renames
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A tool as it was approved."""
+
+    tool: str
+    digest: str
+    definition: Mapping[str, Any]
+
+
+class PinStore(Protocol):
+    """Keeps the pins of servers."""
+
+    def read(self, server: str) -> dict[str, Pin] | None:
+        """Give the pins of a server by tool, or None when it was never seen."""
+        ...
+
+    def write(self, server: str, pins: Mapping[str, Pin]) -> None:
+        """Keep these pins of a server in place of all earlier ones."""
+        ...
+
+
+class MemoryPins:
+    """Pins for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, dict[str, Pin]] = {}
+
+    def read(self, server: str) -> dict[str, Pin] | None:
+        """Give the pins of a server by tool, or None when it was never seen."""
+        return self._servers.get(server)
+
+    def write(self, server: str, pins: Mapping[str, Pin]) -> None:
+        """Keep these pins of a server in place of all earlier ones."""
+        self._servers[server] = dict(pins)
+
+
+class FilePins:
+    """Pins in one JSON file that only its owner can read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def servers(self) -> list[str]:
+        """Name every server that has pins."""
+        return sorted(self._read())
+
+    def read(self, server: str) -> dict[str, Pin] | None:
+        """Give the pins of a server by tool, or None when it was never seen."""
+        kept = self._read().get(server)
+        if kept is None:
+            return None
+        return {tool: Pin(tool, pin["digest"], pin["definition"]) for tool, pin in kept.items()}
+
+    def write(self, server: str, pins: Mapping[str, Pin]) -> None:
+        """Keep these pins of a server in place of all earlier ones."""
+        kept = {
+            tool: {"digest": pin.digest, "definition": dict(pin.definition)} for tool, pin in pins.items()
+        }
+        document = json.dumps({**self._read(), server: kept}, indent=1, sort_keys=True)
+        write_private(self._path, document.encode())
+
+    def forget(self, server: str) -> None:
+        """Drop every pin of a server; the next import pins it anew."""
+        rest = {name: pins for name, pins in self._read().items() if name != server}
+        write_private(self._path, json.dumps(rest, indent=1, sort_keys=True).encode())
+
+    def _read(self) -> dict[str, dict[str, dict[str, Any]]]:
+        content = read_private(self._path)
+        if content is None:
+            return {}
+        try:
+            document = json.loads(content)
+        except ValueError as error:
+            raise ConfigInvalid(
+                f"{self._path} is not JSON.", hint="Restore it, or remove it to pin anew."
+            ) from error
+        return cast("dict[str, dict[str, dict[str, Any]]]", document)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a tool differs from its pin, and so why it is blocked."""
+
+    tool: str
+    #: ``wording``, ``widened``, ``narrowed``, ``breaking``, ``renamed``, ``new`` or ``vanished``.
+    grade: str
+    difference: DefinitionDiff | None = None
+    #: The earlier name, of a tool that was renamed.
+    earlier: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the wire form."""
+        wire: dict[str, Any] = {"tool": self.tool, "grade": self.grade}
+        if self.difference is not None:
+            wire["changes"] = self.difference.to_dict()["changes"]
+        return wire if self.earlier is None else {**wire, "earlier": self.earlier}
+
+
+def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
+    """Pin tools as they are."""
+    return {tool.name: Pin(tool.name, tool.digest, tool.definition) for tool in tools}
+
+
+def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[Change]:
+    """Compare what a server lists with what was approved; no change means nothing to decide."""
+    listed = {tool.name: tool for tool in tools}
+    before = {name: pin.definition for name, pin in pins.items()}
+    moved = {new: old for old, new in renames(before, {n: t.definition for n, t in listed.items()}).items()}
+    changes: list[Change] = []
+    for name, tool in listed.items():
+        pin = pins.get(name)
+        if pin is None:
+            changes.append(Change(name, "renamed" if name in moved else "new", earlier=moved.get(name)))
+        elif pin.digest != tool.digest:
+            difference = diff_definitions(pin.definition, tool.definition)
+            # The same definition under another server's name is another tool.
+            grade = difference.grade.name.lower() if difference.changes else "breaking"
+            changes.append(Change(name, grade, difference))
+    return [*changes, *(Change(name, "vanished") for name in pins if name not in listed)]

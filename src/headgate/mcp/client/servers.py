@@ -1,0 +1,197 @@
+"""Several servers at once, from the ``mcpServers`` block that MCP hosts already use.
+
+Only http entries are read. Tokens are named, not written: ``${file:PATH}`` or ``${keyring:SERVICE/USER}``.
+A server that cannot be imported is a problem of its own and keeps none of the others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+from headgate.errors import AdapterConfigInvalid, HeadgateError, OperationError
+from headgate.home import read_private
+from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions
+from headgate.mcp.client.pins import PinStore
+from headgate.operations.registration import HandlerRegistration
+from headgate.operations.secrets import Secret
+
+_HTTP_TYPES = {None, "http", "streamable-http", "streamable_http", "streamableHttp"}
+_BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
+_REFERENCE = re.compile(r"\$\{(file|keyring):([^}]+)\}")
+_NO_STDIO = (
+    "it starts a program (stdio), and Headgate starts none: a configuration file must not be able to run code. "
+    "Run a bridge that serves it over http, and give its url here."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """One server of the block: its name, where it is, and what names its token."""
+
+    name: str
+    url: str
+    #: ``${file:...}`` or ``${keyring:...}``, or None when the server wants no token.
+    token_reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Where named tokens are found."""
+
+    read_file: Callable[[Path], bytes | None] = read_private
+    read_keyring: Callable[[str, str], str | None] = field(default_factory=lambda: _from_keyring)
+
+    def find(self, reference: str) -> Secret:
+        """Give the token that a reference names.
+
+        Raises:
+            AdapterConfigInvalid: there is none.
+        """
+        match = _REFERENCE.fullmatch(reference)
+        if match is None:
+            raise AdapterConfigInvalid("A token is named as ${file:PATH} or ${keyring:SERVICE/USER}.")
+        kind, where = match.groups()
+        if kind == "file":
+            content = self.read_file(Path(where).expanduser())
+            found = None if content is None else content.decode("utf-8", "replace").strip()
+        else:
+            service, _, user = where.rpartition("/")
+            found = self.read_keyring(service or where, user)
+        if not found:
+            raise AdapterConfigInvalid(f"{reference} holds no token.")
+        return Secret(found)
+
+
+def _from_keyring(service: str, user: str) -> str | None:
+    try:
+        keyring = importlib.import_module("keyring")
+    except ModuleNotFoundError as error:
+        raise AdapterConfigInvalid(
+            "The keyring package is not installed; install it with: pip install keyring"
+        ) from error
+    return cast("str | None", keyring.get_password(service, user))
+
+
+def read_servers(document: Any) -> tuple[list[ServerEntry], dict[str, OperationError]]:
+    """Read the block; give the usable entries, and a problem for each of the others.
+
+    Raises:
+        AdapterConfigInvalid: there is no block.
+    """
+    block = cast("Mapping[str, Any]", document).get("mcpServers") if isinstance(document, Mapping) else None
+    if not isinstance(block, Mapping):
+        raise AdapterConfigInvalid("There is no 'mcpServers' object.")
+    entries: list[ServerEntry] = []
+    problems: dict[str, OperationError] = {}
+    for name, fields in cast("Mapping[str, Any]", block).items():
+        try:
+            entries.append(_entry(name, fields))
+        except OperationError as error:
+            problems[name] = error
+    return entries, problems
+
+
+def _entry(name: str, fields: Any) -> ServerEntry:
+    if not isinstance(fields, Mapping):
+        raise AdapterConfigInvalid(f"The server '{name}' is not an object.")
+    entry = cast("Mapping[str, Any]", fields)
+    if "command" in entry or entry.get("type") == "stdio":
+        raise AdapterConfigInvalid(f"The server '{name}' is refused: {_NO_STDIO}")
+    if entry.get("type") not in _HTTP_TYPES:
+        raise AdapterConfigInvalid(f"The server '{name}' is of type {entry['type']!a}; only http is read.")
+    url = entry.get("url")
+    if not isinstance(url, str):
+        raise AdapterConfigInvalid(f"The server '{name}' has no url.")
+    return ServerEntry(name, url, _token_reference(name, entry.get("headers")))
+
+
+def _token_reference(name: str, headers: Any) -> str | None:
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", headers) if isinstance(headers, Mapping) else {}
+    reference: str | None = None
+    for header, value in given.items():
+        match = _BEARER.fullmatch(value) if isinstance(value, str) else None
+        if header.lower() != "authorization" or match is None:
+            raise AdapterConfigInvalid(
+                f"The server '{name}' sets the header {header!a}; only 'Authorization: Bearer ...' is sent."
+            )
+        reference = match.group(1)
+    if reference is not None and not _REFERENCE.fullmatch(reference):
+        raise AdapterConfigInvalid(
+            f"The server '{name}' writes its token, or takes it from the environment; "
+            "name it as ${file:PATH} or ${keyring:SERVICE/USER}."
+        )
+    return reference
+
+
+class ImportedServers:
+    """The servers that could be imported, and why the others could not."""
+
+    def __init__(
+        self, servers: Mapping[str, ImportedOperations], problems: Mapping[str, HeadgateError]
+    ) -> None:
+        self.servers = dict(servers)
+        self.problems = dict(problems)
+
+    def __iter__(self) -> Iterator[HandlerRegistration]:
+        return (registration for imported in self.servers.values() for registration in imported)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every session."""
+        await asyncio.gather(*(imported.aclose() for imported in self.servers.values()))
+
+
+async def import_servers(
+    document: Any,
+    *,
+    required: bool = False,
+    secrets: Secrets | None = None,
+    pins: PinStore | None = None,
+    options: ImportOptions | None = None,
+) -> ImportedServers:
+    """Import every http server of an ``mcpServers`` block; the name of each is its namespace.
+
+    Raises:
+        OperationError: there is no block; or, when all are required, the first problem there is.
+    """
+    entries, problems = read_servers(document)
+    finder = secrets or Secrets()
+    outcomes = await asyncio.gather(
+        *(_import(entry, finder, pins, options) for entry in entries), return_exceptions=True
+    )
+    servers: dict[str, ImportedOperations] = {}
+    failures: dict[str, HeadgateError] = dict(problems)
+    stray: BaseException | None = None
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        if isinstance(outcome, ImportedOperations):
+            servers[entry.name] = outcome
+        elif isinstance(outcome, HeadgateError):
+            failures[entry.name] = outcome
+        else:
+            stray = outcome
+    imported = ImportedServers(servers, failures)
+    if stray is not None or (required and failures):
+        await imported.aclose()
+        raise stray or next(iter(failures.values()))
+    return imported
+
+
+async def _import(
+    entry: ServerEntry, secrets: Secrets, pins: PinStore | None, options: ImportOptions | None
+) -> ImportedOperations:
+    token = None if entry.token_reference is None else secrets.find(entry.token_reference)
+    return await FromMCP(entry.url, entry.name, token, pins=pins, options=options).import_operations()

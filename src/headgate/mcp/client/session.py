@@ -1,0 +1,319 @@
+"""One open session with a server, held by a task of its own.
+
+The protocol library must be entered and left by the same task, so an owner task does only that; calls come
+from anywhere. Results are the raw JSON of the server. What a failure means is read from the exchange, not
+from the library's error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, cast
+
+import anyio
+import anyio.abc
+import httpx2
+from mcp import ClientSession, MCPError, types
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp.shared.dispatcher import DispatchContext, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from pydantic import ValidationError
+
+from headgate.errors import (
+    AdapterError,
+    UpstreamProtocolError,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from headgate.mcp.client.body import plain_words, without_token
+from headgate.mcp.client.era import CLIENT, Era
+from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
+from headgate.mcp.client.logs import tame_library_logs
+from headgate.mcp.client.transport import GuardedTransport
+from headgate.operations.secrets import Secret
+
+_ERROR_STATUS = 400
+_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+#: Statuses after which the other era is not worth a try.
+_FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *_LATER)
+
+#: What a session says about itself once it is open.
+Discovered = types.DiscoverResult | types.InitializeResult
+
+
+class Session:
+    """A session that is open, until it is lost or closed."""
+
+    def __init__(
+        self,
+        url: httpx2.URL,
+        guard: GuardedTransport,
+        *,
+        era_choice: str,
+        on_tools_changed: Callable[[], None],
+    ) -> None:
+        self._url = url
+        self._guard = guard
+        self._era_choice = era_choice
+        self._on_tools_changed = on_tools_changed
+        self._closing = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
+        self._dispatcher: _Dispatcher | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self.in_flight = 0
+        #: Whether the server has forgotten this session; others may still wait on it.
+        self.is_lost = False
+        self.discovered: Discovered | None = None
+        self.server_info: types.Implementation | None = None
+        self.capabilities = types.ServerCapabilities()
+        self.instructions: str | None = None
+        self.era = Era("")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made."""
+        return (
+            not self.is_lost
+            and self._dispatcher is not None
+            and self._owner is not None
+            and not self._owner.done()
+        )
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the server's word of a changed tool list would reach us."""
+        return self.is_open and self._guard.has_stream
+
+    async def open(self, exchange: Exchange, prior: Discovered | None = None) -> None:
+        """Agree with the server on a revision, or adopt what was agreed before.
+
+        Raises:
+            AdapterError: no session could be opened; the exchange knows the status.
+        """
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._own(exchange, prior, ready))
+        try:
+            await asyncio.shield(ready)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        exchange: Exchange,
+        *,
+        param_headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send one request and give its raw result.
+
+        Raises:
+            AdapterError: there is no result; the exchange knows more.
+        """
+        dispatcher = self._dispatcher
+        if dispatcher is None:
+            raise UpstreamUnreachable("The session is closed.")
+        params, headers = self.era.stamp(method, params, param_headers or {})
+        key = headers[EXCHANGE_HEADER] = self._guard.admit(exchange)
+        self.in_flight += 1
+        try:
+            with anyio.CancelScope(deadline=exchange.deadline) as scope:
+                exchange.waiting = scope
+                raw = await dispatcher.send_raw_request(method, params, {"headers": headers})
+                return looked_at(raw, exchange.token) if exchange.needs_look else raw
+        except MCPError as error:
+            raise _meaning(error, exchange, is_open=self._dispatcher is not None) from error
+        finally:
+            self.in_flight -= 1
+            exchange.waiting = None
+            exchange.abandon()
+            self._guard.forget(key)
+        raise exchange.failure or UpstreamTimeout
+
+    async def aclose(self) -> None:
+        """End the session; afterwards no task and no socket of it is left."""
+        self._closing.set()
+        self._dispatcher = None
+        if self._owner is not None:
+            await asyncio.gather(self._owner, return_exceptions=True)
+
+    async def _own(self, exchange: Exchange, prior: Discovered | None, ready: asyncio.Future[None]) -> None:
+        tame_library_logs()
+        try:
+            async with (
+                httpx2.AsyncClient(transport=self._guard, trust_env=False, timeout=None) as http,
+                # The URL as it was read works as well as its text, and is not read again for every call. The
+                # guard counts bytes already; the library's own, smaller limit would look like a lost stream.
+                streamable_http_client(cast("str", self._url), http_client=http, max_sse_event_size=None) as (
+                    read,
+                    write,
+                ),
+            ):
+                # The guard writes what headers there are; merging defaults into each request only costs time.
+                http.headers.clear()
+                dispatcher = _Dispatcher(read, write)
+                session = ClientSession(
+                    dispatcher=dispatcher, client_info=CLIENT, message_handler=self._on_message
+                )
+                async with session:
+                    await self._serve(session, dispatcher, exchange, prior, ready)
+        except Exception as error:  # noqa: BLE001 - whatever ended the session, nobody is above this task
+            if not ready.done():
+                ready.set_exception(_opening_failure(error, exchange))
+        finally:
+            self._dispatcher = None
+
+    async def _serve(
+        self,
+        session: ClientSession,
+        dispatcher: _Dispatcher,
+        exchange: Exchange,
+        prior: Discovered | None,
+        ready: asyncio.Future[None],
+    ) -> None:
+        try:
+            await self._negotiate(session, exchange, prior)
+        except Exception as error:  # noqa: BLE001 - told to whoever opens; raised here it would come out wrapped
+            ready.set_exception(_opening_failure(error, exchange))
+            return
+        self._dispatcher = dispatcher
+        self._watch(session)
+        ready.set_result(None)
+        await self._closing.wait()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def _negotiate(self, session: ClientSession, exchange: Exchange, prior: Discovered | None) -> None:
+        guard = self._guard
+        guard.opening, guard.session_token = exchange, exchange.token
+        try:
+            with anyio.CancelScope(deadline=exchange.deadline) as scope:
+                exchange.waiting = scope
+                if isinstance(prior, types.DiscoverResult):
+                    session.adopt(prior)
+                elif not (prior is None and await self._is_modern(session, exchange)):
+                    exchange.status = None
+                    await session.initialize()
+            if scope.cancelled_caught:
+                raise exchange.failure or UpstreamTimeout
+        finally:
+            guard.opening = exchange.waiting = None
+        self.discovered = session.discover_result or session.initialize_result
+        self.era = Era(session.protocol_version or "")
+        self.server_info = session.server_info
+        self.capabilities = session.server_capabilities or self.capabilities
+        self.instructions = session.instructions
+
+    async def _is_modern(self, session: ClientSession, exchange: Exchange) -> bool:
+        """Try the modern era first; a server that does not know it answers with some error."""
+        if self._era_choice == "legacy":
+            return False
+        try:
+            await session.discover()
+        except (MCPError, ValidationError, RuntimeError):
+            if self._era_choice == "modern" or exchange.failure or exchange.status in _FINAL:
+                raise
+            return False
+        return True
+
+    async def _on_message(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._on_tools_changed()
+
+    def _watch(self, session: ClientSession) -> None:
+        tools = self.capabilities.tools
+        if self.era.is_modern and tools is not None and tools.list_changed:
+            self._watcher = asyncio.create_task(self._listen(session))
+
+    async def _listen(self, session: ClientSession) -> None:
+        try:
+            async with listen(session, tools_list_changed=True) as events:
+                async for _ in events:
+                    self._on_tools_changed()
+        except (MCPError, SubscriptionLost, RuntimeError):
+            # Being told of changes is a courtesy; whoever must know asks with refresh().
+            return
+
+
+class _Dispatcher(JSONRPCDispatcher[TransportContext]):
+    """The library's dispatcher, which answers a server's own requests with nothing but a ping."""
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run the receive loop, with our answer in place of the library's."""
+        del on_request
+        await super().run(_refuse, on_notify, on_notify_intercept, task_status=task_status)
+
+
+async def _refuse(
+    _context: DispatchContext[TransportContext], method: str, _params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    if method == "ping":
+        return {}
+    raise MCPError(types.METHOD_NOT_FOUND, "This client offers no such thing.")
+
+
+def _meaning(error: MCPError, exchange: Exchange, *, is_open: bool) -> AdapterError:
+    """Say what a library error really means."""
+    if exchange.failure is not None:
+        return exchange.failure
+    status = exchange.status
+    if status is not None and status >= _ERROR_STATUS:
+        if status in _LATER:
+            details = {"status": status, "retry_after": exchange.retry_after}
+            return UpstreamRefused(f"The server answered {status}.", details=details, retryable=True)
+        if not exchange.has_rpc_error:
+            return UpstreamRefused(f"The server answered {status}.", details={"status": status})
+    if error.code == types.CONNECTION_CLOSED and (exchange.stream_ended or not is_open):
+        return UpstreamUnreachable("The connection was lost before the answer came.")
+    words = plain_words(error.message, exchange.token)
+    return UpstreamProtocolError(
+        f"The server answered with an error ({error.code}).",
+        details={"rpcCode": error.code, "rpcMessage": words},
+    )
+
+
+def _opening_failure(error: Exception, exchange: Exchange) -> AdapterError:
+    if exchange.failure is not None:
+        return exchange.failure
+    if isinstance(error, AdapterError):
+        return error
+    if isinstance(error, MCPError):
+        found = _meaning(error, exchange, is_open=True)
+    else:
+        found = UpstreamProtocolError("The server did not introduce itself as the protocol asks.")
+    found.__cause__ = error
+    return found
+
+
+def looked_at(value: Any, token: Secret | None) -> Any:
+    """Take the token out of a parsed answer that may spell it in escapes; refuse numbers JSON has not.
+
+    Raises:
+        UpstreamProtocolError: the answer holds NaN or an infinity.
+    """
+    match value:
+        case str():
+            return without_token(value, token)
+        case float() if not math.isfinite(value):
+            raise UpstreamProtocolError("The server's answer is not JSON: it holds NaN or an infinity.")
+        case list():
+            return [looked_at(item, token) for item in cast("list[Any]", value)]
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            return {looked_at(key, token): looked_at(item, token) for key, item in pairs}
+        case _:
+            return value

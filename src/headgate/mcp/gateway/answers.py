@@ -1,0 +1,154 @@
+"""What the four tools answer, as values: no MCP library, no HTTP, only a registry and who is asking.
+
+An error that a model can mend is an answer too. The text is always drawn from the structured part, except
+that the blocks of a remote tool's own error are passed on as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headgate.errors import CallError
+from headgate.mcp.gateway.tools import TOOLS
+from headgate.operations.access import Identity
+from headgate.operations.batch import BatchEntry, BatchOutcome
+from headgate.operations.discovery import SEARCH_LIMIT, description, find_visible, search, summary
+from headgate.operations.envelope import McpMeta, ResponseEnvelope, error_to_dict
+from headgate.operations.registry import Registry
+from headgate.schema.check import compile_schema
+from headgate.schema.value import copy_json
+
+#: Of the structured part and the text together.
+MAX_ANSWER_BYTES = 100_000
+_CURSOR_CHARS = 10
+_ARGUMENTS = {tool["name"]: compile_schema(tool["inputSchema"]) for tool in TOOLS}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of one tool call."""
+
+    structured: dict[str, Any]
+    content: Sequence[Mapping[str, Any]]
+    is_error: bool = False
+
+
+async def answer(
+    registry: Registry, tool: str, arguments: Mapping[str, Any] | None, *, identity: Identity | None
+) -> Answer | None:
+    """Answer a tool call; None when there is no such tool."""
+    run = _RUNNERS.get(tool)
+    if run is None:
+        return None
+    try:
+        return _fitting(await run(registry, _checked(tool, arguments), identity))
+    except CallError as error:
+        return failed(error)
+
+
+def failed(error: CallError, blocks: Sequence[Mapping[str, Any]] = ()) -> Answer:
+    """Turn an error into an answer; the blocks of a remote tool are its own words and stay so."""
+    structured = {"error": _shown(error)}
+    return Answer(structured, blocks or _mirror(structured), is_error=True)
+
+
+def _checked(tool: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    plain, problem = copy_json(arguments or {})
+    issues = (problem,) if problem else _ARGUMENTS[tool].issues(plain)
+    if issues:
+        places = ", ".join(f"{issue.path} {issue.message}" for issue in issues[:5])
+        raise CallError(
+            "INVALID_INPUT",
+            f"The arguments do not fit: {places}.",
+            details=[issue.to_dict() for issue in issues],
+        )
+    return plain
+
+
+async def _search(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+    cursor: str = arguments.get("cursor", "0")
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < _CURSOR_CHARS):
+        raise CallError("INVALID_INPUT", "The cursor is not one of this tool.")
+    found = search(
+        registry,
+        identity,
+        arguments.get("query", ""),
+        limit=arguments.get("limit", SEARCH_LIMIT),
+        offset=int(cursor),
+    )
+    structured: dict[str, Any] = {"operations": [summary(spec) for spec in found.specs]}
+    if found.next_offset is not None:
+        structured["nextCursor"] = str(found.next_offset)
+    return Answer(structured, _mirror(structured))
+
+
+async def _schema(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+    structured = {"operation": description(find_visible(registry, identity, arguments["name"]))}
+    return Answer(structured, _mirror(structured))
+
+
+async def _call(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+    envelope = await registry.execute(arguments["operation"], arguments.get("input"), identity=identity)
+    if envelope.error is not None:
+        return failed(envelope.error, _own_words(envelope))
+    structured = {"output": _json(envelope.data)}
+    return Answer(structured, _mirror(structured))
+
+
+async def _batch(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+    entries = [BatchEntry(call["operation"], call.get("input")) for call in arguments["calls"]]
+    outcomes = await registry.batch(entries, identity=identity)
+    structured = {"results": [_result(outcome) for outcome in outcomes]}
+    return Answer(structured, _mirror(structured))
+
+
+def _result(outcome: BatchOutcome) -> dict[str, Any]:
+    if outcome.envelope is None or outcome.error is not None:
+        return {"isError": True, "error": _shown(outcome.error or CallError("INTERNAL"))}
+    try:
+        return {"isError": False, "output": _json(outcome.envelope.data)}
+    except CallError as error:
+        return {"isError": True, "error": _shown(error)}
+
+
+def _own_words(envelope: ResponseEnvelope) -> Sequence[Mapping[str, Any]]:
+    return envelope.meta.content if isinstance(envelope.meta, McpMeta) and envelope.is_error else ()
+
+
+def _json(data: Any) -> Any:
+    plain, problem = copy_json(data)
+    if problem is not None:
+        raise CallError("INVALID_OUTPUT", f"The output {problem.message}.")
+    return plain
+
+
+def _shown(error: CallError) -> dict[str, Any]:
+    wire = error_to_dict(error)
+    details, problem = copy_json(wire.pop("details", None))
+    shown = wire if details is None or problem else {**wire, "details": details}
+    return {**shown, "hint": error.hint} if error.hint else shown
+
+
+def _mirror(structured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": msgspec.json.encode(structured).decode()}]
+
+
+def _fitting(given: Answer) -> Answer:
+    size = len(msgspec.json.encode(given.structured)) + len(msgspec.json.encode(given.content))
+    if size <= MAX_ANSWER_BYTES:
+        return given
+    return failed(
+        CallError("RESOURCE_LIMIT", f"The answer has {size} bytes; {MAX_ANSWER_BYTES} are allowed.")
+    )
+
+
+_RUNNERS: Mapping[str, Callable[[Registry, dict[str, Any], Identity | None], Awaitable[Answer]]] = {
+    "search": _search,
+    "schema": _schema,
+    "call": _call,
+    "batch": _batch,
+}

@@ -1,0 +1,86 @@
+"""Pydantic models at the border of an operation: their schemas going in, their instances coming out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from headgate.errors import CallError, RegistrationInvalid
+from headgate.operations.access import Identity
+from headgate.operations.dispatch import Dispatcher
+from headgate.operations.prepared import prepare
+from headgate.operations.registration import HandlerRegistration, expose
+from headgate.operations.request import Request, new_request_id
+from headgate.schema.issue import Issue
+from headgate.schema.value import child_path
+
+_T = TypeVar("_T")
+
+
+def input_schema_of(model: Any) -> dict[str, Any]:
+    """Give the JSON Schema of what a model, or any type pydantic knows, accepts."""
+    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    return adapter.json_schema(mode="validation")
+
+
+def output_schema_of(model: Any) -> dict[str, Any]:
+    """Give the JSON Schema of what a model, or any type pydantic knows, is written as."""
+    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    return adapter.json_schema(mode="serialization")
+
+
+class Bound(Generic[_T]):
+    """One operation whose results are models."""
+
+    __slots__ = ("_adapter", "_dispatcher", "registration")
+
+    def __init__(self, registration: HandlerRegistration, model: type[_T]) -> None:
+        if registration.scoped_env is not None:
+            raise RegistrationInvalid(
+                f"{registration.spec.id} composes others; call it through its registry."
+            )
+        self.registration = registration
+        self._adapter = TypeAdapter(model)
+        # Holding a registration is the right to run it, so visibility has nothing to say here.
+        prepared = prepare(expose(registration, access_control=registration.access_control))
+        self._dispatcher = Dispatcher(lambda _: prepared, lambda: 0)
+
+    async def __call__(
+        self, value: Any = None, *, identity: Identity | None = None, timeout_seconds: float = 30.0
+    ) -> _T:
+        """Run the operation.
+
+        Raises:
+            CallError: it failed, or its result does not fit the model (``INVALID_OUTPUT``).
+        """
+        envelope = await self._dispatcher.execute(
+            Request(
+                self.registration.spec.id,
+                value,
+                new_request_id(),
+                identity=identity,
+                caller=identity,
+                deadline=asyncio.get_running_loop().time() + timeout_seconds,
+            )
+        )
+        return self._read(envelope.unwrap())
+
+    def _read(self, data: Any) -> _T:
+        try:
+            return self._adapter.validate_python(data)
+        except ValidationError as error:
+            issues = [_issue(found["loc"], found["type"]) for found in error.errors(include_input=False)]
+        raise CallError(
+            "INVALID_OUTPUT",
+            "The result does not fit the model.",
+            details={"issues": [issue.to_dict() for issue in issues]},
+        )
+
+
+def _issue(location: tuple[str | int, ...], kind: str) -> Issue:
+    path = "$"
+    for step in location:
+        path = child_path(path, step)
+    return Issue(path, kind, f"breaks '{kind}'")

@@ -1,0 +1,98 @@
+"""What a caller from outside can find out: the operations it may use, and nothing about any other.
+
+``visible_specs`` is the only source of list, schema and search, so none of them can show what another hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.operations.access import Identity, refusal
+from headgate.operations.failures import not_found
+from headgate.operations.names import parse_operation_id
+from headgate.operations.registration import HandlerRegistration
+from headgate.operations.spec import OperationSpec, OperationType, Visibility
+
+SEARCH_LIMIT = 25
+MAX_SEARCH_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of a search, and where the next one starts."""
+
+    specs: tuple[OperationSpec, ...]
+    next_offset: int | None
+
+
+def visible_specs(
+    registrations: Iterable[HandlerRegistration], identity: Identity | None
+) -> Iterator[OperationSpec]:
+    """Walk the operations that this caller can reach."""
+    for registration in registrations:
+        spec = registration.spec
+        if spec.visibility is Visibility.EXTERNAL and refusal(spec.access_control, identity) is None:
+            yield spec
+
+
+def find_visible(
+    registrations: Iterable[HandlerRegistration], identity: Identity | None, operation_id: str
+) -> OperationSpec:
+    """Find one operation that this caller can reach.
+
+    Raises:
+        CallError: there is none (``NOT_FOUND``), or it is not for this caller: the two look alike.
+    """
+    key = parse_operation_id(operation_id)
+    for spec in visible_specs(registrations, identity):
+        if spec.key == key:
+            return spec
+    raise not_found(operation_id)
+
+
+def search(
+    registrations: Iterable[HandlerRegistration],
+    identity: Identity | None,
+    query: str = "",
+    *,
+    limit: int = SEARCH_LIMIT,
+    offset: int = 0,
+) -> Found:
+    """Find the callable operations that have every word of the query, in the order of their ids."""
+    words = query.casefold().split()
+    matching = sorted(
+        (
+            spec
+            for spec in visible_specs(registrations, identity)
+            if spec.op_type is not OperationType.SUBSCRIPTION and _has_words(spec, words)
+        ),
+        key=lambda spec: spec.id,
+    )
+    end = offset + max(1, min(limit, MAX_SEARCH_LIMIT))
+    return Found(tuple(matching[offset:end]), end if end < len(matching) else None)
+
+
+def _has_words(spec: OperationSpec, words: list[str]) -> bool:
+    text = " ".join([spec.id, spec.title or "", spec.description, *spec.tags]).casefold()
+    return all(word in text for word in words)
+
+
+def summary(spec: OperationSpec) -> dict[str, Any]:
+    """Say in a few words what an operation is."""
+    wire = {
+        "id": spec.id,
+        "namespace": spec.namespace,
+        "name": spec.local_name,
+        "op_type": str(spec.op_type),
+        "description": spec.description,
+    }
+    return wire if spec.title is None else {**wire, "title": spec.title}
+
+
+def description(spec: OperationSpec) -> dict[str, Any]:
+    """Say all that an outsider may know: how to call it, not whom it lets in nor where it comes from."""
+    whole = spec.to_dict()
+    shown = ("version", "tags", "input_schema", "output_schema", "error_schemas")
+    return {**summary(spec), **{name: whole[name] for name in shown}}

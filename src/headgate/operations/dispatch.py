@@ -1,0 +1,176 @@
+"""The life of a call: the steps in their order, around a handler that runs in a task of its own.
+
+This is the edge where things happen; what is right and wrong is decided in ``steps`` and ``failures``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import Any, cast
+
+from headgate.errors import CallError
+from headgate.operations import steps
+from headgate.operations.context import OperationContext
+from headgate.operations.env import ComposingEnv
+from headgate.operations.envelope import ResponseEnvelope
+from headgate.operations.failures import internal_failure, shown_failure
+from headgate.operations.prepared import Prepared
+from headgate.operations.registration import Handler, StreamHandler
+from headgate.operations.request import Request
+from headgate.operations.running import RunningCall, RunningCalls, outcome, timed_out
+
+_log = logging.getLogger("headgate.operations")
+
+
+class _ComposedContext(OperationContext, frozen=True, kw_only=True):
+    """The context of a call that another operation makes."""
+
+    @property
+    def internal(self) -> bool:
+        return True
+
+
+class Dispatcher:
+    """Runs requests against whatever a look-up finds for them."""
+
+    __slots__ = ("_find", "_now_ms", "running")
+
+    def __init__(self, find: Callable[[str], Prepared | None], now_ms: Callable[[], int]) -> None:
+        self._find = find
+        self._now_ms = now_ms
+        self.running = RunningCalls()
+
+    async def execute(self, request: Request) -> ResponseEnvelope:
+        """Run one request to its envelope."""
+        try:
+            prepared, value = self._admit(request, streaming=False)
+            call = self._open(request)
+            context = self._context(prepared, request, call)
+            result = await self.running.run(call, partial(_serve, prepared, value, context))
+            envelope = steps.wrap(prepared, result, request_id=request.request_id, now_ms=self._now_ms())
+        except CallError as error:
+            _log_end(request, error.code)
+            raise
+        _log_end(request, "OK" if envelope.error is None else envelope.error.code)
+        return envelope
+
+    async def subscribe(
+        self, request: Request, idle_timeout_seconds: float | None
+    ) -> AsyncGenerator[ResponseEnvelope]:
+        """Run one subscription; each result is an envelope of its own."""
+        prepared, value = self._admit(request, streaming=True)
+        call = self._open(request)
+        results: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
+        context = self._context(prepared, request, call)
+        work = partial(_pump, prepared, value, context, results=results)
+        self.running.start(call, work)
+        try:
+            async for result in _drain(call, results, idle_timeout_seconds):
+                yield steps.wrap(prepared, result, request_id=request.request_id, now_ms=self._now_ms())
+        finally:
+            await self.running.leave(call)
+
+    def _admit(self, request: Request, *, streaming: bool) -> tuple[Prepared, Any]:
+        found = self._find(request.operation_id)
+        prepared = steps.check_visible(found, request.operation_id, internal=request.is_internal)
+        steps.check_type(prepared, streaming=streaming)
+        steps.check_access(prepared, request.identity, request.value)
+        return prepared, steps.check_input(prepared, request.value)
+
+    def _open(self, request: Request) -> RunningCall:
+        return self.running.open(
+            RunningCall(request.request_id, request.parent, request.abort_policy, request.deadline)
+        )
+
+    def _context(self, prepared: Prepared, request: Request, call: RunningCall) -> OperationContext:
+        registration = prepared.registration
+        env = None
+        if not registration.provenance.is_leaf:
+            env = ComposingEnv(registration, call, caller=request.caller, dispatch=self.execute)
+        kind = _ComposedContext if request.is_internal else OperationContext
+        return kind(
+            request.request_id,
+            request.parent.request_id if request.parent else None,
+            identity=request.identity,
+            caller=request.caller,
+            forwarded_for=request.forwarded_for,
+            # Always those of the operation that is about to run, never its parent's.
+            capabilities=registration.capabilities,
+            metadata=dict(request.metadata) if request.metadata else {},
+            env=env,
+            abort_policy=request.abort_policy,
+            deadline=request.deadline,
+        )
+
+
+async def _serve(prepared: Prepared, value: Any, context: OperationContext) -> Any:
+    """Run a handler; what it raises leaves here as a failure that may be shown."""
+    handler = cast("Handler", prepared.registration.handler)
+    try:
+        return await handler(value, context)
+    except CallError as error:
+        shown = shown_failure(prepared, error)
+        if shown is error:
+            raise
+        raise shown from error
+    except Exception as error:
+        raise _unforeseen(prepared, context, error) from error
+
+
+async def _pump(
+    prepared: Prepared, value: Any, context: OperationContext, *, results: asyncio.Queue[Any]
+) -> None:
+    """Run a subscription's handler, never further ahead than one result."""
+    handler = cast("StreamHandler", prepared.registration.handler)
+    try:
+        async with aclosing(cast("AsyncGenerator[Any]", handler(value, context))) as stream:
+            async for result in stream:
+                await results.put(result)
+    except CallError as error:
+        shown = shown_failure(prepared, error)
+        if shown is error:
+            raise
+        raise shown from error
+    except Exception as error:
+        raise _unforeseen(prepared, context, error) from error
+
+
+async def _drain(
+    call: RunningCall, results: asyncio.Queue[Any], idle_timeout_seconds: float | None
+) -> AsyncIterator[Any]:
+    """Give results until the task that makes them has ended and the last one is out."""
+    assert call.task is not None
+    while True:
+        while not results.empty():
+            yield results.get_nowait()
+        if call.task.done():
+            outcome(call)
+            return
+        getter = asyncio.ensure_future(results.get())
+        try:
+            await asyncio.wait(
+                {getter, call.task}, timeout=idle_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            has_result = getter.done() or not getter.cancel()
+        if has_result:
+            yield getter.result()
+        elif not call.task.done():
+            raise timed_out()
+
+
+def _unforeseen(prepared: Prepared, context: OperationContext, error: Exception) -> CallError:
+    _log.error("%s (request %s) failed: %s", prepared.spec.id, context.request_id, type(error).__qualname__)
+    return internal_failure()
+
+
+def _log_end(request: Request, code: str) -> None:
+    if _log.isEnabledFor(logging.DEBUG):
+        parent = request.parent.request_id if request.parent else "-"
+        _log.debug(
+            "call %s parent %s of %s: %s", request.request_id, parent, ascii(request.operation_id), code
+        )

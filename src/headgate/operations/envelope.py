@@ -1,0 +1,284 @@
+"""The one wrapper every result travels in: the data, where it came from, and what is wrong with it.
+
+An envelope is data first: reading ``data`` never raises, also when the remote tool failed. ``unwrap()`` is
+the explicit other way. Only this class is an envelope; a mapping that looks like one is not, except on a wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Never, TypeAlias, cast
+
+from headgate.errors import CallError
+from headgate.operations.content import blocks_text
+from headgate.operations.spec import OutputKind
+from headgate.schema.issue import Issue
+
+_MESSAGE_CHARS = 500
+#: The code of an issue that says: declared, but not sent.
+OUTPUT_MISSING = "MCP_OUTPUT_MISSING"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMeta:
+    """The data was made in this process."""
+
+    source: ClassVar[str] = "local"
+    operation_id: str
+    #: Milliseconds since 1970.
+    timestamp: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class HttpMeta:
+    """The data came in an HTTP response."""
+
+    source: ClassVar[str] = "http"
+    status_code: int
+    #: Repeated headers are joined with a comma and a blank.
+    headers: Mapping[str, str]
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class McpMeta:
+    """The data came from an MCP tool."""
+
+    source: ClassVar[str] = "mcp"
+    is_error: bool
+    content: Sequence[Mapping[str, Any]]
+    #: As the server sent it, before anything was normalised; None when it sent none.
+    structured_content: Any = None
+    meta: Mapping[str, Any] | None = None
+
+
+Meta: TypeAlias = LocalMeta | HttpMeta | McpMeta
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseEnvelope:
+    """A result: ``data`` with its ``meta``."""
+
+    data: Any
+    meta: Meta
+    _: KW_ONLY
+    request_id: str = ""
+    #: Where the data breaks the declared output schema.
+    issues: tuple[Issue, ...] = ()
+    #: What ``unwrap`` raises; filled in when the tool failed or there are issues.
+    error: CallError | None = field(default=None, compare=False)
+    #: Set by an adapter that has normalised and checked the data itself.
+    is_checked: bool = False
+    #: Set by an adapter when it differs from what the spec says.
+    output_kind: OutputKind | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is None and (self.issues or self.is_error):
+            object.__setattr__(self, "error", _failure_of(self))
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the remote result is an error result."""
+        return isinstance(self.meta, McpMeta) and self.meta.is_error
+
+    @property
+    def ok(self) -> bool:
+        """Whether ``unwrap`` would give the data."""
+        return self.error is None
+
+    def unwrap(self, *, allow_issues: bool = False) -> Any:
+        """Give the data, or raise the error.
+
+        Raises:
+            CallError: the tool failed, or the data breaks its schema and issues are not allowed.
+        """
+        if self.error is None or (allow_issues and not self.is_error and self.issues):
+            return self.data
+        raise self.error.with_traceback(None)
+
+    def unwrap_or_none(self) -> Any:
+        """Give the data, or None when the remote result is an error."""
+        return None if self.is_error else self.data
+
+    def __bool__(self) -> Never:
+        raise TypeError("An envelope is neither true nor false; ask .ok")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the wire form; what is absent is left out, not null."""
+        wire: dict[str, Any] = {"data": self.data, "meta": _meta_to_dict(self.meta)}
+        if self.request_id:
+            wire["requestId"] = self.request_id
+        if self.issues:
+            wire["issues"] = [issue.to_dict() for issue in self.issues]
+        if self.error is not None:
+            wire["error"] = error_to_dict(self.error)
+        return wire
+
+    @classmethod
+    def from_dict(cls, wire: Mapping[str, Any]) -> ResponseEnvelope:
+        """Read the wire form.
+
+        Raises:
+            CallError: it is not an envelope (``INVALID_OUTPUT``).
+        """
+        if not is_envelope_dict(wire):
+            raise CallError("INVALID_OUTPUT", "This is not a response envelope.")
+        error = wire.get("error")
+        return cls(
+            wire["data"],
+            _meta_from_dict(wire["meta"]),
+            request_id=wire.get("requestId", ""),
+            issues=tuple(Issue.from_dict(issue) for issue in wire.get("issues", ())),
+            error=None if error is None else error_from_dict(error),
+        )
+
+
+def local_envelope(
+    data: Any, operation_id: str, *, timestamp: float, request_id: str = ""
+) -> ResponseEnvelope:
+    """Wrap what a handler of this process returned."""
+    return ResponseEnvelope(data, LocalMeta(operation_id, timestamp), request_id=request_id)
+
+
+def http_envelope(
+    data: Any,
+    status_code: int,
+    *,
+    headers: Mapping[str, str],
+    content_type: str,
+    request_id: str = "",
+) -> ResponseEnvelope:
+    """Wrap what an HTTP response held."""
+    return ResponseEnvelope(data, HttpMeta(status_code, dict(headers), content_type), request_id=request_id)
+
+
+def mcp_envelope(  # noqa: PLR0913 - one keyword for each part of a tool result
+    data: Any,
+    *,
+    is_error: bool = False,
+    content: Sequence[Mapping[str, Any]] = (),
+    structured_content: Any = None,
+    meta: Mapping[str, Any] | None = None,
+    issues: Sequence[Issue] = (),
+    error: CallError | None = None,
+    is_checked: bool = False,
+    output_kind: OutputKind | None = None,
+    request_id: str = "",
+) -> ResponseEnvelope:
+    """Wrap the result of an MCP tool, error results too."""
+    return ResponseEnvelope(
+        data,
+        McpMeta(is_error, list(content), structured_content, meta),
+        request_id=request_id,
+        issues=tuple(issues),
+        error=error,
+        is_checked=is_checked,
+        output_kind=output_kind,
+    )
+
+
+def unwrap(envelope: ResponseEnvelope) -> Any:
+    """Give an envelope's data, or raise its error."""
+    return envelope.unwrap()
+
+
+def tool_error(
+    content: Sequence[Mapping[str, Any]],
+    *,
+    structured_content: Any = None,
+    tool: str | None = None,
+    namespace: str | None = None,
+) -> CallError:
+    """Make the error of a tool that answered ``isError``; all its content is in the details."""
+    details = {
+        "content": list(content),
+        "structuredContent": structured_content,
+        "tool": tool,
+        "namespace": namespace,
+    }
+    message = blocks_text(content, separator="; ")[:_MESSAGE_CHARS]
+    return CallError(
+        "MCP_TOOL_ERROR",
+        message or "The tool reported an error without saying which.",
+        details={name: value for name, value in details.items() if value is not None},
+    )
+
+
+def error_to_dict(error: CallError) -> dict[str, Any]:
+    """Give the wire form of a call error."""
+    wire: dict[str, Any] = {"code": error.code, "message": error.message, "retryable": error.retryable}
+    return wire if error.details is None else {**wire, "details": error.details}
+
+
+def error_from_dict(wire: Mapping[str, Any]) -> CallError:
+    """Read the wire form of a call error; a code nobody knows counts as internal, not retryable."""
+    return CallError(
+        str(wire["code"]),
+        str(wire.get("message", "")),
+        details=wire.get("details"),
+        retryable=bool(wire.get("retryable", False)),
+    )
+
+
+def is_envelope_dict(value: object) -> bool:
+    """Tell whether a value read from a wire is an envelope; never asked of a handler's result."""
+    if not isinstance(value, Mapping):
+        return False
+    wire = cast("Mapping[str, Any]", value)
+    meta = wire.get("meta")
+    if "data" not in wire or not isinstance(meta, Mapping):
+        return False
+    fields = cast("Mapping[str, Any]", meta)
+    match fields.get("source"):
+        case "local":
+            return isinstance(fields.get("operationId"), str) and _is_number(fields.get("timestamp"))
+        case "http":
+            return _is_number(fields.get("statusCode"))
+        case "mcp":
+            return isinstance(fields.get("isError"), bool) and isinstance(fields.get("content"), list)
+        case _:
+            return False
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _failure_of(envelope: ResponseEnvelope) -> CallError:
+    meta = envelope.meta
+    if isinstance(meta, McpMeta) and meta.is_error:
+        return tool_error(meta.content, structured_content=meta.structured_content)
+    details = {"issues": [issue.to_dict() for issue in envelope.issues]}
+    if any(issue.keyword == OUTPUT_MISSING for issue in envelope.issues):
+        return CallError(OUTPUT_MISSING, "The tool declares an output and sent none.", details=details)
+    places = ", ".join(f"{issue.path} ({issue.keyword})" for issue in envelope.issues[:5])
+    return CallError("INVALID_OUTPUT", f"The output breaks its schema at {places}.", details=details)
+
+
+def _meta_to_dict(meta: Meta) -> dict[str, Any]:
+    match meta:
+        case LocalMeta():
+            return {"source": "local", "operationId": meta.operation_id, "timestamp": meta.timestamp}
+        case HttpMeta():
+            return {
+                "source": "http",
+                "statusCode": meta.status_code,
+                "headers": dict(meta.headers),
+                "contentType": meta.content_type,
+            }
+        case McpMeta():
+            wire: dict[str, Any] = {"source": "mcp", "isError": meta.is_error, "content": list(meta.content)}
+            if meta.structured_content is not None:
+                wire["structuredContent"] = meta.structured_content
+            return wire if meta.meta is None else {**wire, "_meta": dict(meta.meta)}
+
+
+def _meta_from_dict(wire: Mapping[str, Any]) -> Meta:
+    match wire["source"]:
+        case "local":
+            return LocalMeta(wire["operationId"], wire["timestamp"])
+        case "http":
+            return HttpMeta(wire["statusCode"], wire.get("headers", {}), wire.get("contentType", ""))
+        case _:
+            return McpMeta(wire["isError"], wire["content"], wire.get("structuredContent"), wire.get("_meta"))

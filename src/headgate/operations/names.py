@@ -1,0 +1,44 @@
+"""Names of operations: how one is written, and how any spelling of it is read.
+
+The key is ``(namespace, local name)``. ``github/list_issues``, ``/github/list_issues`` and
+``github.list_issues`` are the same operation; a local name may hold dots, a namespace may not.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.errors import RegistrationInvalid
+
+OperationKey: TypeAlias = tuple[str, str]
+
+
+def check_namespace(namespace: str) -> str:
+    """Give the namespace back when it can be one.
+
+    Raises:
+        RegistrationInvalid: it is empty, has blanks at its ends, or holds a separator.
+    """
+    if not namespace or namespace != namespace.strip() or "/" in namespace or "." in namespace:
+        raise RegistrationInvalid(
+            "A namespace is not empty and holds neither '.' nor '/'.", param="namespace"
+        )
+    return namespace
+
+
+def local_name(namespace: str, name: str) -> str:
+    """Take the namespace off a name that carries it as a prefix."""
+    return name.removeprefix(namespace + "/")
+
+
+def operation_id(namespace: str, name: str) -> str:
+    """Write the canonical id of an operation."""
+    return f"{namespace}/{local_name(namespace, name)}"
+
+
+def parse_operation_id(text: str) -> OperationKey:
+    """Read any spelling of an id; what is no id at all gives a key that nothing has."""
+    bare = text.removeprefix("/")
+    separator = "/" if "/" in bare else "."
+    namespace, _, name = bare.partition(separator)
+    return namespace, name

@@ -1,0 +1,53 @@
+"""A registration with its schemas compiled: done once, when it is registered.
+
+Imported schemas are foreign and pass the strict guard; those of this process only have to be schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.errors import SchemaParse
+from headgate.operations.registration import HandlerRegistration
+from headgate.operations.spec import JsonSchema, OperationSpec
+from headgate.schema.check import CompiledSchema, compile_schema
+from headgate.schema.guard import FOREIGN, OWN, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An operation ready to be called; None stands for a schema that says nothing."""
+
+    registration: HandlerRegistration
+    input: CompiledSchema | None
+    output: CompiledSchema | None
+    errors: Mapping[str, CompiledSchema | None]
+
+    @property
+    def spec(self) -> OperationSpec:
+        """What the operation is."""
+        return self.registration.spec
+
+
+def prepare(registration: HandlerRegistration) -> Prepared:
+    """Compile the schemas of a registration.
+
+    Raises:
+        SchemaParse: one of them cannot be used; the message names the operation.
+    """
+    spec = registration.spec
+    limits = FOREIGN if registration.provenance.is_leaf else OWN
+    try:
+        return Prepared(
+            registration,
+            _compile(spec.input_schema, limits),
+            _compile(spec.output_schema, limits),
+            {error.code: _compile(error.schema, limits) for error in spec.error_schemas},
+        )
+    except SchemaParse as error:
+        raise SchemaParse(f"{spec.id}: {error.message}", details=error.details) from None
+
+
+def _compile(schema: JsonSchema, limits: Limits) -> CompiledSchema | None:
+    return None if schema is True or schema == {} else compile_schema(schema, limits)

@@ -1,0 +1,201 @@
+"""One operation ready to run: its spec, its handler, where it came from and what it may use.
+
+A registration is one immutable bundle. Adapters make them; the assembly layer registers them; nothing here
+runs one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from headgate.errors import RegistrationInvalid
+from headgate.operations.access import AccessControl, Identity
+from headgate.operations.context import OperationContext
+from headgate.operations.names import OperationKey, operation_id, parse_operation_id
+from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
+from headgate.operations.spec import OperationSpec, OperationType, Visibility
+
+if TYPE_CHECKING:
+    # At run time the other way round: binding runs registrations.
+    from headgate.operations.binding import Bound
+
+#: Takes the input and the context; gives a value or an envelope.
+Handler: TypeAlias = Callable[[Any, OperationContext], Awaitable[Any]]
+#: The same for a subscription: gives many.
+StreamHandler: TypeAlias = Callable[[Any, OperationContext], AsyncIterator[Any]]
+
+_T = TypeVar("_T")
+
+
+class Provenance(StrEnum):
+    """Where a registration came from; only code of this process composes."""
+
+    LOCAL = "local"
+    FROM_OPENAPI = "from_openapi"
+    FROM_MCP = "from_mcp"
+    FROM_CALL = "from_call"
+    FROM_JSON_SCHEMA = "from_json_schema"
+    #: Made at run time inside a session; never visible outside.
+    SESSION = "session"
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it calls out and never composes."""
+        # Written out, because it is asked several times in every call and hashing an enum is slow.
+        return self is not Provenance.LOCAL and self is not Provenance.SESSION
+
+
+class OutputPolicy(StrEnum):
+    """What happens to an output that breaks its schema."""
+
+    #: The data is returned and its issues are listed.
+    FLAG = "flag"
+    #: The call fails.
+    STRICT = "strict"
+    #: Nobody looks.
+    OFF = "off"
+
+
+def _no_resources() -> dict[str, frozenset[str]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class CompositionAuthority:
+    """In whose name a handler calls other operations: its own, never the caller's."""
+
+    label: str
+    scopes: frozenset[str] = frozenset()
+    resources: Mapping[str, frozenset[str]] = field(default_factory=_no_resources)
+
+    def as_identity(self) -> Identity:
+        """Give the identity that the called operations judge."""
+        return Identity(self.label, self.scopes, self.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedEnv:
+    """The operations a handler may name, one by one or by namespace; all others look missing."""
+
+    allowed_ops: frozenset[str] = frozenset()
+    allowed_namespaces: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        canonical = frozenset(operation_id(*parse_operation_id(text)) for text in self.allowed_ops)
+        object.__setattr__(self, "allowed_ops", canonical)
+        object.__setattr__(self, "allowed_namespaces", frozenset(self.allowed_namespaces))
+
+    def allows(self, key: OperationKey) -> bool:
+        """Tell whether the handler may name this operation."""
+        return key[0] in self.allowed_namespaces or operation_id(*key) in self.allowed_ops
+
+
+class _OfSpec(Generic[_T]):
+    """An attribute of the spec, readable on the registration."""
+
+    def __init__(self, read: Callable[[OperationSpec], _T]) -> None:
+        self.read = read
+
+    def __get__(self, registration: HandlerRegistration | None, owner: type) -> _T:
+        if registration is None:
+            raise AttributeError("Ask a registration, not the class.")
+        return self.read(registration.spec)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRegistration:
+    """A spec and the handler that serves it; everything the spec says can be asked here too."""
+
+    spec: OperationSpec
+    handler: Handler | StreamHandler
+    _: KW_ONLY
+    provenance: Provenance = Provenance.LOCAL
+    composition_authority: CompositionAuthority | None = None
+    scoped_env: ScopedEnv | None = None
+    capabilities: Capabilities = NO_CAPABILITIES
+    output_policy: OutputPolicy = OutputPolicy.FLAG
+    #: Whether the handler yields many results; left out, it is seen from the handler itself.
+    is_streaming: bool | None = None
+
+    name = _OfSpec(lambda spec: spec.name)
+    namespace = _OfSpec(lambda spec: spec.namespace)
+    local_name = _OfSpec(lambda spec: spec.local_name)
+    key = _OfSpec(lambda spec: spec.key)
+    id = _OfSpec(lambda spec: spec.id)
+    version = _OfSpec(lambda spec: spec.version)
+    op_type = _OfSpec(lambda spec: spec.op_type)
+    visibility = _OfSpec(lambda spec: spec.visibility)
+    title = _OfSpec(lambda spec: spec.title)
+    description = _OfSpec(lambda spec: spec.description)
+    tags = _OfSpec(lambda spec: spec.tags)
+    input_schema = _OfSpec(lambda spec: spec.input_schema)
+    output_schema = _OfSpec(lambda spec: spec.output_schema)
+    output_kind = _OfSpec(lambda spec: spec.output_kind)
+    error_schemas = _OfSpec(lambda spec: spec.error_schemas)
+    access_control = _OfSpec(lambda spec: spec.access_control)
+    resource_id_path = _OfSpec(lambda spec: spec.resource_id_path)
+    meta = _OfSpec(lambda spec: spec.meta)
+
+    def __post_init__(self) -> None:
+        streams = _yields(self.handler) if self.is_streaming is None else self.is_streaming
+        object.__setattr__(self, "is_streaming", streams)
+        problem = _problem(self)
+        if problem:
+            raise RegistrationInvalid(f"{self.spec.id}: {problem}")
+
+    def bind(self, model: type[_T]) -> Bound[_T]:
+        """Give a callable that runs this very operation and answers with a model.
+
+        Whoever holds a registration may run it, also an internal one; a registry is not needed.
+
+        Raises:
+            RegistrationInvalid: the operation composes others, so it needs its registry.
+        """
+        from headgate.operations.binding import Bound  # noqa: PLC0415 - binding runs registrations: it imports this
+
+        return Bound(self, model)
+
+
+@runtime_checkable
+class OperationAdapter(Protocol):
+    """Turns a remote service into registrations; registers nothing itself."""
+
+    async def import_operations(self) -> Sequence[HandlerRegistration]:
+        """Import the service.
+
+        Raises:
+            AdapterError: the service could not be imported.
+        """
+        ...
+
+
+def expose(registration: HandlerRegistration, *, access_control: AccessControl) -> HandlerRegistration:
+    """Make an operation reachable from outside, for those whom the access control lets in.
+
+    Exposing is always said aloud, operation by operation, and never without an access control.
+    """
+    spec = replace(registration.spec, visibility=Visibility.EXTERNAL, access_control=access_control)
+    return replace(registration, spec=spec)
+
+
+def _yields(handler: Handler | StreamHandler) -> bool:
+    # An object with an async generator as its __call__ streams too.
+    return inspect.isasyncgenfunction(handler) or inspect.isasyncgenfunction(type(handler).__call__)
+
+
+def _problem(registration: HandlerRegistration) -> str | None:
+    is_subscription = registration.spec.op_type is OperationType.SUBSCRIPTION
+    composes = registration.composition_authority is not None or registration.scoped_env is not None
+    if is_subscription and not registration.is_streaming:
+        return "a subscription needs a handler that is an async generator."
+    if registration.is_streaming and not is_subscription:
+        return "only a subscription may have a handler that is an async generator."
+    if registration.provenance.is_leaf and composes:
+        return "an imported operation composes nothing, so it has neither authority nor env."
+    if registration.provenance is Provenance.SESSION and registration.spec.visibility is Visibility.EXTERNAL:
+        return "an operation of a session is never visible outside."
+    return None

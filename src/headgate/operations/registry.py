@@ -1,0 +1,277 @@
+"""The registry: it holds operations and is the only door to run one.
+
+Who may reach what, and in which order that is found out, is the same for every caller. The registry does not
+know where an operation comes from, and an adapter never registers anything itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from headgate.errors import NameCollision, RegistrationInvalid
+from headgate.operations.access import Identity
+from headgate.operations.batch import BatchEntry, BatchOutcome, run_batch
+from headgate.operations.context import AbortPolicy
+from headgate.operations.dispatch import Dispatcher
+from headgate.operations.envelope import ResponseEnvelope
+from headgate.operations.names import OperationKey, parse_operation_id
+from headgate.operations.prepared import Prepared, prepare
+from headgate.operations.registration import HandlerRegistration
+from headgate.operations.request import Request, new_request_id
+
+DEFAULT_TIMEOUT_SECONDS = 30.0
+_BASE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    prepared: Prepared
+    layer: str
+
+    def __str__(self) -> str:
+        where = f" in overlay '{self.layer}'" if self.layer else ""
+        return f"{self.prepared.spec.id} ({self.prepared.registration.provenance}{where})"
+
+
+def _wall_clock_ms() -> int:
+    # A registry is used without the rest of the program too, so it brings its own clock; tests give another.
+    return time.time_ns() // 1_000_000
+
+
+class Registry:
+    """Operations by name, and the calls to them."""
+
+    def __init__(
+        self,
+        registrations: Iterable[HandlerRegistration] = (),
+        *,
+        now_ms: Callable[[], int] = _wall_clock_ms,
+    ) -> None:
+        self._entries: dict[OperationKey, _Entry] = {}
+        self._overlays: set[str] = set()
+        self._dispatcher = Dispatcher(self._find, now_ms)
+        self.register_all(registrations)
+
+    def register(self, registration: HandlerRegistration, *, replace: bool = False) -> None:
+        """Add one operation.
+
+        Raises:
+            NameCollision: its name is taken, and it is not to replace the other.
+            SchemaParse: one of its schemas cannot be used.
+        """
+        self.register_all([registration], replace=replace)
+
+    def register_all(self, registrations: Iterable[HandlerRegistration], *, replace: bool = False) -> None:
+        """Add several operations, or none of them if one cannot be added.
+
+        Raises:
+            NameCollision: a name is taken, or is there twice.
+            SchemaParse: a schema cannot be used.
+        """
+        new = self._layered(registrations, _BASE)
+        self._check_free(new, {key for key, entry in self._entries.items() if replace and not entry.layer})
+        self._entries = {**self._entries, **new}
+
+    def unregister(self, operation_id: str) -> bool:
+        """Remove an operation; tell whether it was there."""
+        return self._entries.pop(parse_operation_id(operation_id), None) is not None
+
+    def overlay(self, name: str) -> Overlay:
+        """Open a set of operations that can be replaced and dropped as a whole.
+
+        Raises:
+            NameCollision: there is an overlay of that name.
+        """
+        if not name or name in self._overlays:
+            raise NameCollision(f"There is an overlay '{name}' already, or it has no name.")
+        self._overlays.add(name)
+        return Overlay(name, partial(self._replace_layer, name), partial(self._drop_layer, name))
+
+    def get(self, operation_id: str) -> HandlerRegistration | None:
+        """Find an operation by any spelling of its id."""
+        prepared = self._find(operation_id)
+        return None if prepared is None else prepared.registration
+
+    def __contains__(self, operation_id: str) -> bool:
+        return self._find(operation_id) is not None
+
+    def __iter__(self) -> Iterator[HandlerRegistration]:
+        return (entry.prepared.registration for entry in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """The request ids of the calls under way, oldest first."""
+        return self._dispatcher.running.request_ids
+
+    async def execute(
+        self,
+        operation_id: str,
+        value: Any = None,
+        *,
+        identity: Identity | None = None,
+        timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
+        request_id: str | None = None,
+        abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS,
+        metadata: Mapping[str, Any] | None = None,
+        forwarded_for: Mapping[str, Any] | None = None,
+    ) -> ResponseEnvelope:
+        """Run an operation for a caller from outside and give its envelope, error results included.
+
+        Raises:
+            CallError: the call could not be made, or was not answered.
+        """
+        deadline = None
+        if timeout_seconds is not None:
+            deadline = asyncio.get_running_loop().time() + timeout_seconds
+        request = Request(
+            operation_id,
+            value,
+            request_id or new_request_id(),
+            identity=identity,
+            caller=identity,
+            deadline=deadline,
+            abort_policy=abort_policy,
+            metadata=metadata,
+            forwarded_for=forwarded_for,
+        )
+        return await self._dispatcher.execute(request)
+
+    async def call(
+        self,
+        operation_id: str,
+        value: Any = None,
+        *,
+        identity: Identity | None = None,
+        timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
+    ) -> Any:
+        """Run an operation and give its data.
+
+        Raises:
+            CallError: the call failed, or the tool did, or its output breaks its schema.
+        """
+        envelope = await self.execute(operation_id, value, identity=identity, timeout_seconds=timeout_seconds)
+        return envelope.unwrap()
+
+    def subscribe(
+        self,
+        operation_id: str,
+        value: Any = None,
+        *,
+        identity: Identity | None = None,
+        idle_timeout_seconds: float | None = None,
+        request_id: str | None = None,
+    ) -> AsyncGenerator[ResponseEnvelope]:
+        """Run a subscription; close the generator to end it."""
+        request = Request(
+            operation_id, value, request_id or new_request_id(), identity=identity, caller=identity
+        )
+        return self._dispatcher.subscribe(request, idle_timeout_seconds)
+
+    async def batch(
+        self,
+        entries: Sequence[BatchEntry],
+        *,
+        identity: Identity | None = None,
+        timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
+        concurrency: int = 1,
+    ) -> tuple[BatchOutcome, ...]:
+        """Run several operations under one deadline; one that fails does not stop the rest.
+
+        Raises:
+            CallError: there are too many entries.
+        """
+        deadline = None
+        if timeout_seconds is not None:
+            deadline = asyncio.get_running_loop().time() + timeout_seconds
+        requests = [
+            Request(
+                entry.operation_id,
+                entry.value,
+                new_request_id(),
+                identity=identity,
+                caller=identity,
+                deadline=deadline,
+            )
+            for entry in entries
+        ]
+        return await run_batch(requests, self._dispatcher.execute, concurrency=concurrency)
+
+    def abort(self, request_id: str) -> tuple[str, ...]:
+        """End a call and what it has started; give the ids in the order in which they were ended.
+
+        An id that is not under way is no error.
+        """
+        return self._dispatcher.running.abort(request_id)
+
+    def _find(self, operation_id: str) -> Prepared | None:
+        entry = self._entries.get(parse_operation_id(operation_id))
+        return None if entry is None else entry.prepared
+
+    @staticmethod
+    def _layered(registrations: Iterable[HandlerRegistration], layer: str) -> dict[OperationKey, _Entry]:
+        new: dict[OperationKey, _Entry] = {}
+        for registration in registrations:
+            entry = _Entry(prepare(registration), layer)
+            if registration.spec.key in new:
+                raise _collision(entry, new[registration.spec.key])
+            new[registration.spec.key] = entry
+        return new
+
+    def _check_free(self, new: Mapping[OperationKey, _Entry], replaceable: set[OperationKey]) -> None:
+        for key, entry in new.items():
+            if key in self._entries and key not in replaceable:
+                raise _collision(entry, self._entries[key])
+
+    def _replace_layer(self, layer: str, registrations: Iterable[HandlerRegistration]) -> None:
+        new = self._layered(registrations, layer)
+        others = {key: entry for key, entry in self._entries.items() if entry.layer != layer}
+        self._check_free(new, self._entries.keys() - others.keys())
+        self._entries = {**others, **new}
+
+    def _drop_layer(self, layer: str) -> None:
+        self._replace_layer(layer, ())
+        self._overlays.discard(layer)
+
+
+class Overlay:
+    """Operations that come and go together; none of them can take the place of one that was there before."""
+
+    __slots__ = ("_drop", "_is_open", "_replace", "name")
+
+    def __init__(
+        self, name: str, replace: Callable[[Iterable[HandlerRegistration]], None], drop: Callable[[], None]
+    ) -> None:
+        self.name = name
+        self._replace = replace
+        self._drop = drop
+        self._is_open = True
+
+    def replace_all(self, registrations: Iterable[HandlerRegistration]) -> None:
+        """Put these operations in the place of all former ones of this overlay, or change nothing.
+
+        Raises:
+            NameCollision: a name is taken outside this overlay, or is there twice.
+            RegistrationInvalid: the overlay is closed.
+            SchemaParse: a schema cannot be used.
+        """
+        if not self._is_open:
+            raise RegistrationInvalid(f"The overlay '{self.name}' is closed.")
+        self._replace(registrations)
+
+    def close(self) -> None:
+        """Drop all operations of this overlay; a second time does nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._drop()
+
+
+def _collision(new: _Entry, old: _Entry) -> NameCollision:
+    return NameCollision(f"{new} and {old} have the same name.", details={"id": new.prepared.spec.id})

@@ -1,0 +1,194 @@
+"""The calls that are under way: one task for each, in a tree, so that ending one can end all it has started.
+
+Every task is cancelled at most once, so that a handler's clean-up is never cut short by its parent's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from headgate.errors import CallError
+from headgate.operations.context import AbortPolicy
+
+Work: TypeAlias = Callable[[], Awaitable[Any]]
+_CANCELLED = "CANCELLED"
+
+
+def _no_children() -> dict[str, RunningCall]:
+    return {}
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """One call under way, and in the end what it came to."""
+
+    request_id: str
+    parent: RunningCall | None = None
+    abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS
+    deadline: float | None = None
+    children: dict[str, RunningCall] = field(default_factory=_no_children)
+    task: asyncio.Task[None] | None = None
+    #: Done when the task is, however it ended.
+    settled: asyncio.Future[None] | None = None
+    result: Any = None
+    error: BaseException | None = None
+    #: Why it was ended early: a code, or that whoever waited for it was cancelled.
+    ended_by: str | None = None
+    is_closed: bool = False
+
+
+class RunningCalls:
+    """All calls of one registry that have begun and not ended."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, RunningCall] = {}
+        # One timer for all of them, for the deadline that comes first: most calls end long before theirs.
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def request_ids(self) -> tuple[str, ...]:
+        """The calls under way, oldest first."""
+        return tuple(self._calls)
+
+    def open(self, call: RunningCall) -> RunningCall:
+        """Enter a call.
+
+        Raises:
+            CallError: its id is taken, its parent has ended, or its time is over before it began.
+        """
+        if call.request_id in self._calls:
+            raise CallError("INVALID_INPUT", "A call with this request id is under way.")
+        parent = call.parent
+        if parent is not None and (parent.is_closed or parent.ended_by):
+            raise CallError("ABORTED", "The call that composes this one has ended.")
+        if call.deadline is not None and call.deadline <= asyncio.get_running_loop().time():
+            raise timed_out()
+        self._calls[call.request_id] = call
+        if parent is not None:
+            parent.children[call.request_id] = call
+        return call
+
+    def start(self, call: RunningCall, work: Work) -> asyncio.Future[None]:
+        """Run the work in a task of its own; the future is done when the task is."""
+        loop = asyncio.get_running_loop()
+        settled = call.settled = loop.create_future()
+        if call.deadline is not None:
+            self._watch(loop, call.deadline)
+        call.task = loop.create_task(self._work(call, work))
+        return settled
+
+    async def run(self, call: RunningCall, work: Work) -> Any:
+        """Run the work to its end and give its result.
+
+        Raises:
+            CallError: the work failed, was aborted or ran out of time.
+        """
+        settled = self.start(call, work)
+        try:
+            await settled
+        except asyncio.CancelledError:
+            await self.leave(call)
+            raise
+        return outcome(call)
+
+    async def leave(self, call: RunningCall) -> None:
+        """End a call whose caller is going away, and see it out; or let it run on, if its parent says so."""
+        if call.parent is not None and call.parent.abort_policy is AbortPolicy.CONTINUE_RUNNING:
+            return
+        self.end_tree(call, _CANCELLED)
+        if call.task is not None and not call.task.done():
+            await asyncio.wait({call.task})
+
+    def abort(self, request_id: str) -> tuple[str, ...]:
+        """End a call and what it has started; give the ids in the order in which they were ended."""
+        call = self._calls.get(request_id)
+        return () if call is None else self.end_tree(call, "ABORTED")
+
+    def end_tree(self, call: RunningCall, reason: str) -> tuple[str, ...]:
+        """End a call, the deepest of its dependents first."""
+        ended = [one for one in _dependents_first(call) if not (one.ended_by or one.is_closed)]
+        for one in ended:
+            one.ended_by = reason if one is call else "ABORTED"
+            if one.task is not None:
+                one.task.cancel()
+                # A task that is cancelled before its first step never reaches the end of _work.
+                one.task.add_done_callback(lambda _, one=one: self._close(one))
+        return tuple(one.request_id for one in ended)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        """See to it that somebody looks when this deadline comes."""
+        if self._timer is not None and self._loop is loop:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._loop = loop
+        self._timer = loop.call_at(deadline, self._end_late_calls, loop)
+
+    def _end_late_calls(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        deadlines = [(call.deadline, call) for call in self._calls.values() if call.deadline is not None]
+        for deadline, call in sorted(deadlines, key=lambda one: one[0]):
+            if deadline <= now:
+                self.end_tree(call, "TIMEOUT")
+        to_come = [deadline for deadline, _ in deadlines if deadline > now]
+        if to_come:
+            self._watch(loop, min(to_come))
+
+    async def _work(self, call: RunningCall, work: Work) -> None:
+        try:
+            call.result = await work()
+        except asyncio.CancelledError as error:
+            call.error = error
+            raise
+        except BaseException as error:  # noqa: BLE001 - kept for whoever waits for the call
+            call.error = error
+        finally:
+            self._close(call)
+
+    def _close(self, call: RunningCall) -> None:
+        if call.is_closed:
+            return
+        call.is_closed = True
+        del self._calls[call.request_id]
+        if call.parent is not None:
+            call.parent.children.pop(call.request_id, None)
+        if call.children and call.abort_policy is AbortPolicy.ABORT_DEPENDENTS:
+            for child in tuple(call.children.values()):
+                self.end_tree(child, "ABORTED")
+        if call.settled is not None and not call.settled.done():
+            call.settled.set_result(None)
+
+
+def outcome(call: RunningCall) -> Any:
+    """Give what a settled call came to.
+
+    Raises:
+        CallError: it failed, was aborted or ran out of time.
+    """
+    if call.ended_by is None and call.error is None:
+        return call.result
+    if call.ended_by == "TIMEOUT":
+        raise timed_out()
+    if call.ended_by is not None or call.error is None or isinstance(call.error, asyncio.CancelledError):
+        raise CallError("ABORTED", "The call was aborted.")
+    if call.deadline is not None and call.deadline <= asyncio.get_running_loop().time():
+        # Whatever failed first when the time ran out, this is why.
+        raise timed_out() from call.error
+    raise call.error
+
+
+def timed_out() -> CallError:
+    """Make the error of a call that took too long."""
+    return CallError("TIMEOUT", "The call took longer than it was given.")
+
+
+def _dependents_first(call: RunningCall) -> Iterator[RunningCall]:
+    if call.abort_policy is AbortPolicy.ABORT_DEPENDENTS:
+        for child in call.children.values():
+            yield from _dependents_first(child)
+    yield call

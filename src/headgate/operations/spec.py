@@ -1,0 +1,189 @@
+"""What an operation is, apart from the code that runs it: pure data, JSON both ways.
+
+A spec holds no callable and no secret, so it may be sent, stored and compared. It is frozen, and its schemas
+are copied on the way in: whoever made it cannot change it later.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from headgate.errors import RegistrationInvalid
+from headgate.operations.access import OPEN, AccessControl
+from headgate.operations.names import OperationKey, check_namespace, local_name
+
+#: A JSON Schema; ``{}`` and ``True`` say that nothing is known.
+JsonSchema: TypeAlias = dict[str, Any] | bool
+
+
+class OperationType(StrEnum):
+    """Whether an operation reads, changes, or keeps answering."""
+
+    QUERY = "query"
+    MUTATION = "mutation"
+    SUBSCRIPTION = "subscription"
+
+
+class Visibility(StrEnum):
+    """Who can reach an operation: callers from outside, or only other operations."""
+
+    EXTERNAL = "external"
+    INTERNAL = "internal"
+
+
+class OutputKind(StrEnum):
+    """How far the output schema can be relied on; only a declared one is normalised to."""
+
+    DECLARED = "declared"
+    #: The answer is a list of MCP content blocks, because the tool declares nothing.
+    CONTENT_BLOCKS = "content_blocks"
+    UNKNOWN = "unknown"
+    #: Of one envelope: a structured answer from a tool that declares nothing.
+    STRUCTURED_UNDECLARED = "structured_undeclared"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDefinition:
+    """A failure an operation declares; the schema describes ``CallError.details``."""
+
+    code: str
+    description: str = ""
+    _: KW_ONLY
+    schema: JsonSchema = True
+    http_status: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", copy.deepcopy(self.schema))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the wire form."""
+        wire: dict[str, Any] = {"code": self.code, "description": self.description, "schema": self.schema}
+        return wire if self.http_status is None else {**wire, "http_status": self.http_status}
+
+    @classmethod
+    def from_dict(cls, wire: Mapping[str, Any]) -> ErrorDefinition:
+        """Read the wire form."""
+        return cls(
+            wire["code"],
+            wire.get("description", ""),
+            schema=wire.get("schema", True),
+            http_status=wire.get("http_status"),
+        )
+
+
+def _nothing() -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSpec:
+    """The description of one operation.
+
+    Operations are internal unless somebody says otherwise: what is reachable from outside is a decision.
+    """
+
+    #: The bare name, or ``namespace/name``; both are found the same way.
+    name: str
+    namespace: str
+    _: KW_ONLY
+    op_type: OperationType
+    version: str = "1.0.0"
+    visibility: Visibility = Visibility.INTERNAL
+    title: str | None = None
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    input_schema: JsonSchema = True
+    output_schema: JsonSchema = True
+    #: Left out, it follows from the output schema.
+    output_kind: OutputKind | None = None
+    error_schemas: tuple[ErrorDefinition, ...] = ()
+    access_control: AccessControl = OPEN
+    #: ``$.field``: where the input names the resource that access control is about.
+    resource_id_path: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=_nothing)
+
+    def __post_init__(self) -> None:
+        check_namespace(self.namespace)
+        if not self.local_name:
+            raise RegistrationInvalid("An operation needs a name.", param="name")
+        fixed = {
+            "op_type": OperationType(self.op_type),
+            "visibility": Visibility(self.visibility),
+            "tags": tuple(self.tags),
+            "input_schema": copy.deepcopy(self.input_schema),
+            "output_schema": copy.deepcopy(self.output_schema),
+            "output_kind": _output_kind(self.output_schema, self.output_kind),
+            "error_schemas": tuple(self.error_schemas),
+            "meta": copy.deepcopy(dict(self.meta)),
+        }
+        for name, value in fixed.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def local_name(self) -> str:
+        """The name without its namespace."""
+        return local_name(self.namespace, self.name)
+
+    @property
+    def key(self) -> OperationKey:
+        """What the registry looks an operation up by."""
+        return self.namespace, self.local_name
+
+    @property
+    def id(self) -> str:
+        """The canonical spelling: ``namespace/name``."""
+        return f"{self.namespace}/{self.local_name}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the whole spec as JSON; what outsiders may see is for discovery to decide."""
+        access = self.access_control
+        return {
+            "name": self.name,
+            "namespace": self.namespace,
+            "version": self.version,
+            "op_type": str(self.op_type),
+            "visibility": str(self.visibility),
+            "title": self.title,
+            "description": self.description,
+            "tags": list(self.tags),
+            "input_schema": copy.deepcopy(self.input_schema),
+            "output_schema": copy.deepcopy(self.output_schema),
+            "output_kind": str(self.output_kind),
+            "error_schemas": [error.to_dict() for error in self.error_schemas],
+            "access_control": {
+                "required_scopes": list(access.required_scopes),
+                "required_scopes_any": list(access.required_scopes_any),
+                "resource_type": access.resource_type,
+                "resource_action": access.resource_action,
+            },
+            "resource_id_path": self.resource_id_path,
+            "_meta": copy.deepcopy(dict(self.meta)),
+        }
+
+    @classmethod
+    def from_dict(cls, wire: Mapping[str, Any]) -> OperationSpec:
+        """Read what ``to_dict`` wrote."""
+        plain = ("name", "namespace", "version", "title", "description", "resource_id_path")
+        return cls(
+            **{name: wire[name] for name in plain},
+            op_type=OperationType(wire["op_type"]),
+            visibility=Visibility(wire["visibility"]),
+            tags=tuple(wire["tags"]),
+            input_schema=wire["input_schema"],
+            output_schema=wire["output_schema"],
+            output_kind=OutputKind(wire["output_kind"]),
+            error_schemas=tuple(ErrorDefinition.from_dict(error) for error in wire["error_schemas"]),
+            access_control=AccessControl(**wire["access_control"]),
+            meta=wire["_meta"],
+        )
+
+
+def _output_kind(schema: JsonSchema, kind: OutputKind | None) -> OutputKind:
+    # An empty schema says nothing, whatever kind it is called.
+    if schema is True or schema == {}:
+        return OutputKind.UNKNOWN
+    return OutputKind.DECLARED if kind is None else OutputKind(kind)

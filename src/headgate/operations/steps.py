@@ -1,0 +1,124 @@
+"""The decisions of a call, in their order: may they, does the input fit, what is the answer worth.
+
+Each step takes values and gives a value or raises a ``CallError``. The registry strings them together around
+the handler; nothing here waits for anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from headgate.errors import CallError
+from headgate.operations.access import Identity, refusal
+from headgate.operations.envelope import LocalMeta, ResponseEnvelope
+from headgate.operations.failures import not_found
+from headgate.operations.prepared import Prepared
+from headgate.operations.registration import OutputPolicy
+from headgate.operations.spec import OperationType, OutputKind, Visibility
+from headgate.schema.issue import Issue
+from headgate.schema.normalise import fill_defaults, normalise
+from headgate.schema.value import copy_json
+
+_log = logging.getLogger("headgate.operations")
+
+
+def check_visible(prepared: Prepared | None, operation_id: str, *, internal: bool) -> Prepared:
+    """Steps 1 and 2: the operation exists, as far as this caller can tell."""
+    if prepared is None or not (internal or prepared.spec.visibility is Visibility.EXTERNAL):
+        raise not_found(operation_id)
+    return prepared
+
+
+def check_type(prepared: Prepared, *, streaming: bool) -> None:
+    """Step 3: subscriptions are subscribed to, everything else is called."""
+    if (prepared.spec.op_type is OperationType.SUBSCRIPTION) is not streaming:
+        wanted = "subscribed to" if not streaming else "called"
+        raise CallError("INVALID_OPERATION_TYPE", f"{prepared.spec.id} can only be {wanted}.")
+
+
+def check_access(prepared: Prepared, identity: Identity | None, value: Any) -> None:
+    """Step 4: the identity may; of the input only the resource's id is looked at."""
+    access = prepared.spec.access_control
+    if access.is_open:
+        return
+    reason = refusal(access, identity, resource_id=_resource_id(prepared.spec.resource_id_path, value))
+    if reason is not None:
+        raise CallError("FORBIDDEN", reason, status=401 if identity is None else 403)
+
+
+def check_input(prepared: Prepared, value: Any) -> Any:
+    """Step 5: the input fits; gives a copy, with declared defaults unless a remote server is the judge."""
+    given = (
+        value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        if isinstance(value, BaseModel)
+        else value
+    )
+    plain, problem = copy_json({} if given is None else given)
+    if problem is not None:
+        raise _invalid_input((problem,))
+    if prepared.input is None:
+        return plain
+    issues = prepared.input.issues(plain)
+    if issues:
+        raise _invalid_input(issues)
+    return plain if prepared.registration.provenance.is_leaf else fill_defaults(prepared.input, plain)
+
+
+def wrap(prepared: Prepared, result: Any, *, request_id: str, now_ms: int) -> ResponseEnvelope:
+    """Steps 8 to 10: one envelope, normalised and checked as far as the schema is known."""
+    if isinstance(result, ResponseEnvelope):
+        envelope = _checked(prepared, result, request_id)
+    else:
+        plain = result.model_dump(mode="json", by_alias=True) if isinstance(result, BaseModel) else result
+        data, issues = _normalised(prepared, plain, prepared.spec.output_kind)
+        meta = LocalMeta(prepared.spec.id, now_ms)
+        envelope = ResponseEnvelope(data, meta, request_id=request_id, issues=issues, is_checked=True)
+    return _judged(prepared, envelope) if envelope.issues else envelope
+
+
+def _checked(prepared: Prepared, envelope: ResponseEnvelope, request_id: str) -> ResponseEnvelope:
+    """Finish an envelope that an adapter made; an error result is never touched."""
+    if envelope.is_checked or envelope.is_error:
+        return envelope if envelope.request_id == request_id else replace(envelope, request_id=request_id)
+    kind = envelope.output_kind or prepared.spec.output_kind
+    data, issues = _normalised(prepared, envelope.data, kind)
+    return replace(envelope, data=data, issues=issues, request_id=request_id, is_checked=True)
+
+
+def _normalised(prepared: Prepared, data: Any, kind: OutputKind | None) -> tuple[Any, tuple[Issue, ...]]:
+    is_off = prepared.registration.output_policy is OutputPolicy.OFF
+    if prepared.output is None or kind is not OutputKind.DECLARED or is_off:
+        return data, ()
+    return normalise(prepared.output, data)
+
+
+def _judged(prepared: Prepared, envelope: ResponseEnvelope) -> ResponseEnvelope:
+    """Apply the output policy to an envelope with issues."""
+    if prepared.registration.output_policy is OutputPolicy.STRICT and envelope.error is not None:
+        raise envelope.error
+    places = ", ".join(f"{issue.path} ({issue.keyword})" for issue in envelope.issues[:5])
+    _log.warning(
+        "output of %s (request %s) breaks its schema at %s", prepared.spec.id, envelope.request_id, places
+    )
+    return envelope
+
+
+def _resource_id(path: str | None, value: Any) -> str | None:
+    """Read which resource a call is about; an input that does not say names one that nobody holds."""
+    if path is None:
+        return None
+    for step in path.removeprefix("$").split(".")[1:]:
+        value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def _invalid_input(issues: tuple[Issue, ...]) -> CallError:
+    places = ", ".join(f"{issue.path} {issue.message}" for issue in issues[:5])
+    return CallError(
+        "INVALID_INPUT", f"The input does not fit: {places}.", details=[issue.to_dict() for issue in issues]
+    )

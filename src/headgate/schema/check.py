@@ -1,0 +1,119 @@
+"""Compile a schema once, then say of any value whether it fits and where it does not.
+
+Built on a validator in Rust, measured at 170 times the speed of the pure Python one on a small value. It
+fetches nothing, runs patterns in linear time, and never quotes a value in what it says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import jsonschema_rs
+
+from headgate.errors import SchemaParse
+from headgate.schema.explain import explain
+from headgate.schema.guard import FOREIGN, Guarded, Limits, guard_schema
+from headgate.schema.issue import Issue
+from headgate.schema.keywords import anchors_of, nodes_of
+from headgate.schema.patterns import Engine
+from headgate.schema.value import copy_json
+
+_ROOT = "urn:headgate:schema"
+
+
+class CompiledSchema:
+    """A guarded schema with its validators; the values it is asked about come from ``copy_json``.
+
+    A validator is made when it is first needed. A server may list a thousand tools with costly schemas, and
+    nobody may ever call one of them.
+    """
+
+    __slots__ = (
+        "_parts",
+        "_registry",
+        "_whole",
+        "anchors",
+        "engine",
+        "has_defaults",
+        "notes",
+        "schema",
+        "shapes",
+    )
+
+    def __init__(self, guarded: Guarded, engine: Engine) -> None:
+        #: What is checked: the schema without the patterns that its engine does not run.
+        self.schema = schema = guarded.schema
+        self.notes = guarded.notes
+        self.engine = engine
+        self.anchors = anchors_of(schema)
+        self.has_defaults = any("default" in node for node in nodes_of(schema))
+        #: Whether normalising can change anything at all.
+        self.shapes = self.has_defaults or any(
+            node.get("additionalProperties") is False for node in nodes_of(schema)
+        )
+        self._whole: jsonschema_rs.Validator | None = None
+        self._parts: dict[str, jsonschema_rs.Validator] = {}
+        self._registry: jsonschema_rs.Registry | None = None
+
+    def is_valid(self, value: Any) -> bool:
+        """Tell whether a value fits."""
+        if self._whole is None:
+            self._whole = _validator(self.schema, self.engine)
+        return self._whole.is_valid(value)
+
+    def issues(self, value: Any) -> tuple[Issue, ...]:
+        """Say where a value does not fit; nothing when it does."""
+        return () if self.is_valid(value) else explain(self, value)
+
+    def is_valid_at(self, pointer: str, value: Any) -> bool:
+        """Tell whether a value fits the subschema at a JSON pointer."""
+        if not pointer:
+            return self.is_valid(value)
+        part = self._parts.get(pointer)
+        if part is None:
+            part = self._parts[pointer] = self._compile_part(pointer)
+        return part.is_valid(value)
+
+    def _compile_part(self, pointer: str) -> jsonschema_rs.Validator:
+        if self._registry is None:
+            self._registry = jsonschema_rs.Registry([(_ROOT, self.schema)])
+        part: dict[str, Any] = {"$ref": f"{_ROOT}#{quote(pointer, safe='/~')}"}
+        if "$schema" in self.schema:
+            part["$schema"] = self.schema["$schema"]
+        return jsonschema_rs.validator_for(
+            part, registry=self._registry, offline=True, pattern_options=self.engine.options
+        )
+
+
+def _validator(schema: Any, engine: Engine) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=engine.options)
+
+
+def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
+    """Guard a schema and see that it can be compiled.
+
+    Raises:
+        SchemaParse: it is not a schema, or not one that may be run here.
+    """
+    guarded = guard_schema(schema, limits)
+    try:
+        _validator(guarded.schema, limits.patterns)
+    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        # Nothing of the library's text is kept: it quotes the schema, and the schema is foreign.
+        pointer = "/".join(str(step) for step in getattr(error, "instance_path", ()))
+        raise SchemaParse(
+            "This is not a valid JSON Schema.", details={"rule": "schema", "pointer": f"/{pointer}"[:200]}
+        ) from None
+    return CompiledSchema(guarded, limits.patterns)
+
+
+def check(schema: Any, value: object) -> tuple[Issue, ...]:
+    """Check one value against one schema; to check many values, compile the schema.
+
+    Raises:
+        SchemaParse: the schema cannot be used.
+    """
+    compiled = compile_schema(schema)
+    plain, problem = copy_json(value)
+    return compiled.issues(plain) if problem is None else (problem,)

@@ -1,0 +1,248 @@
+"""What changed between two definitions of a tool, and how much it matters to those who call it.
+
+Pure, and careful: a change that is not understood counts as breaking. *Widened* means more values fit than
+before, *narrowed* that fewer do; whether that is good depends on which side of the call one stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, cast
+
+from headgate.schema.digest import canonical_json
+from headgate.schema.keywords import escape
+
+_MISSING: Any = object()
+_WORDS = frozenset({"title", "description", "$comment", "examples", "deprecated", "icons"})
+#: Nothing that is checked depends on these, but what is sent or shown does.
+_HINTS = frozenset({"default", "format", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"})
+_UPPER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_MAX_DEPTH = 32
+
+
+class Grade(IntEnum):
+    """How much a change matters; the greater, the more."""
+
+    SAME = 0
+    #: Only texts for people and models: harmless to programs, and a way to mislead a model.
+    WORDING = 1
+    WIDENED = 2
+    NARROWED = 3
+    #: Calls or readers that were right before are wrong now, or nobody can tell.
+    BREAKING = 4
+    #: Another tool, whatever it looks like.
+    RENAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference: where, and how much it matters."""
+
+    pointer: str
+    grade: Grade
+    message: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Give the wire form."""
+        return {"pointer": self.pointer, "grade": self.grade.name.lower(), "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionDiff:
+    """All differences between two definitions."""
+
+    changes: tuple[Change, ...]
+
+    @property
+    def grade(self) -> Grade:
+        """The gravest of them."""
+        return max((change.grade for change in self.changes), default=Grade.SAME)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the wire form."""
+        return {"grade": self.grade.name.lower(), "changes": [change.to_dict() for change in self.changes]}
+
+
+def diff_definitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> DefinitionDiff:
+    """Compare two definitions of a tool, as its server gave them."""
+    return DefinitionDiff(tuple(_definition(before, after)))
+
+
+def renames(
+    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str]:
+    """Find the tools that seem to have got another name: gone here, new there, and otherwise alike."""
+    gone = {_unnamed(tool): name for name, tool in before.items() if name not in after}
+    new = {name: _unnamed(tool) for name, tool in after.items() if name not in before}
+    return {gone[body]: name for name, body in new.items() if body in gone}
+
+
+def _unnamed(tool: Mapping[str, Any]) -> bytes:
+    return canonical_json({key: value for key, value in tool.items() if key != "name"})
+
+
+def _definition(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    for key in sorted({*before, *after}):
+        old, new = before.get(key, _MISSING), after.get(key, _MISSING)
+        if _equal(old, new):
+            continue
+        pointer = f"/{escape(key)}"
+        match key:
+            case "name":
+                yield Change(pointer, Grade.RENAMED, "the name is another")
+            case "inputSchema":
+                yield from _Comparison(is_input=True).schemas(pointer, _or_any(old), _or_any(new))
+            case "outputSchema":
+                yield from _output(pointer, old, new)
+            case _ if key in _WORDS:
+                yield Change(pointer, Grade.WORDING, "the text is another")
+            case _:
+                yield Change(pointer, Grade.BREAKING, "what the server says about the tool is another")
+
+
+def _output(pointer: str, old: Any, new: Any) -> Iterator[Change]:
+    if old is _MISSING or new is _MISSING:
+        message = "an output is declared now" if old is _MISSING else "the output is no longer declared"
+        yield Change(pointer, Grade.BREAKING, message)
+    else:
+        yield from _Comparison(is_input=False).schemas(pointer, old, new)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one is _MISSING or other is _MISSING:
+        return one is other
+    return canonical_json(one) == canonical_json(other)
+
+
+def _or_any(schema: Any) -> Any:
+    return True if schema is _MISSING else schema
+
+
+class _Comparison:
+    """Compares schemas of one side of a call; the caller fills an input and reads an output."""
+
+    __slots__ = ("is_input",)
+
+    def __init__(self, *, is_input: bool) -> None:
+        self.is_input = is_input
+
+    def schemas(self, pointer: str, old: Any, new: Any) -> Iterator[Change]:
+        if _equal(old, new):
+            return
+        if not isinstance(old, dict) or not isinstance(new, dict) or pointer.count("/") > _MAX_DEPTH * 2:
+            yield Change(pointer, _boolean_grade(old, new), "the whole schema is another")
+            return
+        before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        for keyword in sorted({*before, *after}):
+            pair = before.get(keyword, _MISSING), after.get(keyword, _MISSING)
+            if not _equal(*pair):
+                yield from self.keyword(f"{pointer}/{escape(keyword)}", keyword, pair, after=after)
+
+    def keyword(
+        self, pointer: str, keyword: str, pair: tuple[Any, Any], *, after: dict[str, Any]
+    ) -> Iterator[Change]:
+        old, new = pair
+        match keyword:
+            case _ if keyword in _WORDS:
+                yield Change(pointer, Grade.WORDING, "the text is another")
+            case _ if keyword in _HINTS:
+                yield Change(pointer, Grade.NARROWED, f"'{keyword}' is another")
+            case _ if keyword in _UPPER or keyword in _LOWER:
+                yield Change(pointer, _limit_grade(keyword, old, new), f"the limit '{keyword}' is another")
+            case "type" | "enum":
+                yield self.set_change(pointer, keyword, (old, new))
+            case "required":
+                yield from self.required(pointer, _names(old), _names(new))
+            case "properties":
+                yield from self.properties(pointer, (_fields(old), _fields(new)), after)
+            case "additionalProperties":
+                yield from self.schemas(pointer, _or_any(old), _or_any(new))
+            case "items" if isinstance(old, dict) and isinstance(new, dict):
+                yield from self.schemas(pointer, old, new)
+            case "$defs" | "definitions":
+                yield from self.definitions(pointer, _fields(old), _fields(new))
+            case _:
+                yield Change(pointer, Grade.BREAKING, f"'{keyword}' is another")
+
+    @staticmethod
+    def set_change(pointer: str, keyword: str, pair: tuple[Any, Any]) -> Change:
+        """Judge a set of allowed types or values; a missing one allows everything."""
+        old, new = _set_of(pair[0]), _set_of(pair[1])
+        if old is None or (new is not None and new < old):
+            return Change(pointer, Grade.NARROWED, f"'{keyword}' allows less")
+        if new is None or old < new:
+            return Change(pointer, Grade.WIDENED, f"'{keyword}' allows more")
+        return Change(pointer, Grade.BREAKING, f"'{keyword}' allows something else")
+
+    def required(self, pointer: str, old: frozenset[str], new: frozenset[str]) -> Iterator[Change]:
+        # A caller breaks on what it must send now, a reader on what it can no longer count on.
+        added, dropped = (
+            (Grade.BREAKING, Grade.WIDENED) if self.is_input else (Grade.NARROWED, Grade.BREAKING)
+        )
+        for name in sorted(new - old):
+            yield Change(pointer, added, f"{name!a} is required now")
+        for name in sorted(old - new):
+            yield Change(pointer, dropped, f"{name!a} is no longer required")
+
+    def properties(
+        self, pointer: str, pair: tuple[dict[str, Any], dict[str, Any]], after: dict[str, Any]
+    ) -> Iterator[Change]:
+        old, new = pair
+        for name in sorted({*old, *new}):
+            place = f"{pointer}/{escape(name)}"
+            if name not in new:
+                yield Change(place, Grade.BREAKING, f"the property {name!a} is gone")
+            elif name not in old:
+                # Where other properties were allowed before, declaring one narrows what it may be.
+                grade = Grade.WIDENED if after.get("additionalProperties") is False else Grade.NARROWED
+                yield Change(place, grade if self.is_input else Grade.WIDENED, f"{name!a} is new")
+            else:
+                yield from self.schemas(place, old[name], new[name])
+
+    def definitions(self, pointer: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+        for name in sorted({*old, *new}):
+            place = f"{pointer}/{escape(name)}"
+            if name in old and name in new:
+                yield from self.schemas(place, old[name], new[name])
+            else:
+                # By itself it changes nothing; what refers to it is compared where it does.
+                yield Change(place, Grade.WORDING, f"the definition {name!a} came or went")
+
+
+def _boolean_grade(old: Any, new: Any) -> Grade:
+    if new is True or new == {} or old is False:
+        return Grade.WIDENED
+    if old is True or old == {}:
+        return Grade.NARROWED if new is not False else Grade.BREAKING
+    return Grade.BREAKING
+
+
+def _limit_grade(keyword: str, old: Any, new: Any) -> Grade:
+    if old is _MISSING:
+        return Grade.NARROWED
+    if new is _MISSING:
+        return Grade.WIDENED
+    if not (isinstance(old, int | float) and isinstance(new, int | float)):
+        return Grade.BREAKING
+    return Grade.WIDENED if (new > old) is (keyword in _UPPER) else Grade.NARROWED
+
+
+def _set_of(value: Any) -> frozenset[bytes] | None:
+    if value is _MISSING:
+        return None
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if "number" in values:
+        # Every integer is a number, so that going from one to the other is no change of kind.
+        values = [*values, "integer"]
+    return frozenset(canonical_json(one) for one in values)
+
+
+def _names(value: Any) -> frozenset[str]:
+    return frozenset(map(str, cast("list[Any]", value))) if isinstance(value, list) else frozenset()
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,248 @@
+"""Look at a foreign schema before any validator does: bounded, static, and without fetching anything.
+
+A schema is a program that somebody else wrote. This pass refuses the ones that are too large, that reach
+outside themselves, or whose work would explode. It judges the schema only, never a value.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
+
+import msgspec
+
+from headgate.errors import SchemaParse
+from headgate.schema.keywords import (
+    DEFINITIONS,
+    REFERENCES,
+    Subschema,
+    anchors_of,
+    is_schema,
+    resolve,
+    subschemas,
+)
+from headgate.schema.patterns import Engine, is_linear
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much schema is accepted."""
+
+    size_bytes: int = 64 * 1024
+    #: Of subschemas inside subschemas.
+    depth: int = 32
+    subschemas: int = 2048
+    #: Of one allOf, anyOf or oneOf; a list of countries is a oneOf of some 250 constants.
+    branches: int = 256
+    #: Subschemas that one value may have to pass, when every reference is written out.
+    expansion: int = 10_000
+    #: References behind references.
+    chain: int = 256
+    patterns: Engine = Engine.LINEAR
+
+
+FOREIGN = Limits()
+#: For schemas that the developer of this very program wrote.
+OWN = Limits(
+    size_bytes=4 * 1024 * 1024,
+    depth=64,
+    subschemas=100_000,
+    expansion=1_000_000,
+    patterns=Engine.BACKTRACKING,
+)
+
+# Of plain JSON nesting: keywords and names take up to three levels for each subschema.
+_NESTING = 3
+_MAX_PATTERNS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A schema that may be compiled, and what had to be left out of it."""
+
+    schema: Any
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Every subschema by its pointer, and what each leads to."""
+
+    nodes: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    edges: dict[str, list[tuple[str, bool]]] = field(default_factory=dict[str, list[tuple[str, bool]]])
+
+
+def guard_schema(schema: Any, limits: Limits = FOREIGN) -> Guarded:
+    """Accept a schema for compiling.
+
+    Raises:
+        SchemaParse: it is no schema, too large, reaches outside itself, or would explode.
+    """
+    if not is_schema(schema):
+        _refuse("schema", "", "A schema is an object or a boolean.")
+    if isinstance(schema, bool):
+        return Guarded(schema)
+    root = cast("dict[str, Any]", schema)
+    _check_size(root, limits)
+    graph = _read_graph(root, limits)
+    _check_cycles(graph)
+    _check_expansion(graph, limits)
+    return _without_hard_patterns(root, graph) if limits.patterns is Engine.LINEAR else Guarded(root)
+
+
+def _refuse(rule: str, pointer: str, message: str) -> NoReturn:
+    raise SchemaParse(message, details={"rule": rule, "pointer": pointer[:200]})
+
+
+def _check_size(root: dict[str, Any], limits: Limits) -> None:
+    level: list[Any] = [root]
+    for _ in range(limits.depth * _NESTING + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            break
+    else:
+        _refuse("depth", "", "The schema is nested too deeply.")
+    try:
+        size = len(msgspec.json.encode(root))
+    except (TypeError, ValueError):
+        _refuse("json", "", "The schema is not JSON.")
+    if size > limits.size_bytes:
+        _refuse("size", "", f"The schema has {size} bytes; {limits.size_bytes} are allowed.")
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _read_graph(root: dict[str, Any], limits: Limits) -> _Graph:
+    graph, anchors = _Graph(), anchors_of(root)
+    nested: deque[tuple[str, Any, int]] = deque([("", root, 0)])
+    referred: deque[tuple[str, Any, int]] = deque()
+    # What is nested comes first, so that the depth of a place is its own and not that of a reference to it.
+    while nested or referred:
+        pointer, schema, depth = nested.popleft() if nested else referred.popleft()
+        if pointer in graph.edges:
+            continue
+        edges = graph.edges[pointer] = []
+        if not isinstance(schema, dict):
+            continue
+        node = graph.nodes[pointer] = cast("dict[str, Any]", schema)
+        _check_node(node, pointer, depth, count=len(graph.nodes), limits=limits)
+        for sub in subschemas(node, pointer):
+            nested.append((sub.pointer, sub.schema, depth + 1))
+            if sub.keyword not in DEFINITIONS:
+                edges.append((sub.pointer, sub.in_place))
+        for target in _targets(root, node, pointer, anchors=anchors):
+            referred.append((target.pointer, target.schema, 0))
+            edges.append((target.pointer, True))
+    return graph
+
+
+def _check_node(node: dict[str, Any], pointer: str, depth: int, *, count: int, limits: Limits) -> None:
+    if depth > limits.depth:
+        _refuse("depth", pointer, "The schema is nested too deeply.")
+    if count > limits.subschemas:
+        _refuse("subschemas", pointer, f"The schema has more than {limits.subschemas} subschemas.")
+    if pointer and isinstance(node.get("$id"), str):
+        _refuse("id", pointer, "Only the root of a schema may have an $id.")
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        if isinstance(node.get(keyword), list) and len(node[keyword]) > limits.branches:
+            _refuse("branches", pointer, f"'{keyword}' has more than {limits.branches} branches.")
+
+
+def _targets(
+    root: dict[str, Any], node: dict[str, Any], pointer: str, *, anchors: Mapping[str, str]
+) -> Iterator[Subschema]:
+    for keyword in REFERENCES & node.keys():
+        reference = node[keyword]
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            _refuse("reference", pointer, "A reference leads outside the schema.")
+        found = resolve(root, reference, anchors)
+        if found is None:
+            _refuse("reference", pointer, "A reference leads nowhere.")
+        yield Subschema(keyword, found[0], found[1], in_place=True)
+
+
+def _check_cycles(graph: _Graph) -> None:
+    """Refuse a schema that comes back to itself without having used up any input."""
+    in_place = {pointer: [target for target, same in edges if same] for pointer, edges in graph.edges.items()}
+    for pointer, repeats in _postorder(in_place):
+        if repeats:
+            _refuse("cycle", pointer, "The schema refers to itself in a circle.")
+
+
+def _check_expansion(graph: _Graph, limits: Limits) -> None:
+    every = {pointer: [target for target, _ in edges] for pointer, edges in graph.edges.items()}
+    cost: dict[str, int] = {}
+    chain: dict[str, int] = {}
+    for pointer, _ in _postorder(every):
+        # A target without a figure is one we are inside of: recursion, which only input can drive.
+        cost[pointer] = 1 + sum(cost.get(target, 1) for target in every[pointer])
+        chain[pointer] = 1 + max((chain.get(target, 0) for target in every[pointer]), default=0)
+        if cost[pointer] > limits.expansion:
+            _refuse("expansion", pointer, "The schema's references multiply too often.")
+        if chain[pointer] > limits.chain:
+            _refuse("chain", pointer, "The schema's references are chained too long.")
+
+
+def _postorder(edges: Mapping[str, list[str]]) -> Iterator[tuple[str, bool]]:
+    """Walk a graph, children first; say of each node whether a child of it is still open above it.
+
+    Written without recursion: the graph is foreign, and so is its depth.
+    """
+    done: set[str] = set()
+    for start in edges:
+        path: list[tuple[str, Iterator[str]]] = [(start, iter(edges[start]))] if start not in done else []
+        open_nodes, circular = {start}, set[str]()
+        while path:
+            node, children = path[-1]
+            child = next((target for target in children if target not in done), None)
+            if child is None:
+                path.pop()
+                open_nodes.discard(node)
+                done.add(node)
+                yield node, node in circular
+            elif child in open_nodes:
+                circular.add(node)
+            else:
+                open_nodes.add(child)
+                path.append((child, iter(edges[child])))
+
+
+def _without_hard_patterns(root: dict[str, Any], graph: _Graph) -> Guarded:
+    """Leave out the patterns that no linear engine can run; the server that made them still applies them."""
+    patterns = {pattern: None for node in graph.nodes.values() for pattern in _patterns(node)}
+    # Compiling is what costs, so only so many are tried.
+    runs = frozenset(pattern for pattern in list(patterns)[:_MAX_PATTERNS] if is_linear(pattern))
+    hard = [pointer for pointer, node in graph.nodes.items() if not runs.issuperset(_patterns(node))]
+    if not hard:
+        return Guarded(root)
+    loosened: dict[str, Any] = copy.deepcopy(root)
+    for pointer in hard:
+        found = resolve(loosened, "#" + pointer, {})
+        assert found is not None
+        _loosen(found[1], runs)
+    return Guarded(loosened, tuple(f"A pattern at '#{pointer}' is not checked." for pointer in hard))
+
+
+def _patterns(node: Mapping[str, Any]) -> list[str]:
+    single = node.get("pattern")
+    named = node.get("patternProperties")
+    keys = list(cast("dict[str, Any]", named)) if isinstance(named, dict) else []
+    return [*([single] if isinstance(single, str) else []), *keys]
+
+
+def _loosen(node: dict[str, Any], runs: frozenset[str]) -> None:
+    pattern = node.get("pattern")
+    if isinstance(pattern, str) and pattern not in runs:
+        del node["pattern"]
+    named = node.get("patternProperties")
+    if isinstance(named, dict) and not runs.issuperset(cast("dict[str, Any]", named)):
+        # Without its patterns a node cannot tell which properties are additional.
+        for keyword in ("patternProperties", "additionalProperties", "unevaluatedProperties"):
+            node.pop(keyword, None)

@@ -1,0 +1,109 @@
+"""JSON values: a copy of one, or the place where something is not JSON.
+
+Everything that is checked or kept passes here first. The depth limit is not taste: a compiled validator walks
+values on the machine stack, and a value of a hundred thousand levels would end the process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from headgate.schema.issue import Issue
+
+MAX_VALUE_DEPTH = 128
+_KEY_CHARS = 80
+#: Nothing can be wrong with these.
+_PLAIN = frozenset({bool, int, type(None)})
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class _NotJson(Exception):
+    """The value holds something that JSON cannot say."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def copy_json(value: object) -> tuple[Any, Issue | None]:
+    """Give a deep copy made of plain JSON types, or what is not JSON about the value."""
+    try:
+        return _copy(value, MAX_VALUE_DEPTH), None
+    except _NotJson as found:
+        return None, Issue("$", "json", found.problem)
+
+
+def child_path(path: str, step: str | int) -> str:
+    """Name a place one step further in; a long or odd key is quoted and cut."""
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    if _PLAIN_KEY.fullmatch(step) and len(step) <= _KEY_CHARS:
+        return f"{path}.{step}"
+    return f"{path}[{step[:_KEY_CHARS]!a}]"
+
+
+def _copy(value: object, room: int) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is str:
+        return value if cast("str", value).isascii() else _text(cast("str", value))
+    if kind is float:
+        return _number(cast("float", value))
+    if room == 0:
+        raise _NotJson(f"is nested more than {MAX_VALUE_DEPTH} levels deep")
+    if kind is dict:
+        return _copy_object(cast("dict[Any, Any]", value), room - 1)
+    if kind is list:
+        return [_copy(inner, room - 1) for inner in cast("list[Any]", value)]
+    return _copy_kindred(value, room)
+
+
+def _copy_object(value: dict[Any, Any], room: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, inner in value.items():
+        key = name if type(name) is str and name.isascii() else _key(name)
+        # Said twice, here and in _copy, because it saves a call for most of what there is.
+        result[key] = inner if type(inner) in _PLAIN else _copy(inner, room)
+    return result
+
+
+def _copy_kindred(value: object, room: int) -> Any:
+    """Copy what behaves like JSON without being of its very types: enums, tuples, mappings."""
+    match value:
+        case str():
+            return _text(str.__str__(value))
+        case int():
+            return int(value)
+        case float():
+            return _number(float(value))
+        case Mapping():
+            return _copy(dict(cast("Mapping[Any, Any]", value)), room)
+        case list() | tuple():
+            return _copy(list(cast("list[Any]", value)), room)
+        case _:
+            raise _NotJson(f"holds a {type(value).__name__}, which is not JSON")
+
+
+def _key(name: object) -> str:
+    if not isinstance(name, str):
+        raise _NotJson("has a key that is not a string")
+    return _text(str.__str__(name))
+
+
+def _text(value: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _NotJson("holds half a character (a lone surrogate)") from None
+    return value
+
+
+def _number(value: float) -> float:
+    if not math.isfinite(value):
+        raise _NotJson("holds a number that is not finite")
+    return value

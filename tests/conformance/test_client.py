@@ -1,0 +1,72 @@
+"""The official conformance suite for clients, both revisions, with ``from_mcp`` as the client."""
+
+import asyncio
+import json
+import re
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.client import run_scenario
+from tests.peers.serving import NODE, PEERS
+
+pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).parent
+SUITE = PEERS / "conformance" / "dist" / "index.js"
+
+
+def expected(revision):
+    lines = (HERE / "expected_failures.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split() for line in lines if line and not line.startswith("#")]
+    return {scenario for found, scenario in pairs if found == revision}
+
+
+@asynccontextmanager
+async def door(path):
+    """Answer whoever knocks with the outcome of the scenario they ask for."""
+
+    async def answer(reader, writer):
+        asked = json.loads(await reader.readline())
+        try:
+            await run_scenario(asked)
+            outcome = b"0\n"
+        except Exception as error:  # noqa: BLE001 - like a program that ends with an error
+            sys.stderr.write(f"{asked.get('SCENARIO')}: {error!r}\n")
+            outcome = b"1\n"
+        writer.write(outcome)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(answer, path)
+    async with server:
+        yield
+
+
+@pytest.mark.skipif(not SUITE.exists(), reason="the Node peers are not installed")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_client_suite_fails_where_it_is_expected_to_and_nowhere_else(revision, tmp_path):
+    async with door(str(tmp_path / "door")):
+        process = await asyncio.create_subprocess_exec(
+            str(NODE),
+            str(SUITE),
+            "client",
+            "--command",
+            f"{sys.executable} -IS {HERE / 'knock.py'} {tmp_path / 'door'}",
+            "--requirements",
+            revision,
+            "--timeout",
+            "90000",
+            "-o",
+            str(tmp_path / "results"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+    _, _, summary = output.decode().partition("SUITE SUMMARY")
+    passed = {name for mark, name in re.findall(r"(✓|✗) ([\w/.-]+):", summary) if mark == "✓"}
+    failed = {name for mark, name in re.findall(r"(✓|✗) ([\w/.-]+):", summary) if mark == "✗"}
+    assert len(passed) >= 17, output.decode()[-3000:]
+    assert failed == expected(revision)
