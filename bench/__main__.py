@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from bench import model
+from bench import model, rest
 
-ALL = {"model": model.main}
+ALL = {"model": model.main, "rest": rest.main}
 
 
 def main() -> int:
