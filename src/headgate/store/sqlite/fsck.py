@@ -46,24 +46,22 @@ _FOREVER = float("inf")
 def examine(database: Database, files: BlobFiles, progress: Progress) -> Examination:
     """Look at the file, every shelf and every blob."""
     damages = list(_file(database))
-    with database.reading(_FOREVER):
-        catalog = current(database, Catalog())
-        shelves: list[tuple[int, int]] = [
-            (sid, live) for sid, live in database.all("SELECT sid, live FROM shelf ORDER BY sid")
-        ]
-        damages += _strays(database, {sid for sid, _ in shelves})
-    total, done = sum(live for _, live in shelves), 0
-    for sid, _ in shelves:
-        shelf = catalog.by_sid.get(sid)
+    done = 0
+    try:
+        with database.reading(_FOREVER):
+            catalog = current(database, Catalog())
+            shelves = database.all("SELECT sid, live FROM shelf ORDER BY sid")
+            damages += _strays(database, {sid for sid, _ in shelves})
+        total: int = sum(live for _, live in shelves)
         # A stream that is no longer declared cannot be read by anybody: its rows are left alone.
-        if shelf is None:
-            continue
-        look = _Look(database, shelf, ColumnCache())
-        for count in look.all():
-            progress(done + count, total)
-        done += look.live
-        damages += look.damages
-    damages += _blobs(database, files)
+        for look in [_Look(database, catalog.by_sid[sid]) for sid, _ in shelves if sid in catalog.by_sid]:
+            for count in look.all():
+                progress(done + count, total)
+            done += look.live
+            damages += look.damages
+        damages += _blobs(database, files)
+    except apsw.CorruptError:
+        damages.append(Damage("unreadable", "What tells the records' places cannot be read."))
     return Examination(done, tuple(damages))
 
 
@@ -90,13 +88,13 @@ def _strays(database: Database, known: set[int]) -> Iterator[Damage]:
 class _Look:
     """One look at one shelf."""
 
-    def __init__(self, database: Database, shelf: Shelf, cache: ColumnCache) -> None:
+    def __init__(self, database: Database, shelf: Shelf) -> None:
         self.damages: list[Damage] = []
         self.live = 0
         self._database = database
         self._shelf = shelf
         self._stream = shelf.stream
-        self._cache = cache
+        self._cache = ColumnCache()
         self._columns: ShelfColumns | None = None
         self._seen = 0
         self._last_seq = 0
@@ -109,18 +107,24 @@ class _Look:
 
     def all(self) -> Iterator[int]:
         """Look at everything, and tell now and then how many records were seen."""
-        with self._database.reading(_FOREVER):
-            row = self._database.one("SELECT live, next_n, seq FROM shelf WHERE sid=?", (self._shelf.sid,))
-            if row is None:
-                return
-            self._columns = self._load_columns()
-            for rows in self._portions(row[1]):
-                for one in rows:
-                    self._record(one)
-                self._compare_columns(rows)
-                yield self.live
-            self._counts(*row)
-            self._words()
+        try:
+            with self._database.reading(_FOREVER):
+                yield from self._everything()
+        except apsw.CorruptError:
+            self._damaged("unreadable", "What is kept beside the records cannot be read.")
+
+    def _everything(self) -> Iterator[int]:
+        row = self._database.one("SELECT live, next_n, seq FROM shelf WHERE sid=?", (self._shelf.sid,))
+        if row is None:
+            return
+        self._columns = self._load_columns()
+        for rows in self._portions(row[1]):
+            for one in rows:
+                self._record(one)
+            self._compare_columns(rows)
+            yield self.live
+        self._counts(*row)
+        self._words()
 
     def _damaged(self, kind: str, detail: str, record_id: str | None = None) -> None:
         shelf = self._shelf
