@@ -6,6 +6,7 @@ again: it cannot reach an answer. Values keep the very text they came in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 from headgate.model.ids import FieldName
 
 _ENCODE = msgspec.json.Encoder().encode
+_ODD = re.compile(r'["\\\x00-\x1f]')
 
 
 class Projector:
@@ -43,7 +45,24 @@ class Projector:
         return _ENCODE(shape)
 
 
+class OddProjector(Projector):
+    """Does the same for fields whose names no struct can have; slower, and as careful."""
+
+    __slots__ = ()
+
+    def __init__(self, fields: Sequence[FieldName]) -> None:
+        self.fields = tuple(fields)
+        self._decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+    def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
+        """Give the body with only the chosen fields, and texts that are kept apart put back in."""
+        members: dict[str, msgspec.Raw] = self._decode(body)
+        for field, text in (added or {}).items():
+            members[field] = msgspec.Raw(_ENCODE(text))
+        return _ENCODE({field: members[field] for field in self.fields if field in members})
+
+
 @lru_cache(maxsize=512)
 def projector(fields: tuple[FieldName, ...]) -> Projector:
     """Give the projector for these fields; making one is slow, using it is not."""
-    return Projector(fields)
+    return OddProjector(fields) if any(map(_ODD.search, fields)) else Projector(fields)
