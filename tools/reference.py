@@ -16,6 +16,7 @@ from typer.main import get_command
 from headgate.cli.main import app
 from headgate.errors import CALL_ERRORS, all_errors, default_message
 from headgate.settings import ALL_SETTINGS
+from headgate.web.api.openapi import reference_page
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 #: What ``--help`` is told, so that a page does not depend on who wrote it.
@@ -91,7 +92,9 @@ def commands_page() -> str:
 
 
 def _default(name: str, text: str) -> str:
-    return "the platform's data directory for `headgate`" if name == "home" else f"`{text}`"
+    if name == "home":
+        return "the platform's data directory for `headgate`"
+    return f"`{text}`" if text else "empty"
 
 
 def _error_rows() -> Iterator[str]:
@@ -122,7 +125,12 @@ def _help(words: tuple[str, ...]) -> list[str]:
 
 def main() -> int:
     """Write or check the pages."""
-    pages = {"settings.md": settings_page(), "errors.md": errors_page(), "cli.md": commands_page()}
+    pages = {
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "cli.md": commands_page(),
+        "rest.md": reference_page(),
+    }
     stale = [name for name, text in pages.items() if _current(name) != text]
     if "--check" in sys.argv:
         print("\n".join(f"docs/reference/{name} is out of date: run make docs" for name in stale), end="")

@@ -17,9 +17,11 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     │  └─ UnsupportedLegacyState, ContextRejected
     ├─ PermissionRefused              403  they may not
     │  ├─ StreamNotAllowed, FieldNotGranted, InsufficientScope, TimeRangeExceeded
+    │  ├─ OwnerCredentialRefused           an owner's credential where an agent reads
     │  └─ GrantExpired, GrantRevoked, GrantInvalid, GrantConsumed, PackageRevoked
     ├─ NotFound                       404  nothing visible is there
     │  └─ ConnectionNotFound, BlobNotFound, FieldNotFound, QueryNotFound, StreamNotDeclared
+    ├─ MethodRefused                  405  the address does not take this method
     ├─ Conflict                       409  the request fits more than one thing, or another request
     │  └─ AmbiguousConnection, AmbiguousSchemaDetail, IdempotencyConflict, RequestInProgress
     ├─ CursorExpired                  410  the bookmark is too old
@@ -30,8 +32,10 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     │  └─ SlowDown
     ├─ ServerFault                    500  our fault
     │  ├─ IntegrityBroken, ToolHandlerFailed
+    │  ├─ ResourceServerUnreachable   502  another resource server did not answer
     │  └─ StorageUnusable             503  the store cannot be used now
     │     └─ StorageReadOnly, QueryTimeout, StorageFull (507)
+    ├─ RemoteRefused                  502  another resource server refused; its code and status
     ├─ ConfigInvalid                  500  a setting or the home directory is wrong
     └─ OperationError                 500  typed operations
        ├─ CallError                        a call failed: see CALL_ERRORS
@@ -338,6 +342,13 @@ class TimeRangeExceeded(PermissionRefused):
     hint = "Ask for a time range inside the grant."
 
 
+class OwnerCredentialRefused(PermissionRefused):
+    """An owner's credential was found where only a client's may be used."""
+
+    code, exit_code = "owner_credential_refused", 77
+    hint = "Take it away and use a token that the owner granted for this agent."
+
+
 class GrantExpired(PermissionRefused):
     """The grant has expired."""
 
@@ -416,6 +427,13 @@ class StreamNotDeclared(NotFound):
 
     code = "stream_not_declared"
     hint = "Register a declaration that has the stream."
+
+
+class MethodRefused(HeadgateError):
+    """This address does not take that method."""
+
+    code, status = "method_not_allowed", 405
+    hint = "Use a method that the Allow header names."
 
 
 # 409: more than one thing fits
@@ -524,6 +542,13 @@ class ToolHandlerFailed(ServerFault):
     code = "tool_handler_error"
 
 
+class ResourceServerUnreachable(ServerFault):
+    """The resource server did not answer."""
+
+    code, status = "resource_server_unreachable", 502
+    hint = "Check that the provider's address is right and the server runs, then try again."
+
+
 class StorageUnusable(ServerFault):
     """The store cannot be used now."""
 
@@ -550,6 +575,38 @@ class StorageFull(StorageUnusable):
 
     code, status = "storage_full", 507
     hint = "Free some space and send the batch again."
+
+
+class RemoteRefused(HeadgateError):
+    """Another resource server refused the read.
+
+    Its code, status and type are passed on as they came.
+    """
+
+    code, status = "remote_refused", 502
+    hint = "Act on the code; it is the resource server's own."
+
+    def __init__(self, status: int, facts: Mapping[str, Any]) -> None:
+        self.status = status
+        self.code = str(facts.get("code") or f"http_{status}")
+        self._type = str(facts.get("type") or "rs_error")
+        known = {"type", "code", "message", "param", "hint"}
+        param = facts.get("param")
+        super().__init__(
+            str(facts.get("message") or ""),
+            hint=str(facts.get("hint") or ""),
+            param=param if isinstance(param, str) else None,
+            data={key: value for key, value in facts.items() if key not in known},
+        )
+
+    @property
+    def type(self) -> str:
+        """The type that the other server gave."""
+        return self._type
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        told = {"type": self._type, "code": self.code, "message": self.message, "hint": self.hint}
+        return (RemoteRefused, (self.status, {**self.data, **told, "param": self.param}))
 
 
 class ConfigInvalid(HeadgateError):

@@ -30,6 +30,13 @@ class Settings:
     port: int
     log_level: str
     log_format: str
+    public_url: str
+    allowed_hosts: frozenset[str]
+    allowed_origins: frozenset[str]
+    workers: int
+    max_requests: int
+    rate_limit: int
+    strict_core: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,31 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name for name in text.replace(",", " ").lower().split() if name)
+
+
+def _address(text: str) -> str:
+    if text and not text.startswith(("http://", "https://")):
+        raise ValueError("must be empty, or an address that starts with http:// or https://")
+    return text.rstrip("/")
+
+
 def _path(text: str) -> Path:
     if not text:
         raise ValueError("must not be empty")
@@ -101,6 +133,27 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "How it is logged: auto is text on a terminal and JSON lines elsewhere.",
         "auto",
         _choice("auto", "text", "json"),
+    ),
+    Setting(
+        "public_url", "The address others reach this server by; empty is the one it listens on.", "", _address
+    ),
+    Setting(
+        "allowed_hosts",
+        "Host names to answer for beside loopback and private addresses, with commas between.",
+        "",
+        _names,
+    ),
+    Setting(
+        "allowed_origins",
+        "Origins of pages that may call from a browser, such as https://app.example, with commas between.",
+        "",
+        _names,
+    ),
+    Setting("workers", "How many processes serve.", "1", _whole(1, 64)),
+    Setting("max_requests", "How many requests a process works on at once.", "512", _whole(1, 65535)),
+    Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
+    Setting(
+        "strict_core", "Refuse filters, expansion and views to clients, as PDPP Core does.", "false", _switch
     ),
 )
 

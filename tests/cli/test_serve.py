@@ -47,7 +47,7 @@ def test_serve_stops_cleanly_when_asked(tmp_path: Path, stop: signal.Signals):
         server.process.send_signal(stop)
         _, err = server.process.communicate(timeout=WAIT_SECONDS)
     assert server.process.returncode == 0, err
-    assert [json.loads(line)["event"] for line in err.splitlines()] == ["serving", "stopped"]
+    assert [json.loads(line)["event"] for line in err.splitlines()] == ["serving", "request", "stopped"]
 
 
 def test_serve_on_an_address_in_use_says_so(tmp_path: Path):

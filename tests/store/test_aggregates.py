@@ -15,6 +15,7 @@ from headgate.model.rows import Aggregate
 from tests.store.ledger import Ledger
 from tests.store.model import local_bucket
 
+
 def _ask(ledger: Ledger, metric: Metric, field: str | None = None, **options: Any) -> Aggregate:
     name = None if field is None else FieldName(field)
     return ledger.store.aggregate(AggregatePlan(ledger.reach(), metric, name, **options))
@@ -69,7 +70,10 @@ def test_a_sum_that_no_number_can_hold_is_refused(ledger: Ledger):
 
 def test_there_is_only_one_zero(ledger: Ledger):
     ledger.send(b'{"data":{"id":"a","weight":-0.0}}', b'{"data":{"id":"b","weight":0}}')
-    for found in (_groups(ledger, "weight")[0][0], *(_ask(ledger, one, "weight").value for one in ("min", "max", "sum"))):
+    for found in (
+        _groups(ledger, "weight")[0][0],
+        *(_ask(ledger, one, "weight").value for one in ("min", "max", "sum")),
+    ):
         assert math.copysign(1, found) == 1
 
 
@@ -167,4 +171,3 @@ def test_the_first_and_the_last_years_break_nothing(ledger: Ledger):
             assert [group.count for group in found.groups or ()] == [1, 1, 1]
             assert (found.groups or ())[-1].key is None
     assert _ask(ledger, Metric.MIN, "at").value == "0001-01-01T00:00:00Z"
-

@@ -95,7 +95,12 @@ def test_another_spelling_of_the_same_value_is_no_change(ledger: Ledger):
 def test_a_field_that_comes_or_goes_is_a_change(ledger: Ledger):
     ledger.put({"id": "a"})
     reader = _reader(ledger)
-    for record in ({"id": "a", "title": None}, {"id": "a"}, {"id": "a", "title": "x" * 50_000}, {"id": "a", "title": "y"}):
+    for record in (
+        {"id": "a", "title": None},
+        {"id": "a"},
+        {"id": "a", "title": "x" * 50_000},
+        {"id": "a", "title": "y"},
+    ):
         ledger.put(record)
         assert reader.keys() == [("a", True)]
         assert list(reader.copy.values()) == [record]
@@ -181,7 +186,9 @@ def test_a_bookmark_from_the_future_has_expired(ledger: Ledger):
 def test_a_reader_that_only_hears_of_changes_ends_with_what_is_there(store: Driven, data: st.DataObject):
     ledger = Ledger(store, connections=2)
     fields = data.draw(st.sampled_from([["id"], ["title", "size"], ["at", ""], ["extra", "undeclared"]]))
-    reach = ledger.reach(fields=fields, since=data.draw(st.sampled_from([None, "2026-01-01", "2026-03-29T01:00:00Z"])))
+    reach = ledger.reach(
+        fields=fields, since=data.draw(st.sampled_from([None, "2026-01-01", "2026-03-29T01:00:00Z"]))
+    )
     reader = _Reader(ledger, reach)
     for connection, stream, lines in data.draw(st.lists(batches(2, NOTES), min_size=2, max_size=8)):
         ledger.send(*(_line(line) for line in lines), stream=stream, connection=connection)

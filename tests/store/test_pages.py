@@ -66,9 +66,9 @@ def test_a_connection_that_does_not_exist_has_no_records(ledger: Ledger):
     ledger.put({"id": "a"})
     reach = replace(ledger.reach(), connection_ids=(ConnectionId("cin_" + "f" * 24), ledger.ids[0]))
     assert ledger.keys(reach) == ["a"]
-    assert ledger.page(replace(reach, connection_ids=()), count=Count.EXACT, with_extent=True).extent == Extent(
-        0, None, None
-    )
+    assert ledger.page(
+        replace(reach, connection_ids=()), count=Count.EXACT, with_extent=True
+    ).extent == Extent(0, None, None)
 
 
 @pytest.mark.parametrize("order", list(Order))
@@ -110,7 +110,10 @@ def test_what_comes_in_between_pages_moves_nothing(ledger: Ledger, order: Order)
 
 
 def test_text_and_numbers_and_keys_alone_give_an_order_too(ledger: Ledger):
-    ledger.put(*({"id": n, "slug": slug} for n, slug in enumerate(["b", "B", "ä", "😀", "\ufffd", None])), stream=PAGES)
+    ledger.put(
+        *({"id": n, "slug": slug} for n, slug in enumerate(["b", "B", "ä", "😀", "\ufffd", None])),
+        stream=PAGES,
+    )
     slugs = [body(record)["slug"] for record in ledger.page(ledger.reach(PAGES), order=Order.ASC).records]
     assert slugs == ["B", "b", "ä", "\ufffd", "😀", None]
     levels = [1, -2.5, 10, 9.75, "10", None]
@@ -143,7 +146,9 @@ def test_only_granted_fields_are_in_a_record(ledger: Ledger):
 def test_long_texts_are_begun_and_their_length_and_digest_told(ledger: Ledger):
     long, longer = "ä" * 600, "🎉x" * 40_000
     ledger.put({"id": "a", "title": long, "body": longer, "code": "y" * 500, "extra": ["z" * 900]})
-    (record,) = ledger.page(ledger.reach(fields=["title", "body", "code", "extra"]), preview_chars=500).records
+    (record,) = ledger.page(
+        ledger.reach(fields=["title", "body", "code", "extra"]), preview_chars=500
+    ).records
     values = body(record)
     assert (values["title"], values["body"], values["code"]) == (long[:500], longer[:500], "y" * 500)
     assert values["extra"] == ["z" * 900]
@@ -166,8 +171,26 @@ def test_a_long_text_can_become_short_and_long_again(ledger: Ledger):
 
 def test_exact_filters_find_every_kind_and_nothing_like_it(ledger: Ledger):
     ledger.put(
-        {"id": "a", "code": "7", "label": "x", "size": 7, "weight": 7, "done": True, "day": "2026-01-01", ODD: "ö"},
-        {"id": "b", "code": 7, "label": "X", "size": "7", "weight": 7.5, "done": 1, "day": "2026-01-02", ODD: "o"},
+        {
+            "id": "a",
+            "code": "7",
+            "label": "x",
+            "size": 7,
+            "weight": 7,
+            "done": True,
+            "day": "2026-01-01",
+            ODD: "ö",
+        },
+        {
+            "id": "b",
+            "code": 7,
+            "label": "X",
+            "size": "7",
+            "weight": 7.5,
+            "done": 1,
+            "day": "2026-01-02",
+            ODD: "o",
+        },
         {"id": "c", "code": None, "size": 7.0, "done": False, "at": "2026-01-01T01:00:00+01:00"},
     )
     midnight = 1_767_225_600_000_000
@@ -186,7 +209,11 @@ def test_exact_filters_find_every_kind_and_nothing_like_it(ledger: Ledger):
         (ODD, "ö", ["a"]),
     ):
         plan = PagePlan(
-            ledger.reach(), 9, Order.ASC, by_cursor_field=False, filters=(ExactFilter(FieldName(name), value),)
+            ledger.reach(),
+            9,
+            Order.ASC,
+            by_cursor_field=False,
+            filters=(ExactFilter(FieldName(name), value),),
         )
         assert (name, value, [record.id for record in ledger.store.page(plan).records]) == (name, value, keys)
 
@@ -194,10 +221,18 @@ def test_exact_filters_find_every_kind_and_nothing_like_it(ledger: Ledger):
 def test_range_filters_leave_out_what_has_no_value(ledger: Ledger):
     ledger.put({"id": "a", "size": -5}, {"id": "b", "size": 5}, {"id": "c"}, {"id": "d", "size": "5"})
     size = FieldName("size")
-    for operator, value, keys in (("lt", 5, ["a"]), ("lte", 5, ["b", "a"]), ("gt", -5, ["b"]), ("gte", -6, ["b", "a"])):
+    for operator, value, keys in (
+        ("lt", 5, ["a"]),
+        ("lte", 5, ["b", "a"]),
+        ("gt", -5, ["b"]),
+        ("gte", -6, ["b", "a"]),
+    ):
         assert ledger.keys(filters=(RangeFilter(size, operator, value),)) == keys
     assert ledger.keys(filters=(RangeFilter(size, "gte", 0), RangeFilter(size, "lt", 5))) == []
-    assert ledger.keys(filters=(RangeFilter(size, "lt", 2**70), RangeFilter(size, "gt", -(2**70)))) == ["b", "a"]
+    assert ledger.keys(filters=(RangeFilter(size, "lt", 2**70), RangeFilter(size, "gt", -(2**70)))) == [
+        "b",
+        "a",
+    ]
 
 
 def test_texts_that_share_a_checksum_are_told_apart(ledger: Ledger):
@@ -211,7 +246,9 @@ def test_texts_that_share_a_checksum_are_told_apart(ledger: Ledger):
 
 def test_counts_and_extents_are_of_the_whole_and_not_of_the_page(ledger: Ledger):
     ledger.put(*({"id": f"{n}", "at": MINUTES[n], "size": n} for n in range(9)), {"id": "x", "size": 99})
-    page = ledger.page(limit=2, count=Count.EXACT, with_extent=True, filters=(RangeFilter(FieldName("size"), "gte", 3),))
+    page = ledger.page(
+        limit=2, count=Count.EXACT, with_extent=True, filters=(RangeFilter(FieldName("size"), "gte", 3),)
+    )
     assert page.count == 7
     assert page.extent == Extent(7, 1_767_225_600_000_000 + 180_000_000, 1_767_225_600_000_000 + 480_000_000)
     assert ledger.page(limit=2).count is None
@@ -227,7 +264,9 @@ def _marks(ledger: Ledger, limit: int = 2, **narrowed: object) -> ExpandPlan:
 
 def test_children_come_along_in_their_order_and_only_so_many(ledger: Ledger):
     ledger.put({"id": "a"}, {"id": "b"})
-    ledger.put(*({"note": "a", "n": n, "hidden": "h"} for n in range(3)), {"note": "ab", "n": 9}, stream=MARKS)
+    ledger.put(
+        *({"note": "a", "n": n, "hidden": "h"} for n in range(3)), {"note": "ab", "n": 9}, stream=MARKS
+    )
     records = {record.id: record for record in ledger.page(expand=(_marks(ledger),)).records}
     children = records["a"].expanded["marks"]
     assert [child.body for child in children.records] == [b'{"n":2}', b'{"n":1}']
@@ -242,7 +281,10 @@ def test_children_belong_to_their_parents_connection_and_to_the_childrens_reach(
         ledger.put({"id": "a"}, connection=connection)
         ledger.put({"note": "a", "n": connection}, {"note": "a", "n": 7}, stream=MARKS, connection=connection)
     expand = (_marks(ledger, connections=[1], resources=['["a","1"]']),)
-    found = {record.connection_id: record.expanded["marks"].records for record in ledger.page(expand=expand).records}
+    found = {
+        record.connection_id: record.expanded["marks"].records
+        for record in ledger.page(expand=expand).records
+    }
     assert found[ledger.ids[0]] == ()
     assert [child.id for child in found[ledger.ids[1]]] == ['["a","1"]']
 
@@ -251,7 +293,9 @@ def test_children_belong_to_their_parents_connection_and_to_the_childrens_reach(
     ("key", "numbers", "found"),
     [("7", [7, 7.0, 70, None, "7"], 2), ("007", [7], 0), ("abc", [0], 0), ("-0", [0], 0), ("1e1", [10], 0)],
 )
-def test_a_number_is_the_key_that_it_is_written_as(ledger: Ledger, key: str, numbers: list[object], found: int):
+def test_a_number_is_the_key_that_it_is_written_as(
+    ledger: Ledger, key: str, numbers: list[object], found: int
+):
     ledger.put({"id": key})
     ledger.put(*({"id": f"{n}", "number": number} for n, number in enumerate(numbers)), stream=GAUGES)
     plan = ExpandPlan("gauge", ledger.reach(GAUGES), FieldName("number"), Cardinality.HAS_ONE, 5)
@@ -262,5 +306,9 @@ def test_a_number_is_the_key_that_it_is_written_as(ledger: Ledger, key: str, num
 def test_bodies_are_json_whatever_is_in_them(ledger: Ledger):
     ledger.put({"id": "a", "extra": {"nested": [None, True, 1.5, "\u2028"]}, "title": "\x1f"})
     (record,) = ledger.page().records
-    assert json.loads(record.body) == {"id": "a", "title": "\x1f", "extra": {"nested": [None, True, 1.5, "\u2028"]}}
+    assert json.loads(record.body) == {
+        "id": "a",
+        "title": "\x1f",
+        "extra": {"nested": [None, True, 1.5, "\u2028"]},
+    }
     assert record.stream == NOTES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -43,12 +43,19 @@ def _document(resolved: Resolved) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, frozenset):
+        return sorted(str(one) for one in cast("frozenset[object]", value))
     return value if isinstance(value, int | str) else str(value)
+
+
+def _shown(value: object) -> str:
+    plain = _plain(value)
+    return ", ".join(cast("list[str]", plain)) if isinstance(plain, list) else str(plain)
 
 
 def _table(resolved: Resolved) -> str:
     rows = [
-        (setting.name, str(getattr(resolved.settings, setting.name)), _whence(resolved, setting.name))
+        (setting.name, _shown(getattr(resolved.settings, setting.name)), _whence(resolved, setting.name))
         for setting in ALL_SETTINGS
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]

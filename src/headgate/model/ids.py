@@ -114,6 +114,11 @@ def blob_id(text: str) -> BlobId:
     return BlobId(text)
 
 
+def is_blob_id(text: str) -> bool:
+    """Say whether a text is the id of a file."""
+    return _BLOB_ID.fullmatch(text) is not None
+
+
 def blob_id_from(sha256_hex: str) -> BlobId:
     """Name a file by the SHA-256 of its content."""
     return blob_id(f"blob_{sha256_hex}")

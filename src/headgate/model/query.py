@@ -180,6 +180,8 @@ class SchemaQuery:
     stream: StreamName | None = None
     connection_id: ConnectionId | None = None
     full: bool = False
+    #: Everything about one stream of one connection: refused when that is not what was named.
+    exhaustive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.errors import ConfigInvalid
 
 _DRAIN_SECONDS = 10
+_KEEP_ALIVE_SECONDS = 75
+_BACKLOG = 2048
+RECEIVE_SECONDS = 15.0
+SEND_SECONDS = 30.0
+MAX_HEADER_BYTES = 64 * 1024
+MAX_HEADERS = 100
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -35,18 +45,163 @@ def listen(host: str, port: int) -> socket.socket:
     return taken
 
 
-def serve(app: ASGIApp, taken: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; requests in flight get a few seconds to finish."""
+def serve(app: ASGIApp, taken: socket.socket, on_ready: Callable[[], None]) -> bool:
+    """Serve until SIGINT or SIGTERM; requests in flight get a few seconds to finish.
+
+    Gives whether it ended in good order: a second signal ends it at once, and not so.
+    """
     config = uvicorn.Config(
         app,
+        http=PatientProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        lifespan="off",
+        lifespan="on",
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
+    server = _Announcing(config, on_ready)
     with _signals_that_end_nothing():
-        _Announcing(config, on_ready).run(sockets=[taken])
+        server.run(sockets=[taken])
+    return server.started and not server.force_exit
+
+
+def serve_with_workers(workers: int, work: Callable[[int], bool]) -> bool:
+    """Run the same work in several processes on one socket, and stop them all together.
+
+    A worker that dies is replaced. Gives whether all ended in good order.
+    """
+    running = {_start(number, work): number for number in range(workers)}
+    stopping = False
+
+    def stop(_number: int, _frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+        for pid in running:
+            ask_to_stop(pid)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    in_order = True
+    try:
+        while running:
+            pid, status = os.wait()
+            number = running.pop(pid, None)
+            if number is None:
+                continue
+            if stopping:
+                in_order = in_order and os.waitstatus_to_exitcode(status) == 0
+            else:
+                running[_start(number, work)] = number
+    finally:
+        for signal_number, handler in before.items():
+            signal.signal(signal_number, handler)
+    return in_order
+
+
+def ask_to_stop(pid: int) -> None:
+    """Ask a worker to stop, if it is still there."""
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+
+
+def _start(number: int, work: Callable[[int], bool]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.SIG_DFL)
+    code = 1
+    try:
+        code = 0 if work(number) else 1
+    finally:
+        os._exit(code)
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP with an end to patience: for a request to arrive, and for an answer to be taken.
+
+    Uvicorn has no such limits of its own; this reaches into its ``cycle``, so a test on a real socket
+    watches over it.
+    """
+
+    _receiving: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None
+    _header_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request, but not for ever."""
+        super().connection_made(transport)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        self._sent()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived; a request that has begun must end in time."""
+        if self._receiving is None and self._is_idle():
+            self._await_request()
+        super().data_received(data)
+        if not self._is_arriving():
+            self._stop_waiting()
+
+    def on_message_begin(self) -> None:
+        """Count headers anew."""
+        self._header_bytes = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Refuse headers without end."""
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > MAX_HEADER_BYTES or len(self.headers) > MAX_HEADERS:
+            self._give_up()
+            return
+        super().on_header(name, value)
+
+    def pause_writing(self) -> None:
+        """Wait for the reader, but not for ever."""
+        super().pause_writing()
+        if self._sending is None:
+            self._sending = self.loop.call_later(SEND_SECONDS, self._give_up)
+
+    def resume_writing(self) -> None:
+        """Go on: the reader takes its answer."""
+        self._sent()
+        super().resume_writing()
+
+    def _is_idle(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is None or cycle.response_complete
+
+    def _is_arriving(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is None or cycle.more_body
+
+    def _await_request(self) -> None:
+        if self._receiving is None:
+            self._receiving = self.loop.call_later(RECEIVE_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+            self._receiving = None
+
+    def _sent(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+
+    def _give_up(self) -> None:
+        self._stop_waiting()
+        self._sent()
+        if not self.transport.is_closing():
+            self.transport.abort()
 
 
 @contextmanager
@@ -69,7 +224,7 @@ def _ignore(_number: int, _frame: object) -> None:
 
 
 class _Announcing(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that says when it answers, and does not outlive a second signal."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -79,3 +234,8 @@ class _Announcing(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop; asked twice, stop at once."""
+        self.force_exit = self.should_exit
+        super().handle_exit(sig, frame)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -180,8 +181,10 @@ def connect(path: str, **options: Any) -> Any:
 
 
 @contextmanager
-def typed_failures() -> Generator[None]:
+def typed_failures(database: Database | None = None) -> Generator[None]:
     """Turn what the engine raises into what the house calls it.
+
+    The database tells what the system said, which the engine's own error does not.
 
     Raises:
         StorageUnusable: or one of its kinds, or IntegrityBroken.
@@ -189,20 +192,37 @@ def typed_failures() -> Generator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise _named(error) from error
+        number: int = 0 if database is None else database.db.system_errno
+        raise _named(error, number) from error
     except PermissionError as error:
         raise StorageReadOnly from error
 
 
-def _named(error: apsw.Error) -> HeadgateError:
-    if isinstance(error, apsw.FullError):
-        return StorageFull()
-    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return StorageReadOnly()
-    if isinstance(error, apsw.InterruptError):
-        return QueryTimeout()
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return IntegrityBroken("The store's file is damaged.")
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StorageUnusable("The store is busy.", hint="Try again in a moment.")
+def _named(error: apsw.Error, number: int) -> HeadgateError:
+    if isinstance(error, apsw.IOError) and number in _SAID:
+        return _SAID[number]()
+    for kinds, make in _NAMES:
+        if isinstance(error, kinds):
+            return make()
     return StorageUnusable(f"The store failed ({type(error).__name__}).")
+
+
+#: What the system said, where the engine says only that writing failed.
+_SAID: Mapping[int, Callable[[], HeadgateError]] = {
+    errno.ENOSPC: StorageFull,
+    errno.EDQUOT: StorageFull,
+    errno.EFBIG: StorageFull,
+    errno.EROFS: StorageReadOnly,
+    errno.EACCES: StorageReadOnly,
+    errno.EPERM: StorageReadOnly,
+}
+_NAMES: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], HeadgateError]]] = (
+    ((apsw.FullError,), StorageFull),
+    ((apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError), StorageReadOnly),
+    ((apsw.InterruptError,), QueryTimeout),
+    ((apsw.CorruptError, apsw.NotADBError), lambda: IntegrityBroken("The store's file is damaged.")),
+    (
+        (apsw.BusyError, apsw.LockedError),
+        lambda: StorageUnusable("The store is busy.", hint="Try again in a moment."),
+    ),
+)

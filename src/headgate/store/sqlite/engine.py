@@ -227,7 +227,9 @@ class SqliteStore:
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
-        checked = ingest.check(batch, self._here.read(lambda _, catalog: catalog))
+        catalog = self._here.read(lambda _, catalog: catalog)
+        # Reading lines takes a while; others on this loop are served meanwhile.
+        checked = await asyncio.to_thread(ingest.check, batch, catalog)
         return await self._writer.run(lambda database: ingest.take(database, checked))
 
     async def delete_record(

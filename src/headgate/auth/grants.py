@@ -1,0 +1,152 @@
+"""Issue grants: an owner's choice becomes grants, a package if they are several, and one token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headgate.auth.tokens import digest_of, fresh_id, mint
+from headgate.errors import InvalidAuthorizationDetails
+from headgate.model.grant import AccessMode, Grant, TokenKind
+from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName, SubjectId
+from headgate.model.ledger import IssuedGrant, IssuedToken
+from headgate.policy.allowance import Catalog
+from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, resolve
+from headgate.store.ledger import Ledger
+
+#: One home has one owner.
+OWNER = SubjectId("owner")
+DEFAULT_PURPOSE = "https://pdpp.dev/purpose/agent_context"
+_DAY = 24 * 3600 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an owner chose to grant, in the owner's words: nothing said means everything."""
+
+    connection_ids: tuple[ConnectionId, ...] = ()
+    streams: tuple[StreamName, ...] = ()
+    #: Fields by stream.
+    fields: tuple[tuple[StreamName, tuple[FieldName, ...]], ...] = ()
+    #: Microseconds since 1970.
+    since: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """For whom a grant is, how long, and how much a day."""
+
+    client_id: ClientId
+    purpose_code: str = DEFAULT_PURPOSE
+    access_mode: AccessMode = AccessMode.CONTINUOUS
+    days: int | None = None
+    daily_records: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What was issued. The token's text is here and nowhere else."""
+
+    access_token: str
+    token_kind: TokenKind
+    grants: tuple[Grant, ...]
+    package_id: PackageId | None
+
+
+def selections(choice: Choice, catalog: Catalog) -> tuple[SelectionRequest, ...]:
+    """Turn an owner's choice into one request for each source it touches.
+
+    Raises:
+        InvalidAuthorizationDetails: it names a connection or stream that is not there, or touches nothing.
+    """
+    chosen = choice.connection_ids or tuple(catalog.connections)
+    for name in chosen:
+        if name not in catalog.connections:
+            raise InvalidAuthorizationDetails(f"There is no connection '{name}'.", param="connection")
+    asked = {*choice.streams, *(stream for stream, _ in choice.fields)}
+    found: list[SelectionRequest] = []
+    for key, source in catalog.declarations.items():
+        connections = tuple(one for one in chosen if catalog.connections[one].connector_key == key)
+        names = [name for name in source.streams if name in asked]
+        asked -= set(names) if connections else set()
+        if connections and (names or not (choice.streams or choice.fields)):
+            found.append(SelectionRequest(source.source_id, _streams(choice, names, connections)))
+    if asked:
+        raise InvalidAuthorizationDetails(f"There is no stream '{min(asked)}'.", param="stream")
+    if not found:
+        raise InvalidAuthorizationDetails(
+            "There is nothing to grant: nothing is connected.", param="connection"
+        )
+    return tuple(found)
+
+
+def _streams(
+    choice: Choice, names: Sequence[StreamName], connections: tuple[ConnectionId, ...]
+) -> tuple[StreamRequest, ...]:
+    if not names:
+        return (StreamRequest(WILDCARD, connections, since=choice.since, until=choice.until),)
+    fields = dict(choice.fields)
+    return tuple(
+        StreamRequest(name, connections, fields.get(name), since=choice.since, until=choice.until)
+        for name in names
+    )
+
+
+async def issue(
+    ledger: Ledger, choice: Choice, conditions: Conditions, *, catalog: Catalog, now: int
+) -> Issued:
+    """Make the grants of a choice, and the token that carries them."""
+    terms = [resolve(request, catalog) for request in selections(choice, catalog)]
+    return await issue_terms(ledger, terms, conditions, now=now)
+
+
+async def issue_terms(ledger: Ledger, terms: Sequence[Terms], conditions: Conditions, *, now: int) -> Issued:
+    """Make grants of concrete terms: one alone for a client, several as a package."""
+    grants = [_grant(one, conditions, now) for one in terms]
+    is_package = len(grants) > 1
+    package_id = PackageId(fresh_id("pkg")) if is_package else None
+    token = mint()
+    issued_token = IssuedToken(
+        digest=digest_of(token),
+        kind=TokenKind.MCP_PACKAGE if is_package else TokenKind.CLIENT,
+        subject_id=OWNER,
+        client_id=conditions.client_id,
+        grant_id=None if is_package else grants[0].id,
+        package_id=package_id,
+        issued_at=now,
+    )
+    consumed_at = now if conditions.access_mode is AccessMode.SINGLE_USE else None
+    await ledger.issue(
+        [
+            IssuedGrant(one, package_id, consumed_at=consumed_at, daily_records=conditions.daily_records)
+            for one in grants
+        ],
+        issued_token,
+    )
+    return Issued(token, issued_token.kind, tuple(grants), package_id)
+
+
+async def issue_owner_token(ledger: Ledger, *, now: int) -> str:
+    """Make a token that speaks for the owner."""
+    token = mint()
+    await ledger.add_token(
+        IssuedToken(digest=digest_of(token), kind=TokenKind.OWNER, subject_id=OWNER, issued_at=now)
+    )
+    return token
+
+
+def _grant(terms: Terms, conditions: Conditions, now: int) -> Grant:
+    return Grant(
+        id=GrantId(fresh_id("grt")),
+        subject_id=OWNER,
+        client_id=conditions.client_id,
+        source_id=terms.source.source_id,
+        source_kind=terms.source.source_kind,
+        declaration_version=terms.source.version,
+        purpose_code=conditions.purpose_code,
+        access_mode=conditions.access_mode,
+        streams=terms.streams,
+        issued_at=now,
+        expires_at=None if conditions.days is None else now + conditions.days * _DAY,
+    )

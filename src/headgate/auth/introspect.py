@@ -1,0 +1,90 @@
+"""Introspection (RFC 7662): what a separate resource server is told about a token."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+from typing import Any
+
+from headgate.auth.admission import Admission
+from headgate.auth.documents import authorization_detail, grant_document
+from headgate.errors import HeadgateError
+from headgate.home import Home, read_private, write_private
+from headgate.model.grant import Access, TokenKind
+from headgate.model.instants import iso
+
+_FILE = "introspection"
+USER = "resource-server"
+
+
+def load_secret(home: Home) -> str:
+    """Read the password of the resource server, or make one for a new home."""
+    content = read_private(home.keys / _FILE)
+    if content is None:
+        content = secrets.token_urlsafe(32).encode()
+        write_private(home.keys / _FILE, content)
+    return content.decode("ascii").strip()
+
+
+def is_resource_server(header: str, secret: str) -> bool:
+    """Say whether an HTTP Basic header proves that a resource server is asking."""
+    scheme, _, encoded = header.partition(" ")
+    try:
+        given = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return scheme.lower() == "basic" and hmac.compare_digest(given, f"{USER}:{secret}".encode())
+
+
+def introspect(admission: Admission, token: str, *, issuer: str, audience: str) -> dict[str, Any]:
+    """Tell what a token stands for now; about one that is not good only that, and why if it once was."""
+    issued = admission.look_up(token)
+    if issued is None:
+        return {"active": False}
+    try:
+        access = admission.admit(token)
+    except HeadgateError as ended:
+        return {"active": False, "inactive_reason": ended.code}
+    document: dict[str, Any] = {
+        "active": True,
+        "pdpp_token_kind": access.token_kind.value,
+        "subject_id": access.subject_id,
+        "iss": issuer,
+        "aud": audience,
+    }
+    if issued.expires_at is not None:
+        document["exp"] = issued.expires_at // 1_000_000
+    return document | _rights(access)
+
+
+def _rights(access: Access) -> dict[str, Any]:
+    if access.token_kind is TokenKind.OWNER:
+        return {}
+    rights: dict[str, Any] = {
+        "client_id": access.client_id,
+        "authorization_details": [authorization_detail(grant) for grant in access.grants],
+    }
+    if access.token_kind is TokenKind.MCP_PACKAGE:
+        package = {
+            "version": "reference.mcp_package.v2",
+            "package_id": access.package_id,
+            "client": {"client_id": access.client_id},
+            "subject": {"id": access.subject_id},
+            "approved_source_count": len(access.grants),
+            "source_bounded_child_grants": True,
+            "members": [grant_document(grant) for grant in access.grants],
+        }
+        return rights | {"package": package}
+    grant = access.grants[0]
+    context = {
+        "context_kind": "oauth_rar_0_1",
+        "client_id": access.client_id,
+        "subject_id": access.subject_id,
+        "grant_id": grant.id,
+        "issued_at": iso(grant.issued_at),
+        "source": {"kind": grant.source_kind, "id": grant.source_id},
+        "source_declaration": {"version": grant.declaration_version},
+    }
+    return rights | {"grant_id": grant.id, "pdpp": context}

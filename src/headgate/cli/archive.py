@@ -1,0 +1,31 @@
+"""What commands that work on a home's store share: opening it, and running what takes time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.settings import Settings
+
+if TYPE_CHECKING:
+    from headgate.wiring import Archive
+
+_T = TypeVar("_T")
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def with_archive(settings: Settings, work: Callable[[Archive], Awaitable[_T]]) -> _T:
+    """Open the home's store and ledger, do some work, and close them."""
+    # The store's libraries are an extra, and slow to import.
+    with needs_extra("serve"):
+        from headgate.wiring import open_archive  # noqa: PLC0415
+
+    async def run() -> _T:
+        async with open_archive(settings) as archive:
+            return await work(archive)
+
+    return asyncio.run(run())

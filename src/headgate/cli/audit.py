@@ -1,0 +1,145 @@
+"""``headgate audit``: what left the house, and for whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.archive import AsJson, with_archive
+from headgate.cli.terminal import settings_of
+from headgate.errors import IntegrityBroken
+from headgate.model.ids import ConnectionId, RecordId, StreamName
+
+if TYPE_CHECKING:
+    from headgate.model.ledger import AuditEntry
+    from headgate.wiring import Archive
+
+app = typer.Typer(help="Look at what left the house.", rich_markup_mode=None)
+_PIECE = 1000
+
+
+@app.callback()
+def _noun() -> None:
+    """Look at what left the house."""
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    *,
+    limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
+    client: Annotated[str | None, typer.Option(help="Only of this client.", metavar="NAME")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what was read and what was refused, newest first."""
+
+    def find(archive: Archive) -> list[dict[str, Any]]:
+        from headgate.reading.audit import entry_document  # noqa: PLC0415 - needs the extra
+
+        found: list[dict[str, Any]] = []
+        for entry in _backwards(archive):
+            document = entry_document(entry)
+            if client in {None, document["client_id"]}:
+                found.append(document)
+            if len(found) == limit:
+                break
+        return found
+
+    _print(_run(context, find), as_json=as_json)
+
+
+@app.command()
+def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Check that no entry was changed and none is missing."""
+
+    def check(archive: Archive) -> dict[str, Any]:
+        from headgate.reading.audit import verify as verify_chain  # noqa: PLC0415 - needs the extra
+        from headgate.reading.journal import load_audit_key, read_head  # noqa: PLC0415 - needs the extra
+
+        verdict = verify_chain(archive.ledger, load_audit_key(archive.home), read_head(archive.home))
+        return {
+            "whole": verdict.is_whole,
+            "count": verdict.count,
+            "broken_at": verdict.broken_at,
+            "problem": verdict.problem or None,
+        }
+
+    found = _run(context, check)
+    if as_json:
+        typer.echo(json.dumps(found))
+    elif found["whole"]:
+        typer.echo(f"The log is whole: {found['count']} entries.")
+    if not found["whole"]:
+        raise IntegrityBroken(
+            f"The log is broken at entry {found['broken_at']}: {found['problem']}",
+            hint="Compare it with a backup.",
+        )
+
+
+@app.command("who-read")
+def who_read(
+    context: typer.Context,
+    record: Annotated[str, typer.Argument(help="The record's id.", metavar="RECORD")],
+    *,
+    stream: Annotated[str | None, typer.Option(help="Of this stream.", metavar="STREAM")] = None,
+    connection: Annotated[str | None, typer.Option(help="Of this connection.", metavar="ID")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say who has read a record."""
+
+    def find(archive: Archive) -> list[dict[str, Any]]:
+        from headgate.reading import audit as log  # noqa: PLC0415 - needs the extra
+
+        entries = log.who_read(
+            archive.ledger,
+            RecordId(record),
+            None if stream is None else StreamName(stream),
+            None if connection is None else ConnectionId(connection),
+        )
+        return [log.entry_document(entry) for entry in entries]
+
+    _print(_run(context, find), as_json=as_json)
+
+
+@app.command()
+def export(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Print the whole log, one JSON object a line; with --json as one array."""
+
+    def write(archive: Archive) -> None:
+        from headgate.reading.audit import all_entries, entry_document  # noqa: PLC0415 - needs the extra
+
+        documents = (entry_document(entry) for entry in all_entries(archive.ledger))
+        if as_json:
+            typer.echo(json.dumps(list(documents)))
+            return
+        for document in documents:
+            typer.echo(json.dumps(document))
+
+    _run(context, write)
+
+
+def _run(context: typer.Context, work: Callable[[Archive], Any]) -> Any:
+    async def run(archive: Archive) -> Any:
+        return work(archive)
+
+    return with_archive(settings_of(context).settings, run)
+
+
+def _backwards(archive: Archive) -> Iterator[AuditEntry]:
+    before = None
+    while found := archive.ledger.newest(before, _PIECE):
+        yield from found
+        before = found[-1].seq
+
+
+def _print(documents: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(list(documents), indent=2))
+        return
+    for one in documents:
+        who = one["client_id"] or one["token_kind"]
+        shown = f"{one['record_count']} records, {one['size_bytes']} bytes"
+        typer.echo(f"{one['seq']:>6}  {one['at']}  {who}  {one['via']}  {one['outcome']}  {shown}")

@@ -1,0 +1,64 @@
+"""What the ledger keeps: clients, issued grants and tokens, and the chain of disclosures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.model.grant import Grant, GrantState, TokenKind
+from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedGrant:
+    """A grant and where it stands. The grant never changes; only its life goes on."""
+
+    grant: Grant
+    package_id: PackageId | None = None
+    #: Microseconds since 1970.
+    revoked_at: int | None = None
+    #: When a grant for one use had its token issued.
+    consumed_at: int | None = None
+    #: How many records a day may be shown; None for no limit.
+    daily_records: int | None = None
+
+    def state(self, now: int) -> GrantState:
+        """Say where the grant stands; a revoked one stays revoked, whatever the clock says."""
+        if self.revoked_at is not None:
+            return GrantState.REVOKED
+        if self.grant.expires_at is not None and now >= self.grant.expires_at:
+            return GrantState.EXPIRED
+        return GrantState.ACTIVE if self.consumed_at is None else GrantState.CONSUMED
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token, known by its digest alone."""
+
+    #: SHA-256 of the token's text.
+    digest: bytes
+    kind: TokenKind
+    subject_id: SubjectId
+    #: Microseconds since 1970.
+    issued_at: int
+    client_id: ClientId | None = None
+    grant_id: GrantId | None = None
+    package_id: PackageId | None = None
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One event of the chain: its place, its text, and the seal that ties it to all before it."""
+
+    seq: int
+    event: bytes
+    seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """Where the chain ends."""
+
+    seq: int
+    seal: bytes

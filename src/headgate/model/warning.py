@@ -1,0 +1,48 @@
+"""Warnings: what an answer says about itself that changes neither its status nor its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class WarningCode(StrEnum):
+    """The closed set of warnings."""
+
+    LIMIT_CLAMPED = "limit_clamped"
+    COUNT_DOWNGRADED = "count_downgraded"
+    PARTIAL_RESULTS = "partial_results"
+    SOURCE_SKIPPED = "source_skipped_not_applicable"
+    DEPRECATED_ALIAS = "deprecated_alias_used"
+    COMPATIBILITY_FALLBACK = "compatibility_fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWarning:
+    """One warning of an answer."""
+
+    code: WarningCode
+    message: str
+    param: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def document(self) -> dict[str, Any]:
+        """Write it the way the wire shows it."""
+        shown: dict[str, Any] = {"code": self.code.value, "message": self.message}
+        if self.param is not None:
+            shown["param"] = self.param
+        if self.detail:
+            shown["detail"] = dict(self.detail)
+        return shown
+
+
+def limit_clamped(param: str, requested: int, most: int) -> ReadWarning:
+    """Say that a limit was cut to the most allowed."""
+    return ReadWarning(
+        WarningCode.LIMIT_CLAMPED,
+        f"{param} was cut to {most}.",
+        param=param,
+        detail={"requested_limit": requested, "max_limit": most},
+    )

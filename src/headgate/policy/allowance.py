@@ -1,0 +1,178 @@
+"""What an access reaches, worked out once: each visible stream of each source, with its capability.
+
+The owner needs no grant: everything declared and connected is visible. A client sees the streams, fields
+and connections of its grants as far as they still exist; nothing that came later widens them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from headgate.model.declaration import SourceDeclaration, StreamDeclaration
+from headgate.model.grant import Access, Grant, StreamGrant
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, StreamName
+from headgate.model.plan import Reach
+from headgate.model.record import Connection
+from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What is declared and connected in a home at this moment."""
+
+    declarations: Mapping[ConnectorKey, SourceDeclaration]
+    connections: Mapping[ConnectionId, Connection]
+
+    def source(self, source_id: str) -> tuple[ConnectorKey, SourceDeclaration] | None:
+        """Find a source by its id."""
+        return next(
+            ((key, source) for key, source in self.declarations.items() if source.source_id == source_id),
+            None,
+        )
+
+    def connections_of(self, connector_key: ConnectorKey) -> tuple[ConnectionId, ...]:
+        """Give the connections of a connector, oldest first."""
+        return tuple(found.id for found in self.connections.values() if found.connector_key == connector_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What one access may see of one stream of one source, under one grant."""
+
+    #: None for the owner.
+    grant_id: GrantId | None
+    connector_key: ConnectorKey
+    source: SourceDeclaration
+    declaration: StreamDeclaration
+    #: What is granted, cut down to what still exists.
+    granted: StreamGrant
+    connections: tuple[Connection, ...]
+    capability: StreamCapability
+
+    @property
+    def is_owner(self) -> bool:
+        """Nothing is hidden from the owner."""
+        return self.grant_id is None
+
+    @property
+    def stream(self) -> StreamName:
+        """The stream's name."""
+        return self.declaration.name
+
+    def reach(self, fields: tuple[FieldName, ...]) -> Reach:
+        """Turn the scope into a reach that selects these fields."""
+        return Reach(
+            stream=self.stream,
+            connection_ids=self.granted.connection_ids,
+            fields=fields,
+            time=self.granted.time,
+            resources=self.granted.resources,
+        )
+
+    def on(self, connection_id: ConnectionId) -> Scope | None:
+        """Narrow the scope to one of its connections."""
+        kept = [found for found in self.connections if found.id == connection_id]
+        return self.among(kept) if kept else None
+
+    def among(self, connections: Sequence[Connection]) -> Scope:
+        """Narrow the scope to some of its connections."""
+        granted = replace(self.granted, connection_ids=tuple(found.id for found in connections))
+        return replace(self, granted=granted, connections=tuple(connections))
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Everything an access reaches."""
+
+    access: Access
+    rules: Rules
+    scopes: tuple[Scope, ...]
+    by_stream: Mapping[StreamName, tuple[Scope, ...]] = field(
+        default_factory=dict[StreamName, tuple[Scope, ...]]
+    )
+
+    @property
+    def refuses_extras(self) -> bool:
+        """Filters, expansion and views are refused to this access, as the core protocol does."""
+        return self.rules.strict_core and not self.access.is_owner
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Who cursors are made for: they open for the same grants only."""
+        if self.access.is_owner:
+            return ("owner", self.access.subject_id)
+        return ("client", *sorted(grant.id for grant in self.access.grants))
+
+
+def allow(access: Access, catalog: Catalog, rules: Rules) -> Allowance:
+    """Work out what an access reaches."""
+    if access.is_owner:
+        found = _owned(catalog, rules)
+    else:
+        found = (scope for grant in access.grants for scope in _granted(grant, catalog, rules))
+    scopes = tuple(found)
+    by_stream: dict[StreamName, tuple[Scope, ...]] = {}
+    for scope in scopes:
+        by_stream[scope.stream] = (*by_stream.get(scope.stream, ()), scope)
+    return Allowance(access, rules, scopes, by_stream)
+
+
+def _owned(catalog: Catalog, rules: Rules) -> Iterator[Scope]:
+    for key, source in catalog.declarations.items():
+        connections = catalog.connections_of(key)
+        if connections:
+            streams = [
+                StreamGrant(name, connections, tuple(stream.fields))
+                for name, stream in source.streams.items()
+                if stream.fields
+            ]
+            yield from _scopes(None, key, source, streams, catalog=catalog, refused=_refused(rules, None))
+
+
+def _granted(grant: Grant, catalog: Catalog, rules: Rules) -> Iterator[Scope]:
+    found = catalog.source(grant.source_id)
+    if found is None:
+        return
+    key, source = found
+    alive = set(catalog.connections_of(key))
+    streams = [
+        replace(stream, connection_ids=connections, fields=fields)
+        for stream in grant.streams
+        if (declared := source.streams.get(stream.name)) is not None
+        and (connections := tuple(name for name in stream.connection_ids if name in alive))
+        and (fields := tuple(name for name in stream.fields if name in declared.fields))
+    ]
+    yield from _scopes(grant.id, key, source, streams, catalog=catalog, refused=_refused(rules, grant.id))
+
+
+def _refused(rules: Rules, grant_id: GrantId | None) -> dict[Use, Refusal]:
+    refused = {Use.SEMANTIC_SEARCH: Refusal.NOT_AVAILABLE}
+    if rules.strict_core and grant_id is not None:
+        refused |= dict.fromkeys(FILTERS, Refusal.STRICT_CORE)
+    return refused
+
+
+def _scopes(
+    grant_id: GrantId | None,
+    key: ConnectorKey,
+    source: SourceDeclaration,
+    streams: Iterable[StreamGrant],
+    *,
+    catalog: Catalog,
+    refused: Mapping[Use, Refusal],
+) -> Iterator[Scope]:
+    visible = {stream.name: stream for stream in streams}
+    strict = refused.get(Use.EXACT_FILTER)
+    for name, granted in visible.items():
+        declaration = source.streams[name]
+        related = {
+            other.name: other.fields
+            for other in visible.values()
+            if set(other.connection_ids) & set(granted.connection_ids)
+        }
+        capability = capability_of(
+            declaration, granted.fields, related=related, refused=refused, refused_expansion=strict
+        )
+        connections = tuple(catalog.connections[found] for found in granted.connection_ids)
+        yield Scope(grant_id, key, source, declaration, granted, connections, capability)

@@ -1,0 +1,115 @@
+"""Which scope a query is about; a query that fits several is told which connections there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headgate.errors import (
+    AmbiguousConnection,
+    ConnectionNotFound,
+    HeadgateError,
+    StreamNotAllowed,
+    StreamNotDeclared,
+)
+from headgate.model.grant import Access, TokenKind
+from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
+from headgate.model.record import Connection
+from headgate.policy.allowance import Allowance, Scope
+
+MAX_CHOICES = 12
+#: Names that say nothing about which connection it is.
+_PLACEHOLDERS = frozenset({"", "legacy", "default_account", "default account"})
+
+
+def choose(allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None) -> Scope:
+    """Find the one scope that a stream name and perhaps a connection mean.
+
+    Raises:
+        StreamNotAllowed: a client does not reach such a stream, there or not.
+        StreamNotDeclared: the owner has no such stream.
+        ConnectionNotFound: no visible connection has the id.
+        AmbiguousConnection: streams of several sources have the name.
+    """
+    candidates = allowance.by_stream.get(stream, ())
+    if not candidates:
+        raise _no_stream(allowance.access, stream)
+    if connection_id is not None:
+        candidates = on_connection(candidates, connection_id)
+    first, *others = candidates
+    if others:
+        raise ambiguous(allowance.access, candidates)
+    return first
+
+
+def on_connection(scopes: Iterable[Scope], connection_id: ConnectionId) -> tuple[Scope, ...]:
+    """Narrow scopes to one connection.
+
+    Raises:
+        ConnectionNotFound: none of them has it.
+    """
+    narrowed = tuple(found for scope in scopes if (found := scope.on(connection_id)) is not None)
+    if not narrowed:
+        raise ConnectionNotFound(param="connection_id")
+    return narrowed
+
+
+def ambiguous(
+    access: Access,
+    scopes: Sequence[Scope],
+    *,
+    only: Iterable[ConnectionId] | None = None,
+    error: type[HeadgateError] = AmbiguousConnection,
+    param: str = "connection_id",
+) -> HeadgateError:
+    """Say that several connections fit, and which; at most twelve are listed."""
+    fitting = None if only is None else set(only)
+    choices = [
+        _choice(scope, connection, access)
+        for scope in scopes
+        for connection in scope.connections
+        if fitting is None or connection.id in fitting
+    ]
+    data: dict[str, Any] = {
+        "available_connections": choices[:MAX_CHOICES],
+        "retry_with": "connection_id",
+    }
+    if len(choices) > MAX_CHOICES:
+        data["available_connection_count"] = len(choices)
+        data["available_connections_truncated"] = True
+        data["available_connections_omitted"] = len(choices) - MAX_CHOICES
+        data["discovery_hint"] = "schema shows every connection; then repeat the call with connection_id."
+    return error(f"{len(choices)} connections fit; choose one with connection_id.", param=param, data=data)
+
+
+def label(connection: Connection) -> str | None:
+    """Give what the owner calls a connection, unless that says nothing."""
+    name = connection.display_name
+    if name.casefold() in _PLACEHOLDERS or name in {connection.connector_key, connection.id}:
+        return None
+    return name
+
+
+def _choice(scope: Scope, connection: Connection, access: Access) -> dict[str, Any]:
+    return {
+        "connection_id": connection.id,
+        "connector_key": scope.connector_key,
+        "stream": scope.stream,
+        **({"display_name": name} if (name := label(connection)) is not None else {}),
+        **({"grant_id": scope.grant_id} if access.token_kind is TokenKind.MCP_PACKAGE else {}),
+    }
+
+
+def _no_stream(access: Access, stream: StreamName) -> HeadgateError:
+    if access.is_owner:
+        return StreamNotDeclared(f"No connected source has the stream '{stream}'.", param="stream")
+    return StreamNotAllowed(f"Stream '{stream}' is outside this grant.", param="stream")
+
+
+def connector_of(scopes: Iterable[Scope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:
+    """Tell for each connection its connector and what the owner calls it."""
+    return {
+        connection.id: (scope.connector_key, label(connection))
+        for scope in scopes
+        for connection in scope.connections
+    }

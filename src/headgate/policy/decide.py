@@ -1,0 +1,462 @@
+"""Decide: an allowance and a query make a plan, or a refusal. Pure; nothing here has seen a record.
+
+Every field that any clause names passes `authorize`, and a plan's reach comes from a scope alone. So a plan
+cannot name what the grant does not hold, whatever the query was.
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from headgate.errors import (
+    AmbiguousSchemaDetail,
+    BlobNotFound,
+    ConnectionNotFound,
+    InvalidArgument,
+    InvalidCursor,
+    InvalidRequest,
+    InvalidWindow,
+    NotFound,
+)
+from headgate.model.ids import ConnectionId, FieldName, StreamName
+from headgate.model.plan import (
+    AggregatePlan,
+    BlobPlan,
+    ChangesPlan,
+    MatchWindow,
+    OffsetWindow,
+    PagePlan,
+    Reach,
+    RecordPlan,
+    SearchPlan,
+    SearchReach,
+    TimeGroups,
+    WindowPlan,
+)
+from headgate.model.query import (
+    DEFAULT_CONTEXT_CHARS,
+    DEFAULT_WINDOW_CHARS,
+    MAX_CONTEXT_CHARS,
+    MAX_GROUPS,
+    MAX_PAGE,
+    MAX_WINDOW_CHARS,
+    AggregateQuery,
+    BlobQuery,
+    ChangesQuery,
+    Filter,
+    ListQuery,
+    Metric,
+    Query,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowQuery,
+)
+from headgate.model.terms import MAX_QUERY_CHARS, parse_terms
+from headgate.model.warning import ReadWarning, limit_clamped
+from headgate.policy import clauses, cursors
+from headgate.policy.allowance import Allowance, Scope
+from headgate.policy.authorize import authorize
+from headgate.policy.capability import Use
+from headgate.policy.choose import ambiguous, choose, on_connection
+from headgate.policy.cursors import Seals
+
+_Plan = TypeVar("_Plan")
+_METRIC_USES = {
+    Metric.SUM: Use.SUM,
+    Metric.MIN: Use.MIN,
+    Metric.MAX: Use.MAX,
+    Metric.COUNT_DISTINCT: Use.COUNT_DISTINCT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[_Plan]):
+    """A plan, the scopes it was made under, and what the answer needs from the query."""
+
+    plan: _Plan
+    scopes: tuple[Scope, ...]
+    warnings: tuple[ReadWarning, ...] = ()
+    #: What cursors of the answer are bound to.
+    binding: bytes = b""
+    #: The text a window cursor was made for; another text ends it.
+    digest: str | None = None
+
+
+def decide(  # noqa: PLR0911 - one case for each kind of query
+    allowance: Allowance, query: Query, seals: Seals, *, preview_chars: int | None = None
+) -> Decision[Any]:
+    """Decide on any query: a plan with what its answer needs, or a refusal that says why."""
+    match query:
+        case ListQuery():
+            return decide_list(allowance, query, seals, preview_chars=preview_chars)
+        case ChangesQuery():
+            return decide_changes(allowance, query, seals, preview_chars=preview_chars)
+        case RecordQuery():
+            return decide_record(allowance, query, preview_chars=preview_chars)
+        case WindowQuery():
+            return decide_window(allowance, query, seals)
+        case AggregateQuery():
+            return decide_aggregate(allowance, query)
+        case SearchQuery():
+            return decide_search(allowance, query, seals, preview_chars=preview_chars)
+        case BlobQuery():
+            return decide_blob(allowance, query)
+        case SchemaQuery():
+            return Decision(None, decide_schema(allowance, query))
+
+
+# Lists and changes
+
+
+def decide_list(
+    allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
+) -> Decision[PagePlan]:
+    """Decide on a page of a stream."""
+    _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
+    scope = choose(allowance, query.stream, query.connection_id)
+    limit, warnings = _page_limit(query.limit)
+    binding = cursors.list_binding(allowance, query)
+    plan = PagePlan(
+        reach=scope.reach(clauses.select(scope, query.fields, query.view)),
+        limit=limit,
+        order=clauses.order(scope, query),
+        by_cursor_field=scope.capability.sort_field is not None,
+        filters=clauses.filters(scope, query.filters),
+        after=None if query.cursor is None else cursors.open_position(seals, query.cursor, binding),
+        count=query.count,
+        with_extent=query.with_extent,
+        expand=clauses.expand(allowance, scope, query.expand),
+        preview_chars=preview_chars,
+    )
+    return Decision(plan, (scope,), warnings, binding)
+
+
+def decide_changes(
+    allowance: Allowance, query: ChangesQuery, seals: Seals, *, preview_chars: int | None = None
+) -> Decision[ChangesPlan]:
+    """Decide on what changed in a stream; one session is about one connection.
+
+    Raises:
+        InvalidArgument: several connections are visible and none was chosen.
+    """
+    scope = choose(allowance, query.stream, query.connection_id)
+    if len(scope.connections) > 1:
+        raise ambiguous(allowance.access, [scope], error=InvalidArgument, param="changes_since")
+    limit, warnings = _page_limit(query.limit)
+    reach = scope.reach(clauses.select(scope, query.fields))
+    binding = cursors.session_binding(allowance, query)
+    since = cursors.open_bookmark(seals, query.since, cursors.bookmark_binding(allowance, query)).since
+    if query.cursor is None:
+        plan = ChangesPlan(reach, limit, since, preview_chars=preview_chars)
+    else:
+        session = cursors.open_session(seals, query.cursor, binding)
+        plan = ChangesPlan(
+            reach, limit, session.since, session.horizon, session.after, preview_chars=preview_chars
+        )
+    return Decision(plan, (scope,), warnings, binding)
+
+
+# Single records, windows, files
+
+
+def decide_record(
+    allowance: Allowance, query: RecordQuery, *, preview_chars: int | None = None
+) -> Decision[RecordPlan]:
+    """Decide on one record."""
+    _refuse_extras(allowance, expand=query.expand)
+    scope = choose(allowance, query.stream, query.connection_id)
+    plan = RecordPlan(
+        reach=scope.reach(clauses.select(scope, query.fields)),
+        record_id=query.record_id,
+        expand=clauses.expand(allowance, scope, query.expand),
+        preview_chars=preview_chars,
+    )
+    return Decision(plan, (scope,))
+
+
+def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Decision[WindowPlan]:
+    """Decide on a part of one field."""
+    scope = choose(allowance, query.stream, query.connection_id)
+    field = authorize(scope, query.field, Use.SELECT).name
+    binding = cursors.window_binding(allowance, query.stream, query.record_id, field)
+    digest = None
+    if query.cursor is None:
+        window = _window(query)
+    else:
+        _refuse_window_mix(query)
+        place = cursors.open_window(seals, query.cursor, binding)
+        scope = _at_place(scope, place.connection_id)
+        window = OffsetWindow(place.offset_chars, _window_limit(query, place.limit_chars))
+        digest = place.digest
+    plan = WindowPlan(scope.reach((field,)), query.record_id, field, window)
+    return Decision(plan, (scope,), _window_warnings(query), binding, digest)
+
+
+def decide_blob(allowance: Allowance, query: BlobQuery) -> Decision[BlobPlan]:
+    """Decide on a file: it may be reached through any visible field that can hold a reference.
+
+    Raises:
+        BlobNotFound: no visible field can.
+    """
+    scopes = allowance.scopes
+    if query.connection_id is not None:
+        scopes = on_connection(scopes, query.connection_id)
+    reaches = [(scope, _reference_fields(scope)) for scope in scopes]
+    found = [(scope, scope.reach(fields)) for scope, fields in reaches if fields]
+    if not found:
+        raise BlobNotFound(param="blob_id")
+    plan = BlobPlan(tuple(reach for _, reach in found), query.blob_id)
+    return Decision(plan, tuple(scope for scope, _ in found))
+
+
+# Numbers and words
+
+
+def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[AggregatePlan]:
+    """Decide on a number, or one for each group.
+
+    Raises:
+        NotFound: the stream declares no aggregations.
+        InvalidRequest: the parts of the question do not go together.
+    """
+    _refuse_extras(allowance, filters=query.filters)
+    scope = choose(allowance, query.stream, query.connection_id)
+    if scope.capability.counts is None:
+        raise NotFound(f"Stream '{scope.stream}' has no aggregations.", param="metric")
+    _refuse_aggregate_mix(query)
+    if query.metric is Metric.COUNT and not scope.capability.counts:
+        raise InvalidRequest("Records of this stream cannot be counted.", param="metric")
+    plan = AggregatePlan(
+        reach=scope.reach(tuple(scope.capability.fields)),
+        metric=query.metric,
+        field=_metric_field(scope, query),
+        group_by=_groups(scope, query),
+        filters=clauses.filters(scope, query.filters),
+        limit=query.limit,
+    )
+    return Decision(plan, (scope,))
+
+
+def decide_search(
+    allowance: Allowance, query: SearchQuery, seals: Seals, *, preview_chars: int | None = None
+) -> Decision[SearchPlan]:
+    """Decide on a search; its plan may reach nothing, and then finds nothing."""
+    _refuse_extras(allowance, filters=query.filters)
+    terms = parse_terms(query.q)
+    scopes = tuple(scope for scope in _searched(allowance, query) if scope.capability.searchable())
+    if query.filters and len(query.streams or ()) != 1:
+        raise InvalidRequest("Filters need exactly one stream in streams.", param="filter")
+    limit, warnings = _page_limit(query.limit)
+    binding = cursors.search_binding(allowance, query)
+    plan = SearchPlan(
+        reaches=tuple(_search_reach(scope, preview_chars) for scope in scopes),
+        terms=terms,
+        limit=limit,
+        filters=_search_filters(scopes, query),
+        after=None if query.cursor is None else cursors.open_hit(seals, query.cursor, binding),
+        preview_chars=preview_chars,
+    )
+    return Decision(plan, scopes, warnings, binding)
+
+
+# What there is
+
+
+def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[Scope, ...]:
+    """Say which scopes a schema document shows; none is an answer, not a refusal.
+
+    Raises:
+        InvalidRequest: everything was asked for, of no stream in particular.
+        AmbiguousSchemaDetail: everything was asked for, and several connections fit.
+    """
+    if query.exhaustive and query.stream is None:
+        raise InvalidRequest(
+            "detail=full needs a stream: find it with view=compact, then send stream and connection_id.",
+            param="detail",
+        )
+    scopes = allowance.scopes if query.stream is None else allowance.by_stream.get(query.stream, ())
+    if query.connection_id is not None:
+        scopes = tuple(found for one in scopes if (found := one.on(query.connection_id)) is not None)
+    if query.exhaustive and sum(len(scope.connections) for scope in scopes) > 1:
+        raise ambiguous(allowance.access, scopes, error=AmbiguousSchemaDetail)
+    return scopes
+
+
+def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> tuple[Scope, ...]:
+    """Say which scopes a list of streams shows.
+
+    Raises:
+        ConnectionNotFound: no visible connection has the id.
+    """
+    return allowance.scopes if connection_id is None else on_connection(allowance.scopes, connection_id)
+
+
+def decide_stream(allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None) -> Scope:
+    """Say which scope the description of a stream shows."""
+    return choose(allowance, stream, connection_id)
+
+
+def whole(scope: Scope) -> Reach:
+    """Reach everything a scope holds, to count it."""
+    return scope.reach(tuple(scope.capability.fields))
+
+
+# The parts of a decision
+
+
+def _refuse_extras(
+    allowance: Allowance,
+    *,
+    filters: Sequence[object] = (),
+    expand: Sequence[object] = (),
+    view: str | None = None,
+) -> None:
+    if not allowance.refuses_extras:
+        return
+    for param, asked in (("filter", filters), ("expand", expand), ("view", view)):
+        if asked:
+            raise InvalidRequest(f"{param} is not open to clients here.", param=param)
+
+
+def _page_limit(asked: int) -> tuple[int, tuple[ReadWarning, ...]]:
+    if asked < 1:
+        raise InvalidRequest("limit must be at least 1.", param="limit")
+    if asked > MAX_PAGE:
+        return MAX_PAGE, (limit_clamped("limit", asked, MAX_PAGE),)
+    return asked, ()
+
+
+def _reference_fields(scope: Scope) -> tuple[FieldName, ...]:
+    return tuple(
+        name for name, capability in scope.capability.fields.items() if not capability.field.kind.is_scalar
+    )
+
+
+def _at_place(scope: Scope, connection_id: ConnectionId) -> Scope:
+    narrowed = scope.on(connection_id)
+    if narrowed is None:
+        raise InvalidCursor(param="cursor")
+    return narrowed
+
+
+def _window(query: WindowQuery) -> OffsetWindow | MatchWindow:
+    if query.q is None:
+        if query.before_chars is not None or query.after_chars is not None:
+            raise InvalidWindow("before_chars and after_chars need q.", param="q")
+        offset = query.offset_chars or 0
+        if offset < 0:
+            raise InvalidWindow("offset_chars must be at least 0.", param="offset_chars")
+        return OffsetWindow(offset, _window_limit(query, DEFAULT_WINDOW_CHARS))
+    if query.offset_chars is not None:
+        raise InvalidWindow("Pass q or offset_chars, not both.", param="offset_chars")
+    if not 1 <= len(query.q) <= MAX_QUERY_CHARS:
+        raise InvalidWindow(f"q must have 1 to {MAX_QUERY_CHARS} characters.", param="q")
+    before, after = _context("before_chars", query.before_chars), _context("after_chars", query.after_chars)
+    return MatchWindow(query.q, before, _window_limit(query, before + len(query.q) + after))
+
+
+def _context(param: str, chars: int | None) -> int:
+    if chars is None:
+        return DEFAULT_CONTEXT_CHARS
+    if not 0 <= chars <= MAX_CONTEXT_CHARS:
+        raise InvalidWindow(f"{param} must be 0 to {MAX_CONTEXT_CHARS}.", param=param)
+    return chars
+
+
+def _window_limit(query: WindowQuery, default: int) -> int:
+    chars = default if query.limit_chars is None else query.limit_chars
+    if chars < 1:
+        raise InvalidWindow("limit_chars must be at least 1.", param="limit_chars")
+    return min(chars, MAX_WINDOW_CHARS)
+
+
+def _window_warnings(query: WindowQuery) -> tuple[ReadWarning, ...]:
+    if query.limit_chars is None or query.limit_chars <= MAX_WINDOW_CHARS:
+        return ()
+    return (limit_clamped("limit_chars", query.limit_chars, MAX_WINDOW_CHARS),)
+
+
+def _refuse_window_mix(query: WindowQuery) -> None:
+    for param in ("offset_chars", "q", "before_chars", "after_chars"):
+        if getattr(query, param) is not None:
+            raise InvalidWindow(f"Pass a cursor or {param}, not both.", param=param)
+
+
+def _refuse_aggregate_mix(query: AggregateQuery) -> None:
+    is_count = query.metric is Metric.COUNT
+    by_time = query.group_by_time is not None
+    grouped = by_time or query.group_by is not None
+    for broken, param, message in (
+        (is_count and query.field is not None, "field", "count takes no field."),
+        (not is_count and query.field is None, "field", f"{query.metric} needs a field."),
+        (by_time and query.group_by is not None, "group_by", "Pass group_by or group_by_time, not both."),
+        (grouped and not is_count, "metric", "Only count can be grouped."),
+        (by_time and query.granularity is None, "granularity", "group_by_time needs a granularity."),
+        (not by_time and query.granularity is not None, "granularity", "granularity needs group_by_time."),
+        (not by_time and query.time_zone is not None, "time_zone", "time_zone needs group_by_time."),
+        (not 1 <= query.limit <= MAX_GROUPS, "limit", f"limit must be 1 to {MAX_GROUPS}."),
+    ):
+        if broken:
+            raise InvalidRequest(message, param=param)
+
+
+def _metric_field(scope: Scope, query: AggregateQuery) -> FieldName | None:
+    if query.field is None:
+        return None
+    return authorize(scope, query.field, _METRIC_USES[query.metric]).name
+
+
+def _groups(scope: Scope, query: AggregateQuery) -> FieldName | TimeGroups | None:
+    if query.group_by is not None:
+        return authorize(scope, query.group_by, Use.GROUP_BY).name
+    if query.group_by_time is None or query.granularity is None:
+        return None
+    name = authorize(scope, query.group_by_time, Use.GROUP_BY_TIME).name
+    return TimeGroups(name, query.granularity, _time_zone(query.time_zone or "UTC"))
+
+
+def _time_zone(name: str) -> str:
+    try:
+        return zoneinfo.ZoneInfo(name).key
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidRequest(
+            "time_zone must be an IANA name such as Europe/Paris.", param="time_zone"
+        ) from None
+
+
+def _searched(allowance: Allowance, query: SearchQuery) -> tuple[Scope, ...]:
+    scopes = allowance.scopes
+    if query.streams is not None:
+        if not allowance.access.is_owner:
+            for name in query.streams:
+                # The refusal is the same as for reading it.
+                if name not in allowance.by_stream:
+                    choose(allowance, name, None)
+        scopes = tuple(scope for scope in scopes if scope.stream in query.streams)
+    if query.connection_id is None:
+        return scopes
+    if not any(scope.on(query.connection_id) for scope in allowance.scopes):
+        raise ConnectionNotFound(param="connection_id")
+    return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)
+
+
+def _search_reach(scope: Scope, preview_chars: int | None) -> SearchReach:
+    fields = tuple(scope.capability.fields)
+    if preview_chars is None:
+        # Hits without content bring only the time they are shown with.
+        fields = () if scope.capability.sort_field is None else (scope.capability.sort_field,)
+    searched = tuple(
+        authorize(scope, name, Use.LEXICAL_SEARCH).name for name in scope.capability.searchable()
+    )
+    return SearchReach(scope.reach(fields), searched)
+
+
+def _search_filters(scopes: Sequence[Scope], query: SearchQuery) -> tuple[Filter, ...]:
+    made = {clauses.filters(scope, query.filters) for scope in scopes}
+    if len(made) > 1:
+        raise InvalidRequest("The filter means different things in several sources.", param="filter")
+    return next(iter(made), ())

@@ -1,0 +1,417 @@
+"""The door: every read goes decide, run, draw, disclose; there is no other way to a record.
+
+This is the resource server in process. An instance is bound to one request: who asks, under which id, and
+through which tool or route.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
+from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
+from headgate.model.grant import Access
+from headgate.model.ids import ConnectionId, FieldName, RequestId, StreamName
+from headgate.model.plan import AggregatePlan, ChangesPlan, ExpandPlan, PagePlan, TimeGroups
+from headgate.model.query import (
+    AggregateQuery,
+    BlobQuery,
+    ChangesQuery,
+    ListQuery,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowQuery,
+)
+from headgate.model.record import Record
+from headgate.model.rows import Changes, FieldWindow, FoundBlob, Page, SearchPage
+from headgate.model.warning import ReadWarning
+from headgate.policy import cursors, decide as deciding
+from headgate.policy.allowance import Allowance, Scope
+from headgate.policy.choose import ambiguous, connector_of
+from headgate.policy.cursors import Bookmark, Session, WindowPlace
+from headgate.reading import bodies, links, schema
+from headgate.reading.bodies import Body, Labels
+from headgate.reading.disclose import disclosed
+from headgate.reading.house import House
+from headgate.reading.port import Answer, BlobAnswer
+
+_NONCE_BYTES = 8
+_encode = msgspec.json.Encoder().encode
+_Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One request: whose, and how it came in."""
+
+    access: Access
+    request_id: RequestId
+    #: The tool or route, for the log.
+    via: str
+    #: Warnings of the edge, to stand among those of the answer.
+    warnings: tuple[ReadWarning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A body, and what of the records it shows."""
+
+    body: Body
+    shown: tuple[Disclosed, ...] = ()
+
+
+class Door:
+    """The resource server in process, for one request; implements headgate.reading.port.ResourceServer."""
+
+    __slots__ = ("_asking", "_house")
+
+    def __init__(self, house: House, asking: Asking) -> None:
+        self._house = house
+        self._asking = asking
+
+    async def schema(self, query: SchemaQuery) -> Answer:
+        """Say what this access may read and ask."""
+        return await self._answer(lambda allowance: self._schema(allowance, query))
+
+    async def streams(self, connection_id: ConnectionId | None = None) -> Answer:
+        """List the streams of this access."""
+        return await self._answer(lambda allowance: self._streams(allowance, connection_id))
+
+    async def connectors(self) -> Answer:
+        """List the connectors of this access."""
+        return await self._answer(self._connectors)
+
+    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> Answer:
+        """Describe one stream, projected through the grant."""
+        return await self._answer(lambda allowance: self._stream(allowance, name, connection_id))
+
+    async def records(self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None) -> Answer:
+        """Read a page of a stream, or what changed in it."""
+        if isinstance(query, ChangesQuery):
+            return await self._answer(lambda allowance: self._changes(allowance, query, preview_chars))
+        return await self._answer(lambda allowance: self._list(allowance, query, preview_chars))
+
+    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> Answer:
+        """Read one record."""
+        return await self._answer(lambda allowance: self._record(allowance, query, preview_chars))
+
+    async def window(self, query: WindowQuery) -> Answer:
+        """Read a part of one text field."""
+        return await self._answer(lambda allowance: self._window(allowance, query))
+
+    async def aggregate(self, query: AggregateQuery) -> Answer:
+        """Compute a number, or one for each group."""
+        return await self._answer(lambda allowance: self._aggregate(allowance, query))
+
+    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> Answer:
+        """Find records by words."""
+        return await self._answer(lambda allowance: self._search(allowance, query, preview_chars))
+
+    async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
+        """Open a file that a visible record refers to."""
+        try:
+            found = await self._blob(await self._house.allowance(self._asking.access), query)
+        except HeadgateError as refusal:
+            self._disclose(refusal.code)
+            raise
+        size = (found.size_bytes if end is None else end) - start
+        self._disclose(
+            ANSWERED,
+            size,
+            (Disclosed(found.connection_id, found.stream, (found.field,), (found.record_id,)),),
+        )
+        return BlobAnswer(
+            blob_id=found.id,
+            connection_id=found.connection_id,
+            mime_type=found.mime_type,
+            size_bytes=found.size_bytes,
+            content=self._house.store.read_blob(found.id, start=start, end=end),
+            read=lambda start, end: self._house.store.read_blob(found.id, start=start, end=end),
+            request_id=self._asking.request_id,
+        )
+
+    # The one way through
+
+    async def _answer(self, serve: Callable[[Allowance], Awaitable[_Served]]) -> Answer:
+        try:
+            served = await serve(await self._house.allowance(self._asking.access))
+        except HeadgateError as refusal:
+            self._disclose(refusal.code)
+            raise
+        content = _encode(served.body)
+        self._disclose(ANSWERED, len(content), served.shown)
+        return Answer(content, self._asking.request_id)
+
+    def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
+        access = self._asking.access
+        self._house.discloser.write(
+            Disclosure(
+                at=self._house.clock(),
+                request_id=self._asking.request_id,
+                token_kind=access.token_kind.value,
+                client_id=access.client_id,
+                grant_ids=tuple(grant.id for grant in access.grants),
+                package_id=access.package_id,
+                via=self._asking.via,
+                outcome=outcome,
+                size_bytes=size_bytes,
+                parts=shown,
+            )
+        )
+
+    def _meta(self, warnings: Iterable[ReadWarning] = ()) -> Body:
+        return bodies.meta((*self._asking.warnings, *warnings))
+
+    # What there is
+
+    async def _schema(self, allowance: Allowance, query: SchemaQuery) -> _Served:
+        scopes = deciding.decide_schema(allowance, query)
+        summaries = await self._summaries(scopes)
+        draw = schema.full_connectors if query.full else schema.compact_connectors
+        connectors = draw(scopes, summaries)
+        body: Body = {"object": "schema", "bearer": schema.bearer(allowance.access), "connectors": connectors}
+        if not query.full:
+            body |= {"detail": "compact", "connector_count": len(connectors), "stream_count": len(scopes)}
+        return _Served(body | {"links": {"self": links.schema_link(query)}, "meta": self._meta()})
+
+    async def _streams(self, allowance: Allowance, connection_id: ConnectionId | None) -> _Served:
+        scopes = deciding.decide_streams(allowance, connection_id)
+        rows = schema.stream_rows(scopes, await self._summaries(scopes))
+        own = links.connection_link("/v1/streams", connection_id)
+        return _Served(self._whole_list("/v1/streams", own, rows))
+
+    async def _connectors(self, allowance: Allowance) -> _Served:
+        scopes = allowance.scopes
+        rows = schema.compact_connectors(scopes, await self._summaries(scopes))
+        return _Served(self._whole_list("/v1/connectors", "/v1/connectors", rows))
+
+    async def _stream(
+        self, allowance: Allowance, name: StreamName, connection_id: ConnectionId | None
+    ) -> _Served:
+        scope = deciding.decide_stream(allowance, name, connection_id)
+        body = schema.stream_metadata(scope, await self._summaries((scope,)))
+        own = links.connection_link(links.stream_path(name), connection_id)
+        return _Served(body | {"links": {"self": own}, "meta": self._meta()})
+
+    def _whole_list(self, url: str, own: str, rows: list[Body]) -> Body:
+        return {
+            "object": "list",
+            "data": rows,
+            "has_more": False,
+            "url": url,
+            "links": {"self": own, "next": None},
+            "meta": self._meta(),
+        }
+
+    async def _summaries(self, scopes: Sequence[Scope]) -> schema.Summaries:
+        if not scopes:
+            return {}
+        found = await self._house.store.summaries([deciding.whole(scope) for scope in scopes])
+        return {(one.connection_id, one.stream): one for one in found}
+
+    # Records
+
+    async def _list(self, allowance: Allowance, query: ListQuery, preview_chars: int | None) -> _Served:
+        decision = deciding.decide_list(allowance, query, self._house.seals(), preview_chars=preview_chars)
+        plan = decision.plan
+        page = await self._house.store.page(plan)
+        token = None
+        if page.next is not None:
+            token = cursors.seal_position(self._house.seals(), page.next, decision.binding)
+        labels = _labels(allowance, decision.scopes, plan.expand)
+        rows = [bodies.record_row(record, labels, plan.expand) for record in page.records]
+        body = _list_body(query, rows, token)
+        body["meta"] = self._list_meta(page, plan, decision)
+        return _Served(body, _shown(page.records, plan.reach.fields, plan.expand))
+
+    def _list_meta(self, page: Page, plan: PagePlan, decision: deciding.Decision[PagePlan]) -> Body:
+        warnings = (*self._asking.warnings, *decision.warnings)
+        meta = bodies.meta(warnings, page.count, is_counted=page.count is not None)
+        if plan.with_extent and page.extent is not None:
+            scope = decision.scopes[0]
+            times = {scope.declaration.cursor_field, scope.declaration.consent_time_field} - {None}
+            shows_times = times <= scope.capability.fields.keys()
+            meta["window"] = bodies.extent_body(page.extent, shows_times=shows_times)
+        return meta
+
+    async def _changes(self, allowance: Allowance, query: ChangesQuery, preview_chars: int | None) -> _Served:
+        decision = deciding.decide_changes(allowance, query, self._house.seals(), preview_chars=preview_chars)
+        found = await self._house.store.changes(decision.plan)
+        labels = _labels(allowance, decision.scopes)
+        rows = [bodies.change_row(entry, labels) for entry in found.entries]
+        token = self._session_token(found, decision)
+        body = _list_body(query, rows, token)
+        if token is None:
+            binding = cursors.bookmark_binding(allowance, query)
+            bookmark = Bookmark(found.horizon, secrets.token_bytes(_NONCE_BYTES))
+            body["next_changes_since"] = cursors.seal_bookmark(self._house.seals(), bookmark, binding)
+        body["meta"] = self._meta(decision.warnings)
+        return _Served(body, disclosed(found.entries, decision.plan.reach.fields))
+
+    def _session_token(self, found: Changes, decision: deciding.Decision[ChangesPlan]) -> str | None:
+        if found.next is None:
+            return None
+        session = Session(decision.plan.since, found.horizon, found.next)
+        return cursors.seal_session(self._house.seals(), session, decision.binding)
+
+    async def _record(self, allowance: Allowance, query: RecordQuery, preview_chars: int | None) -> _Served:
+        decision = deciding.decide_record(allowance, query, preview_chars=preview_chars)
+        plan = decision.plan
+        found = await self._house.store.record(plan)
+        record = _only(allowance, decision.scopes, found, NotFound(param="id"))
+        row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
+        row["links"] = {"self": links.record_link(query)}
+        row["meta"] = self._meta()
+        return _Served(row, _shown(found, plan.reach.fields, plan.expand))
+
+    async def _window(self, allowance: Allowance, query: WindowQuery) -> _Served:
+        seals = self._house.seals()
+        decision = deciding.decide_window(allowance, query, seals)
+        windows = await self._house.store.window(decision.plan)
+        found = _only(allowance, decision.scopes, windows, NotFound(param="id"))
+        if decision.digest is not None and decision.digest != found.digest:
+            raise CursorExpired(
+                f"Field '{query.field}' has changed; read it from offset_chars 0.", param="cursor"
+            )
+        body = bodies.window_body(query, decision.plan, found, _labels(allowance, decision.scopes))
+        for name, offset in (
+            ("next_cursor", body["window"]["next_offset_chars"]),
+            ("previous_cursor", body["window"]["previous_offset_chars"]),
+        ):
+            if offset is not None:
+                place = _place(found, offset, decision.plan.window.limit_chars)
+                body["window"][name] = cursors.seal_window(seals, place, decision.binding)
+        body |= {"links": {"self": links.window_link(query)}, "meta": self._meta(decision.warnings)}
+        shown = Disclosed(found.connection_id, query.stream, (query.field,), (query.record_id,))
+        return _Served(body, (shown,))
+
+    # Numbers and words
+
+    async def _aggregate(self, allowance: Allowance, query: AggregateQuery) -> _Served:
+        decision = deciding.decide_aggregate(allowance, query)
+        found = await self._house.store.aggregate(decision.plan)
+        body = bodies.aggregate_body(query, decision.plan, found)
+        body |= {"links": {"self": links.aggregate_link(query)}, "meta": self._meta()}
+        fields = _aggregated(decision.plan)
+        connections = decision.plan.reach.connection_ids
+        return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
+
+    async def _search(self, allowance: Allowance, query: SearchQuery, preview_chars: int | None) -> _Served:
+        decision = deciding.decide_search(allowance, query, self._house.seals(), preview_chars=preview_chars)
+        plan = decision.plan
+        page = await self._house.store.search(plan) if plan.reaches else SearchPage((), None, 0)
+        token = None
+        if page.next is not None:
+            token = cursors.seal_hit(self._house.seals(), page.next, decision.binding)
+        labels = _labels(allowance, decision.scopes)
+        searched = {one.id for scope in decision.scopes for one in scope.connections}
+        body: Body = {
+            "object": "list",
+            "data": [bodies.hit_row(hit, labels, with_data=preview_chars is not None) for hit in page.hits],
+            "has_more": page.next is not None,
+            "url": "/v1/search",
+            "links": {
+                "self": links.search_link(query, query.cursor),
+                "next": None if token is None else links.search_link(query, token),
+            },
+            "meta": bodies.search_meta(
+                page, (*self._asking.warnings, *decision.warnings), connections=len(searched)
+            ),
+        }
+        if token is not None:
+            body["next_cursor"] = token
+        return _Served(body, _hits_shown(page, decision.scopes, preview_chars))
+
+    async def _blob(self, allowance: Allowance, query: BlobQuery) -> FoundBlob:
+        decision = deciding.decide_blob(allowance, query)
+        found = await self._house.store.blobs(decision.plan)
+        return _only(allowance, decision.scopes, found, BlobNotFound(param="blob_id"))
+
+
+def _labels(allowance: Allowance, scopes: Sequence[Scope], expand: Sequence[ExpandPlan] = ()) -> Labels:
+    children = (scope for plan in expand for scope in allowance.by_stream.get(plan.child.stream, ()))
+    return Labels(connector_of((*children, *scopes)))
+
+
+def _only(
+    allowance: Allowance, scopes: Sequence[Scope], found: Sequence[_Found], missing: HeadgateError
+) -> _Found:
+    """Give the one thing found; none is a refusal, and several are a choice for the caller."""
+    if not found:
+        raise missing
+    if len(found) > 1:
+        raise ambiguous(allowance.access, scopes, only=[one.connection_id for one in found])
+    return found[0]
+
+
+def _list_body(query: ListQuery | ChangesQuery, rows: list[Body], token: str | None) -> Body:
+    body: Body = {
+        "object": "list",
+        "data": rows,
+        "has_more": token is not None,
+        "url": links.records_path(query.stream),
+        "links": {
+            "self": links.list_link(query, query.cursor),
+            "next": None if token is None else links.list_link(query, token),
+        },
+    }
+    if token is not None:
+        body["next_cursor"] = token
+    return body
+
+
+def _place(found: FieldWindow, offset: int, limit: int) -> WindowPlace:
+    return WindowPlace(found.connection_id, found.digest, offset, limit)
+
+
+def _shown(
+    records: Iterable[Record], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
+) -> tuple[Disclosed, ...]:
+    kept = tuple(records)
+    own = disclosed(kept, fields)
+    children = (
+        part
+        for plan in expand
+        for part in disclosed(
+            (child for record in kept for child in _children(record, plan.name)), plan.child.fields
+        )
+    )
+    return (*own, *children)
+
+
+def _children(record: Record, relation: str) -> tuple[Record, ...]:
+    children = record.expanded.get(relation)
+    return () if children is None else children.records
+
+
+def _aggregated(plan: AggregatePlan) -> tuple[FieldName, ...]:
+    group = plan.group_by.field if isinstance(plan.group_by, TimeGroups) else plan.group_by
+    named = [plan.field, group, *(one.field for one in plan.filters)]
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def _hits_shown(
+    page: SearchPage, scopes: Sequence[Scope], preview_chars: int | None
+) -> tuple[Disclosed, ...]:
+    """Say what hits show: the fields of their snippets, or all that is visible when they bring it along."""
+    visible = {
+        (one.id, scope.stream): tuple(scope.capability.fields)
+        for scope in scopes
+        for one in scope.connections
+    }
+    return tuple(
+        part
+        for hit in page.hits
+        for part in disclosed(
+            [hit.record],
+            hit.matched_fields
+            if preview_chars is None
+            else visible[hit.record.connection_id, hit.record.stream],
+        )
+    )

@@ -1,0 +1,81 @@
+"""What all reads of a home share: its store, its catalog, its keys and its log."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from headgate.model.declaration import SourceDeclaration
+from headgate.model.grant import Access
+from headgate.model.ids import ConnectorKey
+from headgate.model.record import Connection
+from headgate.model.sealed import Sealer
+from headgate.policy.allowance import Allowance, Catalog, allow
+from headgate.policy.capability import Rules
+from headgate.policy.cursors import Seals
+from headgate.reading.disclose import Discloser
+from headgate.store.protocol import Store
+
+MICROSECONDS = 1_000_000
+_REMEMBERED = 512
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was last seen of the catalog, and the allowances worked out from it."""
+
+    declarations: Mapping[ConnectorKey, SourceDeclaration] | None = None
+    connections: tuple[Connection, ...] = ()
+    catalog: Catalog = field(default_factory=lambda: Catalog({}, {}))
+    allowances: OrderedDict[tuple[str, ...], Allowance] = field(
+        default_factory=OrderedDict[tuple[str, ...], Allowance]
+    )
+
+
+class House:
+    """One home, open for reading."""
+
+    __slots__ = ("_known", "clock", "discloser", "rules", "sealer", "store")
+
+    def __init__(
+        self, store: Store, *, sealer: Sealer, discloser: Discloser, clock: Callable[[], int], rules: Rules
+    ) -> None:
+        self.store = store
+        self.sealer = sealer
+        self.discloser = discloser
+        #: Gives the time in microseconds since 1970.
+        self.clock = clock
+        self.rules = rules
+        self._known = _Known()
+
+    def seals(self) -> Seals:
+        """Give what seals and opens cursors now."""
+        return Seals(self.sealer, self.clock() // MICROSECONDS)
+
+    async def catalog(self) -> Catalog:
+        """Give what is declared and connected; the same value as long as nothing has changed."""
+        declarations, connections = await self.store.declarations(), await self.store.connections()
+        known = self._known
+        if (known.declarations is not declarations and known.declarations != declarations) or (
+            known.connections is not connections and known.connections != connections
+        ):
+            known = None
+        if known is None:
+            known = _Known(
+                declarations, connections, Catalog(dict(declarations), {one.id: one for one in connections})
+            )
+            self._known = known
+        return known.catalog
+
+    async def allowance(self, access: Access) -> Allowance:
+        """Work out what an access reaches, or remember it: grants never change, and the catalog seldom."""
+        catalog = await self.catalog()
+        remembered = self._known.allowances
+        key = (access.token_kind.value, access.subject_id, *(grant.id for grant in access.grants))
+        found = remembered.get(key)
+        if found is None or found.access != access:
+            found = remembered[key] = allow(access, catalog, self.rules)
+            if len(remembered) > _REMEMBERED:
+                remembered.popitem(last=False)
+        return found

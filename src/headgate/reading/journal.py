@@ -1,0 +1,221 @@
+"""The journal: disclosures that are safe in a file before their answers are sent, and in the chain soon after.
+
+A line in the file outlives the process. A task moves lines into the chain in batches; what a process that
+died left behind, the next one takes over. Each event enters the chain once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from headgate.errors import StorageFull, StorageReadOnly
+from headgate.home import Home, read_private, write_private
+from headgate.model.disclosure import Disclosure
+from headgate.model.ids import GrantId
+from headgate.model.ledger import ChainHead
+from headgate.store.ledger import Ledger
+
+HEAD_FILE = "audit-head.json"
+_SUFFIX = ".journal"
+_KEY_FILE = "audit"
+_KEY_BYTES = 32
+_ROTATE_BYTES = 16 * 1024 * 1024
+_AT_ONCE = 2000
+PAUSE_SECONDS = 0.2
+_encode = msgspec.json.Encoder().encode
+
+
+def load_audit_key(home: Home) -> bytes:
+    """Read the key that seals the chain, or make one for a new home."""
+    key = read_private(home.keys / _KEY_FILE)
+    if key is None:
+        key = secrets.token_bytes(_KEY_BYTES)
+        write_private(home.keys / _KEY_FILE, key)
+    return key
+
+
+def journals(home: Home) -> Path:
+    """Say where journals lie, and make the place."""
+    place = home.path / "journals"
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
+
+
+@dataclass(slots=True)
+class _File:
+    """A journal file that this process writes, and how far it got."""
+
+    path: Path
+    handle: int
+    size: int = 0
+
+
+class Journal:
+    """Writes disclosures to a file of its own; implements headgate.reading.disclose.Discloser."""
+
+    __slots__ = ("_directory", "_file", "_start", "_unwritten", "_waiting")
+
+    def __init__(self, home: Home) -> None:
+        self._directory = journals(home)
+        self._file = _open_new(self._directory)
+        self._waiting: list[tuple[bytes, Disclosure]] = []
+        self._start = 0
+        self._unwritten: Counter[GrantId] = Counter()
+
+    def write(self, disclosure: Disclosure) -> None:
+        """Take a disclosure, quickly and for good.
+
+        Raises:
+            StorageFull: there is no room; then nothing may be shown.
+        """
+        line = _encode(disclosure) + b"\n"
+        file = self._file
+        try:
+            written = os.write(file.handle, line)
+        except OSError as error:
+            raise StorageReadOnly("The disclosure log cannot be written.") from error
+        if written != len(line):
+            os.ftruncate(file.handle, file.size)
+            raise StorageFull("The disclosure log cannot grow.")
+        file.size += written
+        self._waiting.append((line, disclosure))
+        if disclosure.parts:
+            for grant_id in disclosure.grant_ids:
+                self._unwritten[grant_id] += disclosure.record_count
+
+    def unwritten(self, grant_id: GrantId) -> int:
+        """Say how many records were shown under a grant that the ledger does not know of yet."""
+        return self._unwritten[grant_id]
+
+    async def flush(self, ledger: Ledger, key: bytes) -> ChainHead | None:
+        """Move what waits into the chain; gives the new end, if anything moved."""
+        if not self._waiting:
+            return None
+        batch = self._waiting[:_AT_ONCE]
+        head = await ledger.append(self._file.path.name, self._start, [line for line, _ in batch], key=key)
+        del self._waiting[: len(batch)]
+        self._start += sum(len(line) for line, _ in batch)
+        for _, disclosure in batch:
+            for grant_id in disclosure.grant_ids:
+                self._unwritten[grant_id] -= disclosure.record_count
+        self._unwritten += Counter()
+        if not self._waiting and self._start >= _ROTATE_BYTES:
+            await self._rotate(ledger)
+        return head
+
+    async def close(self, ledger: Ledger) -> None:
+        """Remove the file; everything in it must have been flushed."""
+        file, self._file = self._file, _File(Path(), -1)
+        await _remove(file, ledger)
+
+    async def _rotate(self, ledger: Ledger) -> None:
+        full, self._file, self._start = self._file, _open_new(self._directory), 0
+        await _remove(full, ledger)
+
+
+class Pump:
+    """Keeps moving a journal into the chain, and its end into a file of its own."""
+
+    def __init__(
+        self, home: Home, journal: Journal, ledger: Ledger, *, on_trouble: Callable[[Exception], None]
+    ) -> None:
+        self._home = home
+        self._journal = journal
+        self._ledger = ledger
+        self._key = load_audit_key(home)
+        self._on_trouble = on_trouble
+        self._task: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Take over what others left behind, then keep up with this process."""
+        await take_over(self._home, self._ledger, self._key)
+        self._task = asyncio.create_task(self._keep_up(), name="headgate-journal")
+
+    async def stop(self) -> None:
+        """Move everything that waits, and remove the journal."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self.flush()
+        await self._journal.close(self._ledger)
+
+    async def flush(self) -> None:
+        """Move everything that waits now."""
+        async with self._turn:
+            while (head := await self._journal.flush(self._ledger, self._key)) is not None:
+                write_head(self._home, head)
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(PAUSE_SECONDS)
+            try:
+                await asyncio.shield(self.flush())
+            except Exception as trouble:  # noqa: BLE001 - the lines are safe in the file; the next round tries again
+                self._on_trouble(trouble)
+
+
+async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
+    """Move into the chain what processes that died left in their journals; gives how many journals."""
+    count = 0
+    for path in sorted(journals(home).glob(f"*{_SUFFIX}")):
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            continue
+        start = ledger.taken(path.name)
+        lines = _whole_lines(path.read_bytes()[start:])
+        if lines:
+            write_head(home, await ledger.append(path.name, start, lines, key=key))
+        await _remove(_File(path, handle), ledger)
+        count += 1
+    return count
+
+
+def write_head(home: Home, head: ChainHead) -> None:
+    """Note the end of the chain outside the store, so that a shortened chain is noticed."""
+    known = read_head(home)
+    if known is None or head.seq > known.seq:
+        document = {"seq": head.seq, "count": head.seq, "seal": head.seal.hex()}
+        write_private(home.path / HEAD_FILE, json.dumps(document).encode())
+
+
+def read_head(home: Home) -> ChainHead | None:
+    """Read the end of the chain as it was last noted."""
+    content = read_private(home.path / HEAD_FILE)
+    if content is None:
+        return None
+    document = json.loads(content)
+    return ChainHead(document["seq"], bytes.fromhex(document["seal"]))
+
+
+def _open_new(directory: Path) -> _File:
+    path = directory / f"{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return _File(path, handle)
+
+
+async def _remove(file: _File, ledger: Ledger) -> None:
+    file.path.unlink(missing_ok=True)
+    os.close(file.handle)
+    await ledger.forget_journal(file.path.name)
+
+
+def _whole_lines(content: bytes) -> list[bytes]:
+    """Give the lines that were written to their end; a torn one was never answered."""
+    return [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]

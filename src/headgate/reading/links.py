@@ -1,0 +1,155 @@
+"""Addresses of reads: the path and parameters that would ask the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote, urlencode
+
+from headgate.model.ids import ConnectionId, RecordId, StreamName
+from headgate.model.query import (
+    DEFAULT_GROUPS,
+    DEFAULT_PAGE,
+    AggregateQuery,
+    ChangesQuery,
+    Count,
+    ExactFilter,
+    ExpandRequest,
+    Filter,
+    ListQuery,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowQuery,
+)
+
+Params = Iterable[tuple[str, object]]
+
+
+def stream_path(stream: StreamName) -> str:
+    """Give the address of a stream."""
+    return f"/v1/streams/{quote(stream, safe='')}"
+
+
+def records_path(stream: StreamName) -> str:
+    """Give the address of a stream's records."""
+    return f"{stream_path(stream)}/records"
+
+
+def record_path(stream: StreamName, record_id: RecordId) -> str:
+    """Give the address of a record."""
+    return f"{records_path(stream)}/{quote(record_id, safe='')}"
+
+
+def window_path(stream: StreamName, record_id: RecordId) -> str:
+    """Give the address of windows into a record."""
+    return f"{record_path(stream, record_id)}/field-window"
+
+
+def with_params(path: str, params: Params) -> str:
+    """Put parameters behind a path; those without a value are left out."""
+    given = [(name, str(value)) for name, value in params if value is not None]
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def list_link(query: ListQuery | ChangesQuery, cursor: str | None) -> str:
+    """Give the address of a page."""
+    params = _changes(query) if isinstance(query, ChangesQuery) else _list(query)
+    return with_params(records_path(query.stream), [*params, ("cursor", cursor)])
+
+
+def record_link(query: RecordQuery) -> str:
+    """Give the address of a record, as it was asked for."""
+    fields = None if query.fields is None else ",".join(query.fields)
+    params = [("connection_id", query.connection_id), ("fields", fields), *_expand(query.expand)]
+    return with_params(record_path(query.stream, query.record_id), params)
+
+
+def window_link(query: WindowQuery) -> str:
+    """Give the address of a window."""
+    names = (
+        "field",
+        "connection_id",
+        "offset_chars",
+        "limit_chars",
+        "q",
+        "before_chars",
+        "after_chars",
+        "cursor",
+    )
+    return with_params(
+        window_path(query.stream, query.record_id), [(name, getattr(query, name)) for name in names]
+    )
+
+
+def aggregate_link(query: AggregateQuery) -> str:
+    """Give the address of a number."""
+    names = ("metric", "field", "group_by", "group_by_time", "granularity", "time_zone", "connection_id")
+    params = [
+        *((name, getattr(query, name)) for name in names),
+        ("limit", None if query.limit == DEFAULT_GROUPS else query.limit),
+        *_filters(query.filters),
+    ]
+    return with_params(f"{stream_path(query.stream)}/aggregate", params)
+
+
+def search_link(query: SearchQuery, cursor: str | None) -> str:
+    """Give the address of a page of hits."""
+    params = [
+        ("q", query.q),
+        *(("streams[]", name) for name in query.streams or ()),
+        ("connection_id", query.connection_id),
+        ("limit", None if query.limit == DEFAULT_PAGE else query.limit),
+        *_filters(query.filters),
+        ("cursor", cursor),
+    ]
+    return with_params("/v1/search", params)
+
+
+def schema_link(query: SchemaQuery) -> str:
+    """Give the address of a schema document."""
+    params = [
+        ("view", None if query.full else "compact"),
+        ("stream", query.stream),
+        ("connection_id", query.connection_id),
+        ("detail", "full" if query.exhaustive else None),
+    ]
+    return with_params("/v1/schema", params)
+
+
+def connection_link(path: str, connection_id: ConnectionId | None) -> str:
+    """Give an address narrowed to a connection."""
+    return with_params(path, [("connection_id", connection_id)])
+
+
+def _list(query: ListQuery) -> Iterator[tuple[str, object]]:
+    yield "limit", None if query.limit == DEFAULT_PAGE else query.limit
+    yield "order", query.order
+    yield "sort", query.sort
+    yield "count", None if query.count is Count.NONE else query.count
+    yield "fields", None if query.fields is None else ",".join(query.fields)
+    yield "view", query.view
+    yield "window", "exact" if query.with_extent else None
+    yield "connection_id", query.connection_id
+    yield from _filters(query.filters)
+    yield from _expand(query.expand)
+
+
+def _changes(query: ChangesQuery) -> Iterator[tuple[str, object]]:
+    yield "limit", None if query.limit == DEFAULT_PAGE else query.limit
+    yield "fields", None if query.fields is None else ",".join(query.fields)
+    yield "connection_id", query.connection_id
+    yield "changes_since", query.since
+
+
+def _filters(filters: Iterable[Filter]) -> Iterator[tuple[str, object]]:
+    for one in filters:
+        if isinstance(one, ExactFilter):
+            yield f"filter[{one.field}]", one.value
+        else:
+            yield f"filter[{one.field}][{one.operator}]", one.value
+
+
+def _expand(requests: Iterable[ExpandRequest]) -> Iterator[tuple[str, object]]:
+    for one in requests:
+        yield "expand", one.name
+        yield f"expand_limit[{one.name}]", one.limit

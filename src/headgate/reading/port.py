@@ -1,0 +1,157 @@
+"""The port of the resource server: what every surface reads through.
+
+An instance is bound to one access, so no method takes a token. There are two implementations: in process,
+and over HTTP against any resource server. Whoever is behind the port, it decides, and it alone touches rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from headgate.model.ids import BlobId, ConnectionId, RequestId, StreamName
+from headgate.model.query import (
+    AggregateQuery,
+    BlobQuery,
+    ChangesQuery,
+    ListQuery,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowQuery,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answered read: the JSON body that REST sends, and the id it is logged under."""
+
+    #: The body as UTF-8 JSON. REST sends these very bytes.
+    content: bytes
+    request_id: RequestId
+
+    def body(self) -> dict[str, Any]:
+        """Give the body as plain values; every call makes a fresh copy, for the caller to change.
+
+        Record ``data`` members hold granted and asked fields only.
+        """
+        return msgspec.json.decode(self.content, type=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class BlobAnswer:
+    """A file that a visible record refers to."""
+
+    blob_id: BlobId
+    connection_id: ConnectionId
+    mime_type: str
+    size_bytes: int
+    #: The bytes that were asked for, in pieces. Read to its end, or closed with ``aclose()``.
+    content: AsyncIterator[bytes]
+    #: Gives other bytes of the same file: from a start, up to but without an end.
+    read: Callable[[int, int], AsyncIterator[bytes]]
+    request_id: RequestId
+
+
+class ResourceServer(Protocol):
+    """The reads, for one access. Each failure is a HeadgateError whose code and data are the wire's.
+
+    Error data that callers rely on: ``available_connections`` (with ``available_connection_count``,
+    ``available_connections_truncated``, ``available_connections_omitted`` when it was cut at twelve) and
+    ``retry_with`` on `AmbiguousConnection` and `AmbiguousSchemaDetail`.
+    """
+
+    async def schema(self, query: SchemaQuery) -> Answer:
+        """Say what this access may read and ask: the ``schema`` document, compact or full.
+
+        The compact document has ``detail``, ``connector_count``, ``stream_count`` and for each stream a
+        flag string per field. A stream or connection that is not there gives no connectors, not an error.
+
+        Raises:
+            InvalidRequest: an exhaustive document was asked for without a stream (``param`` is ``detail``).
+            AmbiguousSchemaDetail: an exhaustive document fits more than one connection.
+        """
+        ...
+
+    async def streams(self, connection_id: ConnectionId | None = None) -> Answer:
+        """List the streams of this access: one row for each stream of each connection, with its size.
+
+        Raises:
+            ConnectionNotFound: no granted connection has that id.
+        """
+        ...
+
+    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> Answer:
+        """Describe one stream, projected through the grant: the ``stream_metadata`` document.
+
+        Raises:
+            StreamNotAllowed: the access does not reach a stream of that name, there or not.
+            AmbiguousConnection: streams of several sources have the name.
+        """
+        ...
+
+    async def records(self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None) -> Answer:
+        """Read a page of a stream, or what changed in it: the ``list`` document.
+
+        Rows are merged over the granted connections in one order, under one limit and one cursor. A
+        ``ChangesQuery`` gives records and tombstones, ``next_cursor`` inside a session and
+        ``next_changes_since`` on its last page. Limits above the most allowed are cut, and
+        ``meta.warnings`` says so.
+
+        With ``preview_chars`` longer texts in ``data`` are cut to that many characters, and the row has
+        ``previews: {field: {size_chars, digest}}`` for each text that was cut (``digest`` is the SHA-256
+        of the whole text, in hex).
+
+        Raises:
+            StreamNotAllowed, FieldNotGranted, UnknownField, InsufficientScope, ConnectionNotFound,
+            InvalidCursor, InvalidSort, InvalidExpand, InvalidFilter, InvalidArgument, CursorExpired,
+            AmbiguousConnection.
+        """
+        ...
+
+    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> Answer:
+        """Read one record: its envelope with ``links`` and ``meta``; ``preview_chars`` as in `records`.
+
+        Raises:
+            NotFound: no visible record has the key, or the grant does not reach it.
+            AmbiguousConnection: several granted connections have it.
+        """
+        ...
+
+    async def window(self, query: WindowQuery) -> Answer:
+        """Read a part of one text field: the ``field_window`` document.
+
+        ``field`` holds ``path``, ``type``, ``size_chars`` and ``digest`` (``sha256:`` and hex);
+        ``window`` holds the text, its place, ``next_offset_chars``, ``previous_offset_chars``, and the
+        sealed ``next_cursor`` and ``previous_cursor``, which end when the field's text changes.
+
+        Raises:
+            FieldNotGranted, NotFound, FieldNotFound, FieldNotText, QueryNotFound, InvalidWindow,
+            InvalidFieldPath, InvalidCursor, CursorExpired, AmbiguousConnection.
+        """
+        ...
+
+    async def aggregate(self, query: AggregateQuery) -> Answer:
+        """Compute a number, or one for each group, over all granted connections: ``aggregation``."""
+        ...
+
+    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> Answer:
+        """Find records by words: the ``list`` of ``search_result``.
+
+        With ``preview_chars`` each hit also has ``data``, the granted fields of its record, with long
+        texts cut and told in ``previews`` as in `records`; without it hits carry no record content but
+        their snippets. ``evidence_excerpts[].read`` says where in the field the match is.
+        """
+        ...
+
+    async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
+        """Open a file that a visible record refers to through a granted field.
+
+        Raises:
+            BlobNotFound: there is none, or no visible record refers to it.
+            AmbiguousConnection: records of several granted connections refer to it.
+        """
+        ...

@@ -1,0 +1,316 @@
+"""Schema documents: what a token may read and ask, drawn from the very capabilities that are enforced.
+
+What a client may not see is not mentioned: no hidden field, stream, relation or view, in no description.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from headgate.model.grant import Access, TokenKind
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
+from headgate.model.instants import iso
+from headgate.model.record import Connection
+from headgate.model.rows import ShelfSummary
+from headgate.policy.allowance import Scope
+from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
+from headgate.policy.choose import label
+
+Body = dict[str, Any]
+Summaries = Mapping[tuple[ConnectionId, StreamName], ShelfSummary]
+
+
+def bearer(access: Access) -> Body:
+    """Say what the token is."""
+    if access.is_owner:
+        return {"token_kind": access.token_kind, "scope": "owner"}
+    body: Body = {"token_kind": access.token_kind, "scope": "grant", "client_id": access.client_id}
+    if access.token_kind is TokenKind.MCP_PACKAGE:
+        return body | {"package_id": access.package_id, "grant_ids": [grant.id for grant in access.grants]}
+    return body | {"grant_id": access.grants[0].id}
+
+
+def full_connectors(scopes: Sequence[Scope], summaries: Summaries) -> list[Body]:
+    """Describe every stream whole, by connector."""
+    return [
+        _connector(group) | {"streams": [stream_metadata(scope, summaries) for scope in group]}
+        for group in _by_connector(scopes)
+    ]
+
+
+def stream_metadata(scope: Scope, summaries: Summaries) -> Body:
+    """Describe one stream, as far as the scope goes."""
+    declared, capability = scope.declaration, scope.capability
+    visible = capability.fields
+    body: Body = {
+        "object": "stream_metadata",
+        "name": scope.stream,
+        "semantics": declared.semantics,
+        "primary_key": [name for name in declared.primary_key if name in visible],
+        "cursor_field": capability.sort_field,
+        "consent_time_field": declared.consent_time_field if declared.consent_time_field in visible else None,
+        "schema": _json_schema(scope),
+        "selection": {"fields": declared.selects_fields, "resources": declared.selects_resources},
+        "views": [
+            {"id": view.id, "label": view.label, "fields": list(view.fields)}
+            for view in capability.views.values()
+        ],
+        "relationships": [_relationship(one) for one in capability.relations.values()],
+        "query": _query(scope),
+        "granted_connections": [_connection(one) for one in scope.connections],
+        "field_capabilities": {name: _field(one) for name, one in visible.items()},
+        "expand_capabilities": [_expand(one) for one in capability.relations.values()],
+        "record_count": _count(scope, summaries),
+        "freshness": _freshness(scope, summaries),
+    }
+    for name, text in (
+        ("description", declared.description),
+        ("label", declared.label),
+        ("detail", declared.detail),
+    ):
+        if text and not _mentions_hidden(text, scope):
+            body[name] = text
+    return body | _time_constraint(scope)
+
+
+def compact_connectors(scopes: Sequence[Scope], summaries: Summaries) -> list[Body]:
+    """Describe every stream in a few words, by connector: one flag string for each field."""
+    return [_compact_connector(group, summaries) for group in _by_connector(scopes)]
+
+
+def stream_rows(scopes: Iterable[Scope], summaries: Summaries) -> list[Body]:
+    """List the streams, one row for each connection."""
+    return [
+        _stream_row(scope, connection, summaries.get((connection.id, scope.stream)))
+        for scope in scopes
+        for connection in scope.connections
+    ]
+
+
+# Compact
+
+
+def _compact_connector(group: Sequence[Scope], summaries: Summaries) -> Body:
+    shared = Counter(scope.connections for scope in group).most_common(1)[0][0]
+    rows = [_compact_stream(scope, summaries) for scope in group]
+    for row, scope in zip(rows, group, strict=True):
+        if scope.connections != shared:
+            row["granted_connections"] = [_connection(one) for one in scope.connections]
+    return _connector(group) | {
+        "granted_connections": [_connection(one) for one in shared],
+        "streams": rows,
+    }
+
+
+def _compact_stream(scope: Scope, summaries: Summaries) -> Body:
+    capability = scope.capability
+    row: Body = {
+        "name": scope.stream,
+        "connector_key": scope.connector_key,
+        "record_count": _count(scope, summaries),
+        "granted": True,
+        "primary_key": [name for name in scope.declaration.primary_key if name in capability.fields],
+        "cursor_field": capability.sort_field,
+        "field_capabilities": {name: flags(one) for name, one in capability.fields.items()},
+        "expand_capabilities": [_expand(one) for one in capability.relations.values()],
+        "views": list(capability.views),
+        "count": bool(capability.counts),
+    }
+    if len(scope.connections) == 1:
+        row |= _connection(scope.connections[0])
+    return row
+
+
+def flags(capability: FieldCapability) -> str:
+    """Write everything that may be done with a field in one short line."""
+    found = [f"t={'|'.join(capability.field.types) or 'any'}"]
+    role = capability.field.schema.get("x_pdpp_role")
+    if isinstance(role, str):
+        found.append(f"role={role}")
+    for use, shown in (
+        (Use.EXACT_FILTER, "eq"),
+        (Use.RANGE_FILTER, "r=" + "|".join(capability.operators)),
+        (Use.LEXICAL_SEARCH, "lex"),
+        (Use.SEMANTIC_SEARCH, "sem"),
+    ):
+        found.extend(_shown(shown, capability.flag(use)))
+    usable = [use.value for use in AGGREGATIONS if capability.usable(use)]
+    if usable:
+        found.append("a=" + "|".join(usable))
+    return ",".join(found)
+
+
+def _shown(text: str, flag: Flag) -> list[str]:
+    if flag.usable:
+        return [text]
+    return [f"{text.partition('=')[0]}=unusable:{flag.reason}"] if flag.declared else []
+
+
+# Full
+
+
+def _field(capability: FieldCapability) -> Body:
+    schema = capability.field.schema
+    body: Body = {
+        "type": "|".join(capability.field.types) or "any",
+        "granted": True,
+        "exact_filter": _flag(capability.flag(Use.EXACT_FILTER)),
+        "range_filter": _flag(capability.flag(Use.RANGE_FILTER)),
+        "lexical_search": _flag(capability.flag(Use.LEXICAL_SEARCH)),
+        "semantic_search": _flag(capability.flag(Use.SEMANTIC_SEARCH)),
+        "aggregation": {use.value: _flag(capability.flag(use)) for use in AGGREGATIONS},
+    }
+    if capability.operators:
+        body["range_filter"]["operators"] = list(capability.operators)
+    if isinstance(schema.get("x_pdpp_role"), str):
+        body["role"] = schema["x_pdpp_role"]
+    return body
+
+
+def _flag(flag: Flag) -> Body:
+    body: Body = {"declared": flag.declared, "usable": flag.usable}
+    return body if flag.reason is None else body | {"reason": flag.reason}
+
+
+def _query(scope: Scope) -> Body:
+    fields = scope.capability.fields
+
+    def names(use: Use) -> list[FieldName]:
+        return [name for name, one in fields.items() if one.usable(use)]
+
+    body: Body = {
+        "range_filters": {name: list(fields[name].operators) for name in names(Use.RANGE_FILTER)},
+        "search": {"lexical_fields": names(Use.LEXICAL_SEARCH)},
+        "expand": [one.relation.name for one in scope.capability.relations.values() if one.refused is None],
+    }
+    if scope.capability.counts is not None:
+        body["aggregations"] = {"count": scope.capability.counts} | {
+            use.value: names(use) for use in AGGREGATIONS
+        }
+    return body
+
+
+def _relationship(capability: RelationCapability) -> Body:
+    relation = capability.relation
+    return {
+        "name": relation.name,
+        "stream": relation.stream,
+        "foreign_key": relation.foreign_key,
+        "cardinality": relation.cardinality,
+    }
+
+
+def _expand(capability: RelationCapability) -> Body:
+    body = _relationship(capability) | {
+        "target_stream": capability.relation.stream,
+        "child_parent_key_field": capability.relation.foreign_key,
+        "default_limit": capability.expansion.default_limit,
+        "max_limit": capability.expansion.max_limit,
+        "granted": True,
+        "usable": capability.refused is None,
+    }
+    return body if capability.refused is None else body | {"reason": capability.refused.value}
+
+
+def _json_schema(scope: Scope) -> Mapping[str, Any]:
+    """Give the owner the schema as declared, and clients what is left of it without hidden fields."""
+    declared = scope.declaration.schema
+    if scope.is_owner:
+        return declared
+    shown = {name: _own_schema(scope, one) for name, one in scope.capability.fields.items()}
+    required = [name for name, one in scope.capability.fields.items() if one.field.required]
+    return {"type": "object", "properties": shown, "required": required}
+
+
+def _own_schema(scope: Scope, capability: FieldCapability) -> Mapping[str, Any]:
+    schema = capability.field.schema
+    text = msgspec.json.encode(schema).decode()
+    if "$ref" in text or "$dynamicRef" in text or _mentions_hidden(text, scope):
+        types = list(capability.field.types)
+        return {"type": types[0] if len(types) == 1 else types} if types else {}
+    return schema
+
+
+def _mentions_hidden(text: str, scope: Scope) -> bool:
+    """Say whether a text holds the name of something the scope does not show."""
+    if scope.is_owner:
+        return False
+    hidden = scope.declaration.fields.keys() - scope.capability.fields.keys()
+    others = scope.source.streams.keys() - {scope.stream}
+    words = set(re.findall(r"\w+", text))
+    return any(set(re.findall(r"\w+", name)) <= words for name in (*hidden, *others))
+
+
+# Shared
+
+
+def _by_connector(scopes: Sequence[Scope]) -> list[list[Scope]]:
+    groups: dict[tuple[ConnectorKey, object], list[Scope]] = {}
+    for scope in scopes:
+        groups.setdefault((scope.connector_key, scope.grant_id), []).append(scope)
+    return list(groups.values())
+
+
+def _connector(group: Sequence[Scope]) -> Body:
+    first = group[0]
+    body: Body = {
+        "object": "connector",
+        "connector_key": first.connector_key,
+        "connector_id": first.connector_key,
+        "source": {"kind": first.source.source_kind, "id": first.source.source_id},
+        "display_name": first.source.display_name,
+        "stream_count": len(group),
+    }
+    return body if first.grant_id is None else body | {"grant_id": first.grant_id}
+
+
+def _connection(connection: Connection) -> Body:
+    name = label(connection)
+    body: Body = {"connection_id": connection.id}
+    return body if name is None else body | {"display_name": name}
+
+
+def _count(scope: Scope, summaries: Summaries) -> int:
+    return sum(found.record_count for found in _of(scope, summaries))
+
+
+def _freshness(scope: Scope, summaries: Summaries) -> Body:
+    times = [found.last_updated for found in _of(scope, summaries) if found.last_updated is not None]
+    return {"status": "unknown"} | ({"captured_at": iso(max(times))} if times else {})
+
+
+def _of(scope: Scope, summaries: Summaries) -> list[ShelfSummary]:
+    found = (summaries.get((one.id, scope.stream)) for one in scope.connections)
+    return [one for one in found if one is not None]
+
+
+def _stream_row(scope: Scope, connection: Connection, summary: ShelfSummary | None) -> Body:
+    updated = None if summary is None or summary.last_updated is None else iso(summary.last_updated)
+    return {
+        "object": "stream",
+        "name": scope.stream,
+        "record_count": 0 if summary is None else summary.record_count,
+        "last_updated": updated,
+        "connector_key": scope.connector_key,
+        **_connection(connection),
+        "freshness": {"status": "unknown"} | ({"captured_at": updated} if updated else {}),
+    }
+
+
+def _time_constraint(scope: Scope) -> Body:
+    time = scope.granted.time
+    if time is None:
+        return {}
+    shown = {
+        "field": time.field if time.field in scope.capability.fields else None,
+        "since": None if time.since is None else iso(time.since),
+        "until": None if time.until is None else iso(time.until),
+    }
+    return {
+        "time_constraint": cast("Body", {name: value for name, value in shown.items() if value is not None})
+    }

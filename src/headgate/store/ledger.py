@@ -1,0 +1,87 @@
+"""What the ledger of a store can do: grants, tokens and the chain of disclosures.
+
+It keeps and finds; who may do what with a grant is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headgate.model.ids import GrantId, PackageId
+from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
+
+
+class Ledger(Protocol):
+    """Grants, tokens, disclosures. What looks something up for every request does so without waiting."""
+
+    def token(self, digest: bytes) -> IssuedToken | None:
+        """Look a token up, as it is at this moment."""
+        ...
+
+    def grant(self, grant_id: GrantId) -> IssuedGrant | None:
+        """Look a grant up, as it is at this moment."""
+        ...
+
+    def members(self, package_id: PackageId) -> tuple[IssuedGrant, ...]:
+        """Look up the grants of a package, as they are at this moment."""
+        ...
+
+    def spent(self, grant_id: GrantId, day: int) -> int:
+        """Say how many records were shown under a grant on a day, counted from 1970."""
+        ...
+
+    def grants(self) -> tuple[IssuedGrant, ...]:
+        """Give every grant, newest first."""
+        ...
+
+    async def issue(self, grants: Sequence[IssuedGrant], token: IssuedToken) -> None:
+        """Keep grants and the token for them, all or nothing.
+
+        Raises:
+            GrantConsumed: a grant for one use already had its token.
+        """
+        ...
+
+    async def add_token(self, token: IssuedToken) -> None:
+        """Keep a token for what is there already."""
+        ...
+
+    async def revoke(self, grant_id: GrantId, at: int) -> bool:
+        """End a grant for good. Says whether it was there."""
+        ...
+
+    async def append(self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes) -> ChainHead:
+        """Add events of a journal to the chain, each once, however often they are handed over.
+
+        ``start`` is the place of the first line in the journal, in bytes; lines end with a line break.
+        """
+        ...
+
+    async def forget_journal(self, journal: str) -> None:
+        """Forget how far a journal was taken over; it is gone."""
+        ...
+
+    def taken(self, journal: str) -> int:
+        """Say how many bytes of a journal are in the chain."""
+        ...
+
+    def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
+        """Read the chain in order, a piece at a time."""
+        ...
+
+    def entries_with(self, text: str, after: int, limit: int) -> tuple[AuditEntry, ...]:
+        """Read those entries whose event holds a text."""
+        ...
+
+    def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
+        """Read the chain from its end, a piece at a time."""
+        ...
+
+    def head(self) -> ChainHead:
+        """Say where the chain ends; an empty one ends at 0."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        ...

@@ -1,0 +1,248 @@
+"""The ledger in the store's file: grants, tokens and the chain of disclosures.
+
+Look-ups run on the event loop's own connection, like every short read; changes wait for the disk.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from headgate.errors import GrantConsumed, GrantInvalid
+from headgate.home import Home
+from headgate.model.disclosure import Disclosure
+from headgate.model.grant import Grant, TokenKind
+from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
+from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
+from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.engine import FILE
+from headgate.store.sqlite.writer import Writer
+
+#: What the first event of the chain is sealed after.
+GENESIS = b"\0" * 32
+_DAY = 24 * 3600 * 1_000_000
+_REMEMBERED = 4096
+_GRANT = "SELECT document, package_id, revoked_at, consumed_at, daily_records FROM grant_issued"
+_FIND = (
+    "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
+    " FROM token WHERE digest=?"
+)
+_ENTRY = "SELECT seq, event, seal FROM audit"
+_PUT_GRANT = (
+    "INSERT INTO grant_issued(id, document, package_id, issued_at, consumed_at, daily_records)"
+    " VALUES(?, ?, ?, ?, ?, ?)"
+)
+_KEEP = (
+    "INSERT INTO token(digest, kind, subject_id, client_id, grant_id, package_id, issued_at, expires_at)"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PUT_SPENT = (
+    "INSERT INTO spent VALUES(?, ?, ?)"
+    " ON CONFLICT(grant_id, day) DO UPDATE SET records = records + excluded.records"
+)
+_PUT_JOURNAL = "INSERT INTO audit_journal VALUES(?, ?) ON CONFLICT(name) DO UPDATE SET taken = excluded.taken"
+
+
+class SqliteLedger:
+    """The ledger of a home whose store has been opened; implements headgate.store.ledger.Ledger."""
+
+    def __init__(self, home: Home) -> None:
+        path = home.path / FILE
+        self._reader = open_reader(path)
+        self._writer = Writer(open_writer(path))
+        #: Grants never change, so what was read once need not be read again.
+        self._documents: dict[bytes, Grant] = {}
+
+    def token(self, digest: bytes) -> IssuedToken | None:
+        """Look a token up, as it is at this moment."""
+        row = self._one(_FIND, (digest,))
+        if row is None:
+            return None
+        kind, subject, issued_at, client, grant, package, expires_at, revoked_at = row
+        return IssuedToken(
+            digest=digest,
+            kind=TokenKind(kind),
+            subject_id=SubjectId(subject),
+            issued_at=issued_at,
+            client_id=None if client is None else ClientId(client),
+            grant_id=None if grant is None else GrantId(grant),
+            package_id=None if package is None else PackageId(package),
+            expires_at=expires_at,
+            revoked_at=revoked_at,
+        )
+
+    def grant(self, grant_id: GrantId) -> IssuedGrant | None:
+        """Look a grant up, as it is at this moment."""
+        row = self._one(f"{_GRANT} WHERE id=?", (grant_id,))
+        return None if row is None else self._issued(row)
+
+    def members(self, package_id: PackageId) -> tuple[IssuedGrant, ...]:
+        """Look up the grants of a package, as they are at this moment."""
+        rows = self._all(f"{_GRANT} WHERE package_id=? ORDER BY id", (package_id,))
+        return tuple(self._issued(row) for row in rows)
+
+    def grants(self) -> tuple[IssuedGrant, ...]:
+        """Give every grant, newest first."""
+        return tuple(self._issued(row) for row in self._all(f"{_GRANT} ORDER BY issued_at DESC, id"))
+
+    def spent(self, grant_id: GrantId, day: int) -> int:
+        """Say how many records were shown under a grant on a day."""
+        row = self._one("SELECT records FROM spent WHERE grant_id=? AND day=?", (grant_id, day))
+        return 0 if row is None else row[0]
+
+    async def issue(self, grants: Sequence[IssuedGrant], token: IssuedToken) -> None:
+        """Keep grants and the token for them, all or nothing."""
+
+        def work(database: Database) -> None:
+            for one in grants:
+                if database.one("SELECT 1 FROM grant_issued WHERE id=?", (one.grant.id,)) is not None:
+                    raise GrantConsumed
+            database.many(_PUT_GRANT, [_grant_row(one) for one in grants])
+            database.all(_KEEP, _token_row(token))
+
+        await self._writer.run(work)
+
+    async def add_token(self, token: IssuedToken) -> None:
+        """Keep a token for what is there already."""
+        await self._writer.run(lambda database: database.all(_KEEP, _token_row(token)))
+
+    async def revoke(self, grant_id: GrantId, at: int) -> bool:
+        """End a grant for good. Says whether it was there."""
+
+        def work(database: Database) -> bool:
+            database.all(
+                "UPDATE grant_issued SET revoked_at=? WHERE id=? AND revoked_at IS NULL", (at, grant_id)
+            )
+            return database.one("SELECT 1 FROM grant_issued WHERE id=?", (grant_id,)) is not None
+
+        return await self._writer.run(work)
+
+    async def append(self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes) -> ChainHead:
+        """Add events of a journal to the chain, each once, however often they are handed over."""
+        return await self._writer.run(lambda database: _append(database, journal, start, lines, key))
+
+    async def forget_journal(self, journal: str) -> None:
+        """Forget how far a journal was taken over; it is gone."""
+        await self._writer.run(
+            lambda database: database.all("DELETE FROM audit_journal WHERE name=?", (journal,))
+        )
+
+    def taken(self, journal: str) -> int:
+        """Say how many bytes of a journal are in the chain."""
+        row = self._one("SELECT taken FROM audit_journal WHERE name=?", (journal,))
+        return 0 if row is None else row[0]
+
+    def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
+        """Read the chain in order, a piece at a time."""
+        return _entries(self._all(f"{_ENTRY} WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)))
+
+    def entries_with(self, text: str, after: int, limit: int) -> tuple[AuditEntry, ...]:
+        """Read those entries whose event holds a text."""
+        sql = f"{_ENTRY} WHERE seq > ? AND instr(event, ?) > 0 ORDER BY seq LIMIT ?"
+        return _entries(self._all(sql, (after, text.encode(), limit)))
+
+    def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
+        """Read the chain from its end, a piece at a time."""
+        end = 2**62 if before is None else before
+        return _entries(self._all(f"{_ENTRY} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (end, limit)))
+
+    def head(self) -> ChainHead:
+        """Say where the chain ends; an empty one ends at 0."""
+        with typed_failures():
+            return _head(self._reader)
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        self._reader.db.close()
+        await self._writer.close()
+
+    def _one(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        with typed_failures():
+            return self._reader.one(sql, values)
+
+    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with typed_failures():
+            return self._reader.all(sql, values)
+
+    def _issued(self, row: tuple[Any, ...]) -> IssuedGrant:
+        document, package, revoked_at, consumed_at, daily_records = row
+        return IssuedGrant(
+            grant=self._document(document),
+            package_id=package,
+            revoked_at=revoked_at,
+            consumed_at=consumed_at,
+            daily_records=daily_records,
+        )
+
+    def _document(self, document: bytes) -> Grant:
+        known = self._documents.get(document)
+        if known is None:
+            try:
+                known = msgspec.json.decode(document, type=Grant)
+            except msgspec.MsgspecError as error:
+                raise GrantInvalid from error
+            if len(self._documents) >= _REMEMBERED:
+                self._documents.clear()
+            self._documents[document] = known
+        return known
+
+
+def _append(database: Database, journal: str, start: int, lines: Sequence[bytes], key: bytes) -> ChainHead:
+    row = database.one("SELECT taken FROM audit_journal WHERE name=?", (journal,))
+    taken = 0 if row is None else row[0]
+    head = _head(database)
+    seq, seal, place = head.seq, head.seal, start
+    rows: list[tuple[int, bytes, bytes]] = []
+    for line in lines:
+        place += len(line)
+        if place <= taken:
+            continue
+        event = line[:-1]
+        seq, seal = seq + 1, hmac.digest(key, seal + event, "sha256")
+        rows.append((seq, event, seal))
+    if rows:
+        database.many("INSERT INTO audit VALUES(?, ?, ?)", rows)
+        database.many(_PUT_SPENT, _spent(event for _, event, _ in rows))
+        database.all(_PUT_JOURNAL, (journal, place))
+    return ChainHead(seq, seal)
+
+
+def _spent(events: Iterable[bytes]) -> list[tuple[str, int, int]]:
+    found: Counter[tuple[str, int]] = Counter()
+    for event in events:
+        disclosure = msgspec.json.decode(event, type=Disclosure)
+        for grant_id in disclosure.grant_ids:
+            found[grant_id, disclosure.at // _DAY] += disclosure.record_count
+    return [(grant_id, day, count) for (grant_id, day), count in found.items() if count]
+
+
+def _head(database: Database) -> ChainHead:
+    row = database.one("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
+    return ChainHead(0, GENESIS) if row is None else ChainHead(row[0], row[1])
+
+
+def _entries(rows: Iterable[tuple[Any, ...]]) -> tuple[AuditEntry, ...]:
+    return tuple(AuditEntry(seq, event, seal) for seq, event, seal in rows)
+
+
+def _grant_row(one: IssuedGrant) -> tuple[Any, ...]:
+    grant = one.grant
+    document = msgspec.json.encode(grant)
+    return grant.id, document, one.package_id, grant.issued_at, one.consumed_at, one.daily_records
+
+
+def _token_row(token: IssuedToken) -> tuple[Any, ...]:
+    return (
+        token.digest,
+        token.kind.value,
+        token.subject_id,
+        token.client_id,
+        token.grant_id,
+        token.package_id,
+        token.issued_at,
+        token.expires_at,
+    )

@@ -1,0 +1,1 @@
+"""Speak REST: parse requests into queries, send answers. No rules."""

@@ -1,0 +1,98 @@
+"""One call of an endpoint: who asks, what was given, and the parts of the program it may use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+from starlette.types import Receive
+
+from headgate.auth.admission import Admission
+from headgate.errors import InvalidRequest, ResourceLimit
+from headgate.model.grant import Access
+from headgate.model.ids import ConnectionId, RequestId
+from headgate.reading.door import Asking, Door
+from headgate.reading.house import House
+from headgate.sources.intake import Intake
+from headgate.web.api.definitions import Endpoint
+from headgate.web.api.params import Given
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The parts of the program that calls are answered from."""
+
+    house: House
+    admission: Admission
+    intake: Intake
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request for an endpoint, admitted and parsed."""
+
+    endpoint: Endpoint
+    method: str
+    access: Access
+    path: Mapping[str, str]
+    given: Given
+    headers: Mapping[bytes, bytes]
+    request_id: RequestId
+    receive: Receive
+    rooms: Rooms
+
+    def door(self) -> Door:
+        """Open the door for this call."""
+        asking = Asking(self.access, self.request_id, self.endpoint.route, self.given.warnings)
+        return Door(self.rooms.house, asking)
+
+    def needed_connection(self) -> ConnectionId:
+        """Give the connection; the endpoint's definition requires it."""
+        connection = self.given.connection()
+        assert connection is not None
+        return connection
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Read the body piece by piece, and no more of it than the endpoint takes.
+
+        Raises:
+            ResourceLimit: it is too long.
+            InvalidRequest: the sender went away before its end.
+        """
+        assert self.endpoint.body is not None
+        left = self.endpoint.body.most_bytes
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise InvalidRequest("The body ended before its end.")
+            piece: bytes = message.get("body", b"")
+            left -= len(piece)
+            if left < 0:
+                raise ResourceLimit(f"The body must have at most {self.endpoint.body.most_bytes} bytes.")
+            if piece:
+                yield piece
+            if not message.get("more_body", False):
+                return
+
+    async def whole_body(self) -> bytes:
+        """Read the whole body."""
+        return b"".join([piece async for piece in self.pieces()])
+
+    async def document(self) -> dict[str, Any]:
+        """Read the body as a JSON object.
+
+        Raises:
+            InvalidRequest: it is none.
+        """
+        try:
+            document = msgspec.json.decode(await self.whole_body())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise InvalidRequest("The body must be JSON.") from None
+        if not isinstance(document, dict):
+            raise InvalidRequest("The body must be a JSON object.")
+        return cast("dict[str, Any]", document)
+
+
+Handler = Callable[[Call], Any]

@@ -1,0 +1,376 @@
+"""Every endpoint of ``/v1`` in one list: what it takes, who may call it, what it answers.
+
+Requests are parsed by this list, the OpenAPI document and the reference page are drawn from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headgate.model.query import (
+    DEFAULT_GROUPS,
+    DEFAULT_PAGE,
+    DEFAULT_WINDOW_CHARS,
+    MAX_CONTEXT_CHARS,
+    MAX_GROUPS,
+    MAX_PAGE,
+    MAX_WINDOW_CHARS,
+    Count,
+    Granularity,
+    Metric,
+    Order,
+)
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Shape(StrEnum):
+    """How a parameter is written."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    #: A whole number, or else the default: what lists do with a limit they cannot read.
+    LENIENT_INTEGER = "lenient_integer"
+    #: Names with commas between them; may be repeated.
+    NAMES = "names"
+    #: May be repeated, also as ``name[]``.
+    REPEATED = "repeated"
+    #: ``filter[field]=value`` or ``filter[field][operator]=value``.
+    FILTER = "filter"
+    #: ``expand_limit[relation]=n``.
+    LIMITS = "limits"
+
+
+class Who(StrEnum):
+    """Which tokens an endpoint takes."""
+
+    READER = "reader"
+    OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One query parameter."""
+
+    name: str
+    about: str
+    shape: Shape = Shape.TEXT
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """What an endpoint takes as its body, and how much of it at most."""
+
+    media_type: str
+    about: str
+    most_bytes: int
+    schema: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint."""
+
+    id: str
+    method: str
+    path: str
+    about: str
+    who: Who = Who.READER
+    params: tuple[Param, ...] = ()
+    status: int = 200
+    #: The name of the answer's schema in the OpenAPI document.
+    answer: str = "Object"
+    #: Refusals beside those every endpoint has.
+    refusals: tuple[int, ...] = (403, 404)
+    body: RequestBody | None = None
+
+    @property
+    def route(self) -> str:
+        """The endpoint's name in the log."""
+        return f"{self.method} {self.path}"
+
+
+CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")
+ALIAS = Param("connector_instance_id", "Deprecated name of connection_id.")
+NEEDED_CONNECTION = Param("connection_id", "The connection.", required=True)
+LIMIT = Param(
+    "limit",
+    f"How many rows, {DEFAULT_PAGE} unless said, {MAX_PAGE} at most; more is cut, with a warning.",
+    Shape.LENIENT_INTEGER,
+)
+CURSOR = Param("cursor", "The next_cursor of an earlier answer to the same question.")
+FIELDS = Param("fields", "Only these fields.", Shape.NAMES)
+FILTER = Param(
+    "filter",
+    "filter[field]=value, or filter[field][gte|gt|lte|lt]=value on fields that declare it.",
+    Shape.FILTER,
+)
+EXPAND = Param("expand", "A relation whose records come along.", Shape.REPEATED)
+EXPAND_LIMIT = Param("expand_limit", "expand_limit[relation]=n: how many of them.", Shape.LIMITS)
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "schema",
+        "GET",
+        "/v1/schema",
+        "What this token may read, and what it may ask.",
+        params=(
+            Param("view", "compact for one line a field; anything else is full."),
+            Param("detail", "full for everything about one stream of one connection.", choices=("full",)),
+            Param("stream", "Only this stream."),
+            CONNECTION,
+            ALIAS,
+        ),
+        answer="Schema",
+        refusals=(403, 409),
+    ),
+    Endpoint("connectors", "GET", "/v1/connectors", "The connectors this token reaches.", answer="List"),
+    Endpoint(
+        "streams",
+        "GET",
+        "/v1/streams",
+        "The streams this token reaches, one row for each connection.",
+        params=(CONNECTION, ALIAS),
+        answer="List",
+    ),
+    Endpoint(
+        "stream",
+        "GET",
+        "/v1/streams/{stream}",
+        "One stream, as far as the grant shows it.",
+        params=(CONNECTION, ALIAS),
+        answer="StreamMetadata",
+        refusals=(403, 404, 409),
+    ),
+    Endpoint(
+        "records",
+        "GET",
+        "/v1/streams/{stream}/records",
+        "A page of records, merged over connections, or with changes_since what changed.",
+        params=(
+            LIMIT,
+            CURSOR,
+            Param("order", "Newest first unless said.", choices=tuple(Order)),
+            Param("sort", "The stream's cursor field, with - in front for newest first."),
+            Param("count", "Whether to count the whole.", choices=tuple(Count)),
+            FIELDS,
+            Param("view", "The fields of a declared view."),
+            FILTER,
+            EXPAND,
+            EXPAND_LIMIT,
+            Param("changes_since", "beginning, or the next_changes_since of an earlier session."),
+            Param(
+                "window", "exact tells how many records there are and their times.", choices=("none", "exact")
+            ),
+            CONNECTION,
+            ALIAS,
+        ),
+        answer="List",
+        refusals=(403, 404, 409, 410),
+    ),
+    Endpoint(
+        "record",
+        "GET",
+        "/v1/streams/{stream}/records/{id}",
+        "One record.",
+        params=(FIELDS, EXPAND, EXPAND_LIMIT, CONNECTION, ALIAS),
+        answer="Record",
+        refusals=(403, 404, 409),
+    ),
+    Endpoint(
+        "window",
+        "GET",
+        "/v1/streams/{stream}/records/{id}/field-window",
+        "A part of one text field.",
+        params=(
+            Param("field", "The field.", required=True),
+            Param("offset_chars", "Where the window starts.", Shape.INTEGER),
+            Param(
+                "limit_chars",
+                f"How long it is: {DEFAULT_WINDOW_CHARS} unless said, {MAX_WINDOW_CHARS} at most.",
+                Shape.INTEGER,
+            ),
+            Param("q", "Start around the first place where this text occurs."),
+            Param("before_chars", f"Context before it, {MAX_CONTEXT_CHARS} at most.", Shape.INTEGER),
+            Param("after_chars", f"Context after it, {MAX_CONTEXT_CHARS} at most.", Shape.INTEGER),
+            Param("cursor", "The next_cursor or previous_cursor of an earlier window."),
+            CONNECTION,
+            ALIAS,
+        ),
+        answer="FieldWindow",
+        refusals=(403, 404, 409, 410, 422),
+    ),
+    Endpoint(
+        "aggregate",
+        "GET",
+        "/v1/streams/{stream}/aggregate",
+        "A number over all visible records, or one for each group.",
+        params=(
+            Param("metric", "What is computed.", required=True, choices=tuple(Metric)),
+            Param("field", "Of which field; count takes none."),
+            Param("group_by", "A field whose values make the groups."),
+            Param("group_by_time", "A time field whose buckets make the groups."),
+            Param("granularity", "How wide a bucket is.", choices=tuple(Granularity)),
+            Param("time_zone", "The IANA time zone of the buckets, UTC unless said."),
+            Param(
+                "limit",
+                f"How many groups, {DEFAULT_GROUPS} unless said, {MAX_GROUPS} at most.",
+                Shape.INTEGER,
+            ),
+            FILTER,
+            CONNECTION,
+            ALIAS,
+        ),
+        answer="Aggregation",
+        refusals=(403, 404, 409),
+    ),
+    Endpoint(
+        "search",
+        "GET",
+        "/v1/search",
+        "Records that hold all the words, each in any visible searched field.",
+        params=(
+            Param("q", 'Words, "words in a row" and beginnings*.', required=True),
+            Param("streams", "Only these streams.", Shape.REPEATED),
+            LIMIT,
+            CURSOR,
+            FILTER,
+            CONNECTION,
+            ALIAS,
+        ),
+        answer="List",
+        refusals=(403, 404, 410),
+    ),
+    Endpoint(
+        "blob",
+        "GET",
+        "/v1/blobs/{blob_id}",
+        "A file that a visible record refers to; takes Range.",
+        params=(CONNECTION, ALIAS),
+        answer="Bytes",
+        refusals=(403, 404, 409, 416),
+    ),
+    Endpoint(
+        "declare",
+        "PUT",
+        "/v1/declarations/{connector_key}",
+        "Register a source declaration.",
+        who=Who.OWNER,
+        body=RequestBody("application/json", "A source declaration.", 4 * MIB, {"type": "object"}),
+        answer="Declaration",
+        refusals=(403,),
+    ),
+    Endpoint(
+        "connect",
+        "POST",
+        "/v1/connections",
+        "Add a connection of a declared connector.",
+        who=Who.OWNER,
+        status=201,
+        body=RequestBody(
+            "application/json",
+            "The connector's key, and what the owner calls the connection.",
+            64 * KIB,
+            {
+                "type": "object",
+                "properties": {"connector_key": {"type": "string"}, "display_name": {"type": "string"}},
+                "required": ["connector_key"],
+                "additionalProperties": False,
+            },
+        ),
+        answer="Connection",
+    ),
+    Endpoint(
+        "connection",
+        "GET",
+        "/v1/connections/{connection_id}",
+        "One connection.",
+        who=Who.OWNER,
+        answer="Connection",
+    ),
+    Endpoint(
+        "rename",
+        "PATCH",
+        "/v1/connections/{connection_id}",
+        "Give a connection another name.",
+        who=Who.OWNER,
+        body=RequestBody(
+            "application/json",
+            "The new name.",
+            64 * KIB,
+            {
+                "type": "object",
+                "properties": {"display_name": {"type": "string"}},
+                "required": ["display_name"],
+                "additionalProperties": False,
+            },
+        ),
+        answer="Connection",
+    ),
+    Endpoint(
+        "disconnect",
+        "DELETE",
+        "/v1/connections/{connection_id}",
+        "Remove a connection with all its records.",
+        who=Who.OWNER,
+        status=204,
+        answer="Nothing",
+    ),
+    Endpoint(
+        "ingest",
+        "POST",
+        "/v1/ingest/{stream}",
+        "Take records in, one JSON object a line. Good lines stay whatever becomes of the others.",
+        who=Who.OWNER,
+        params=(NEEDED_CONNECTION,),
+        body=RequestBody("application/x-ndjson", "Records, one a line.", 64 * MIB, {"type": "string"}),
+        answer="IngestReport",
+        refusals=(403, 404, 409),
+    ),
+    Endpoint(
+        "remove",
+        "DELETE",
+        "/v1/streams/{stream}/records/{id}",
+        "Remove a record; those who had seen it are told.",
+        who=Who.OWNER,
+        params=(NEEDED_CONNECTION,),
+        status=204,
+        answer="Nothing",
+    ),
+    Endpoint(
+        "keep_blob",
+        "POST",
+        "/v1/blobs",
+        "Keep a file for records to refer to.",
+        who=Who.OWNER,
+        status=201,
+        body=RequestBody(
+            "application/octet-stream", "The file.", 256 * MIB, {"type": "string", "format": "binary"}
+        ),
+        answer="Blob",
+        refusals=(403,),
+    ),
+    Endpoint(
+        "state",
+        "GET",
+        "/v1/state/{connection_id}",
+        "What a collector noted for itself.",
+        who=Who.OWNER,
+        answer="State",
+    ),
+    Endpoint(
+        "put_state",
+        "PUT",
+        "/v1/state/{connection_id}",
+        "Keep what a collector notes for itself.",
+        who=Who.OWNER,
+        body=RequestBody("application/json", "Any JSON.", 1 * MIB),
+        answer="State",
+    ),
+)

@@ -1,0 +1,212 @@
+"""The OpenAPI document and the reference page, both drawn from the list of endpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from headgate import __version__
+from headgate.web.api.definitions import ENDPOINTS, Endpoint, Param, Shape, Who
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_ALWAYS = (400, 401, 403, 405, 413, 421, 429, 503)
+_OBJECT: dict[str, Any] = {"type": "object"}
+
+
+def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": required | optional, "required": sorted(required)}
+
+
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer"}
+_META = _object({"count": {}, "warnings": {"type": "array", "items": _OBJECT}})
+_LINKS = _object({"self": _TEXT}, next={"type": ["string", "null"]})
+SCHEMAS: dict[str, Any] = {
+    "Object": _OBJECT,
+    "Schema": _object(
+        {"object": {"const": "schema"}, "bearer": _OBJECT, "connectors": {"type": "array", "items": _OBJECT}},
+        links=_LINKS,
+        meta=_META,
+    ),
+    "List": _object(
+        {
+            "object": {"const": "list"},
+            "data": {"type": "array", "items": _OBJECT},
+            "has_more": {"type": "boolean"},
+            "url": _TEXT,
+            "links": _LINKS,
+            "meta": _META,
+        },
+        next_cursor=_TEXT,
+        next_changes_since=_TEXT,
+    ),
+    "StreamMetadata": _object(
+        {
+            "object": {"const": "stream_metadata"},
+            "name": _TEXT,
+            "field_capabilities": _OBJECT,
+            "granted_connections": {"type": "array", "items": _OBJECT},
+        }
+    ),
+    "Record": _object(
+        {
+            "object": {"const": "record"},
+            "id": _TEXT,
+            "stream": _TEXT,
+            "connection_id": _TEXT,
+            "connector_key": _TEXT,
+            "data": _OBJECT,
+            "emitted_at": _TEXT,
+            "links": _LINKS,
+            "meta": _META,
+        },
+        display_name=_TEXT,
+        expanded=_OBJECT,
+    ),
+    "FieldWindow": _object(
+        {"object": {"const": "field_window"}, "field": _OBJECT, "window": _OBJECT, "connection_id": _TEXT}
+    ),
+    "Aggregation": _object(
+        {"object": {"const": "aggregation"}, "metric": _TEXT, "filtered_record_count": _WHOLE},
+        value={},
+        groups={"type": "array", "items": _object({"key": {}, "count": _WHOLE})},
+        other_count=_WHOLE,
+    ),
+    "Declaration": _object({"object": {"const": "declaration"}, "connector_key": _TEXT, "version": _TEXT}),
+    "Connection": _object(
+        {"object": {"const": "connection"}, "connection_id": _TEXT, "connector_key": _TEXT},
+        display_name=_TEXT,
+    ),
+    "IngestReport": _object(
+        {"stream": _TEXT, "records_accepted": _WHOLE, "records_rejected": _WHOLE},
+        errors={"type": "array", "items": _OBJECT},
+        errors_truncated={"type": "boolean"},
+    ),
+    "Blob": _object({"object": {"const": "blob"}, "blob_id": _TEXT, "sha256": _TEXT, "size_bytes": _WHOLE}),
+    "State": _object({"object": {"const": "state"}, "connection_id": _TEXT, "state": {}}),
+    "Error": _object(
+        {
+            "error": _object(
+                {"type": _TEXT, "code": _TEXT, "message": _TEXT, "request_id": _TEXT},
+                hint=_TEXT,
+                param=_TEXT,
+            )
+        }
+    ),
+}
+
+
+def openapi_document() -> dict[str, Any]:
+    """Write the OpenAPI document of ``/v1``."""
+    paths: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Headgate REST", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def reference_page() -> str:
+    """Write docs/reference/rest.md."""
+    lines = [
+        "# REST",
+        "",
+        "Every endpoint of `/v1`, drawn from the list that requests are parsed by. The same list is served as an",
+        "OpenAPI document at `/openapi.json`. Refusals are listed in [errors](errors.md).",
+        "",
+        "All calls carry `Authorization: Bearer TOKEN`. Parameters that are not listed are refused. Every answer",
+        "has `Request-Id` and `PDPP-Version`.",
+        "",
+    ]
+    for endpoint in ENDPOINTS:
+        lines.extend(_section(endpoint))
+    return "\n".join(lines)
+
+
+def _section(endpoint: Endpoint) -> Iterator[str]:
+    yield f"## `{endpoint.route}`"
+    yield ""
+    yield f"{endpoint.about} {'For the owner alone. ' if endpoint.who is Who.OWNER else ''}Answers {endpoint.status}.".replace(
+        "  ", " "
+    )
+    yield ""
+    if endpoint.params:
+        yield "| parameter | meaning |"
+        yield "|---|---|"
+        for param in endpoint.params:
+            choices = f" One of {', '.join(f'`{one}`' for one in param.choices)}." if param.choices else ""
+            needed = " Required." if param.required else ""
+            about = param.about.replace("|", "\\|")
+            yield f"| `{param.name}` | {about}{choices}{needed} |"
+        yield ""
+    if endpoint.body is not None:
+        yield f"Takes `{endpoint.body.media_type}`, at most {endpoint.body.most_bytes} bytes: {endpoint.body.about}"
+        yield ""
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    places = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in _PLACE.findall(endpoint.path)
+    ]
+    operation: dict[str, Any] = {
+        "operationId": endpoint.id,
+        "summary": endpoint.about,
+        "parameters": [*places, *(_param(param) for param in endpoint.params)],
+        "responses": dict(_responses(endpoint)),
+    }
+    if endpoint.body is not None:
+        content = {endpoint.body.media_type: {"schema": endpoint.body.schema}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _param(param: Param) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    written: dict[str, Any] = {}
+    if param.shape in {Shape.INTEGER, Shape.LENIENT_INTEGER}:
+        schema = {"type": "integer"}
+    elif param.shape in {Shape.NAMES, Shape.REPEATED}:
+        schema = {"type": "array", "items": {"type": "string"}}
+        written = {"style": "form", "explode": param.shape is Shape.REPEATED}
+    elif param.shape in {Shape.FILTER, Shape.LIMITS}:
+        value = {"type": "integer"} if param.shape is Shape.LIMITS else {"type": "string"}
+        schema = {"type": "object", "additionalProperties": value}
+        written = {"style": "deepObject", "explode": True}
+    if param.choices:
+        schema["enum"] = list(param.choices)
+    return {
+        "name": param.name,
+        "in": "query",
+        "required": param.required,
+        "description": param.about,
+        "schema": schema,
+    } | written
+
+
+def _responses(endpoint: Endpoint) -> Iterator[tuple[str, Any]]:
+    if endpoint.answer == "Nothing":
+        yield str(endpoint.status), {"description": "Done."}
+    elif endpoint.answer == "Bytes":
+        content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        yield "200", {"description": "The file.", "content": content}
+        yield "206", {"description": "A part of it.", "content": content}
+    else:
+        schema = {"$ref": f"#/components/schemas/{endpoint.answer}"}
+        yield (
+            str(endpoint.status),
+            {"description": "The answer.", "content": {"application/json": {"schema": schema}}},
+        )
+    extra = (507,) if endpoint.body is not None else ()
+    for status in sorted({*_ALWAYS, *endpoint.refusals, *extra}):
+        error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+        content = {} if status in {405, 416} else {"content": error}
+        yield str(status), {"description": "A refusal."} | content

@@ -1,0 +1,153 @@
+"""What only the owner may do: declare, connect, bring records in and take them out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.errors import InvalidRequest
+from headgate.model.ids import ConnectionId, connection_id, connector_key, is_plain, record_id, stream_name
+from headgate.model.instants import iso
+from headgate.model.record import Connection
+from headgate.sources.intake import Push
+from headgate.web.api.calls import Call
+from headgate.web.api.replies import Reply, json_reply, nothing
+
+_MAX_NAME = 200
+_MAX_KEY = 200
+_ERRORS_SHOWN = 100
+
+
+async def declare(call: Call) -> Reply:
+    """Register a declaration."""
+    key = connector_key(call.path["connector_key"])
+    declared = await call.rooms.intake.declare(key, await call.document())
+    return json_reply(
+        {
+            "object": "declaration",
+            "connector_key": key,
+            "version": declared.version,
+            "source": {"kind": declared.source_kind, "id": declared.source_id},
+            "streams": list(declared.streams),
+        }
+    )
+
+
+async def connect(call: Call) -> Reply:
+    """Add a connection."""
+    document = await call.document()
+    _only(document, {"connector_key", "display_name"})
+    key = connector_key(_text(document, "connector_key"))
+    made = await call.rooms.intake.connect(key, _name(document.get("display_name", "")))
+    return json_reply(_connection(made), 201)
+
+
+async def connection(call: Call) -> Reply:
+    """Show a connection."""
+    return json_reply(_connection(await call.rooms.intake.connection(_path_connection(call))))
+
+
+async def rename(call: Call) -> Reply:
+    """Give a connection another name."""
+    document = await call.document()
+    _only(document, {"display_name"})
+    name = _name(_text(document, "display_name"))
+    return json_reply(_connection(await call.rooms.intake.rename(_path_connection(call), name)))
+
+
+async def disconnect(call: Call) -> Reply:
+    """Remove a connection."""
+    await call.rooms.intake.disconnect(_path_connection(call))
+    return nothing()
+
+
+async def ingest(call: Call) -> Reply:
+    """Take records in."""
+    stream = stream_name(call.path["stream"])
+    key = call.headers.get(b"idempotency-key", b"").decode("latin-1") or None
+    if key is not None and (len(key) > _MAX_KEY or not is_plain(key)):
+        raise InvalidRequest(f"Idempotency-Key must be plain text of up to {_MAX_KEY} characters.")
+    report = await call.rooms.intake.push(Push(call.needed_connection(), stream, key), call.pieces())
+    body: dict[str, Any] = {
+        "stream": stream,
+        "records_accepted": report.accepted,
+        "records_rejected": report.rejected,
+    }
+    if report.errors:
+        shown = report.errors[:_ERRORS_SHOWN]
+        body["errors"] = [
+            {"index": one.index, "code": one.code, "message": one.message, "pointer": one.pointer}
+            for one in shown
+        ]
+        body["errors_truncated"] = len(shown) < len(report.errors)
+    return json_reply(body)
+
+
+async def remove(call: Call) -> Reply:
+    """Remove a record."""
+    stream, key = stream_name(call.path["stream"]), record_id(call.path["id"])
+    await call.rooms.intake.remove(call.needed_connection(), stream, key)
+    return nothing()
+
+
+async def keep_blob(call: Call) -> Reply:
+    """Keep a file."""
+    media = call.headers.get(b"content-type", b"application/octet-stream").decode("latin-1")
+    if len(media) > _MAX_NAME or not is_plain(media):
+        raise InvalidRequest("Content-Type cannot be read.")
+    kept, size = await call.rooms.intake.keep_blob(call.pieces(), media)
+    body = {
+        "object": "blob",
+        "blob_id": kept,
+        "sha256": kept.removeprefix("blob_"),
+        "size_bytes": size,
+        "mime_type": media,
+    }
+    return json_reply(body, 201)
+
+
+async def state(call: Call) -> Reply:
+    """Show what a collector noted."""
+    where = _path_connection(call)
+    return json_reply(
+        {"object": "state", "connection_id": where, "state": await call.rooms.intake.state(where)}
+    )
+
+
+async def put_state(call: Call) -> Reply:
+    """Keep what a collector notes."""
+    await call.rooms.intake.put_state(_path_connection(call), await call.whole_body())
+    return await state(call)
+
+
+def _connection(found: Connection) -> dict[str, Any]:
+    return {
+        "object": "connection",
+        "connection_id": found.id,
+        "connector_key": found.connector_key,
+        "display_name": found.display_name,
+        "created_at": iso(found.created_at),
+    }
+
+
+def _path_connection(call: Call) -> ConnectionId:
+    return connection_id(call.path["connection_id"])
+
+
+def _only(document: dict[str, Any], names: set[str]) -> None:
+    for name in document.keys() - names:
+        raise InvalidRequest(f"There is no member '{name[:80]}' here.", param=name[:80])
+
+
+def _text(document: dict[str, Any], name: str) -> str:
+    value = document.get(name)
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name} must be a text.", param=name)
+    return value
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or len(value) > _MAX_NAME or not is_plain(value):
+        raise InvalidRequest(
+            f"display_name must be plain text of up to {_MAX_NAME} characters.", param="display_name"
+        )
+    return value

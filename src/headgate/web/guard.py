@@ -1,0 +1,267 @@
+"""The guard before every address: whose host, which origin, how many at once, under which request id.
+
+It knows nothing about grants; whoever it lets in is still to be admitted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from time import monotonic
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headgate.errors import (
+    HeadgateError,
+    InvalidRequest,
+    MisdirectedRequest,
+    PermissionRefused,
+    RateLimited,
+    StorageUnusable,
+)
+from headgate.model.ids import ClientId, request_id
+from headgate.telemetry import get_logger, is_logged
+from headgate.web.api.failures import failure_reply
+from headgate.web.api.replies import NOSNIFF, send_reply
+
+_REMEMBERED = 10_000
+_LOOPBACK_NAMES = frozenset({"localhost"})
+_GUESSES_A_SECOND = 20.0
+_GUESS_BURST = 100.0
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request as the guard sees it, and what is learnt about it on the way."""
+
+    request_id: str
+    #: Scheme and host as the caller used them: what addresses in answers start with.
+    origin: str
+    address: str
+    route: str = "unknown"
+    status: int = 0
+    seconds: float = 0.0
+    client_id: ClientId | None = None
+
+
+class Buckets:
+    """Token buckets by name: so many a second, with a reserve for bursts."""
+
+    __slots__ = ("_burst", "_clock", "_levels", "_rate")
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._levels: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def level(self, name: bytes) -> float:
+        """Say how much is left now."""
+        left, at = self._levels.get(name, (self._burst, self._clock()))
+        return min(self._burst, left + (self._clock() - at) * self._rate)
+
+    def take(self, name: bytes) -> float:
+        """Take one; gives what is left, below zero when there was none to take."""
+        left = self.level(name) - 1
+        self._levels[name] = (max(left, -1.0), self._clock())
+        if len(self._levels) > _REMEMBERED:
+            self._levels.popitem(last=False)
+        return left
+
+
+class Limits:
+    """How often one token may ask, and how often one address may guess."""
+
+    __slots__ = ("_guesses", "_haste", "_rate")
+
+    def __init__(self, requests_a_second: int) -> None:
+        self._rate = requests_a_second
+        self._haste = Buckets(requests_a_second, requests_a_second * 2.0)
+        self._guesses = Buckets(_GUESSES_A_SECOND, _GUESS_BURST)
+
+    def refuse_haste(self, token: str) -> None:
+        """Count a request of a token.
+
+        Raises:
+            RateLimited: there were too many.
+        """
+        if self._rate and self._haste.take(sha256(token.encode("latin-1")).digest()[:12]) < 0:
+            raise RateLimited(data={"retry_after_seconds": 1})
+
+    def note_guess(self, address: str) -> None:
+        """Count a token that nobody has."""
+        self._guesses.take(address.encode())
+
+    def refuse_guesses(self, address: str) -> None:
+        """Refuse an address that guesses.
+
+        Raises:
+            RateLimited: there were too many guesses.
+        """
+        if self._guesses.level(address.encode()) < 0:
+            raise RateLimited(data={"retry_after_seconds": 2})
+
+
+@dataclass(slots=True)
+class Metrics:
+    """What is counted: requests by route and status, and those under way."""
+
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    under_way: int = 0
+
+    def text(self) -> str:
+        """Write the numbers the way Prometheus reads them."""
+        lines = ["# TYPE headgate_requests_total counter"]
+        lines += [
+            f'headgate_requests_total{{route="{route}",status="{status}"}} {count}'
+            for (route, status), count in sorted(self.requests.items())
+        ]
+        lines.append("# TYPE headgate_request_seconds_sum counter")
+        lines += [
+            f'headgate_request_seconds_sum{{route="{route}"}} {total:.6f}'
+            for route, total in sorted(self.seconds.items())
+        ]
+        lines += ["# TYPE headgate_requests_under_way gauge", f"headgate_requests_under_way {self.under_way}"]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Doorstep:
+    """Whom the guard lets in."""
+
+    #: Host names beside loopback and private addresses, without a port.
+    hosts: frozenset[str] = frozenset()
+    #: Origins of pages that may call from a browser, beside our own.
+    origins: frozenset[str] = frozenset()
+    most_at_once: int = 512
+
+
+class Guard:
+    """Wraps the whole application."""
+
+    def __init__(self, app: ASGIApp, doorstep: Doorstep, metrics: Metrics) -> None:
+        self._app = app
+        self._doorstep = doorstep
+        self._metrics = metrics
+        self._known_hosts: dict[str, bool] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or turn it away."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = _single_headers(scope)
+        host = headers.get(b"host", b"").decode("latin-1")
+        visit = Visit(_request_id(headers), f"{scope['scheme']}://{host}", _address(scope))
+        scope["headgate.visit"] = visit
+        sending = self._sending(send, visit)
+        self._metrics.under_way += 1
+        try:
+            refusal = self._refusal(host, headers, visit)
+            if refusal is None:
+                await self._app(scope, receive, sending)
+            else:
+                safe = "" if isinstance(refusal, MisdirectedRequest) else visit.origin
+                await send_reply(failure_reply(refusal, request_id=visit.request_id, origin=safe), sending)
+        finally:
+            self._metrics.under_way -= 1
+            self._note(visit)
+
+    def _refusal(self, host: str, headers: dict[bytes, bytes], visit: Visit) -> HeadgateError | None:
+        if b"" in headers:
+            return InvalidRequest("A header that must stand alone was sent twice.")
+        if not self._is_ours(host):
+            return MisdirectedRequest()
+        origin = headers.get(b"origin")
+        if origin is not None and not self._is_welcome(origin.decode("latin-1"), visit.origin):
+            return PermissionRefused("Pages of that origin may not call this server.")
+        if self._metrics.under_way > self._doorstep.most_at_once:
+            return StorageUnusable("Too many requests are under way.", hint="Try again in a moment.")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        known = self._known_hosts.get(host)
+        if known is None:
+            known = is_known_host(host, self._doorstep.hosts)
+            if len(self._known_hosts) < _REMEMBERED:
+                self._known_hosts[host] = known
+        return known
+
+    def _is_welcome(self, origin: str, own: str) -> bool:
+        return origin == own or origin in self._doorstep.origins
+
+    def _sending(self, send: Send, visit: Visit) -> Send:
+        own = (b"request-id", visit.request_id.encode("ascii"))
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                visit.status = message["status"]
+                message["headers"] = [*message.get("headers", ()), own, NOSNIFF]
+            await send(message)
+
+        return sending
+
+    def _note(self, visit: Visit) -> None:
+        self._metrics.requests[visit.route, visit.status] += 1
+        before = self._metrics.seconds.get(visit.route, 0.0)
+        self._metrics.seconds[visit.route] = before + visit.seconds
+        if is_logged("info"):
+            get_logger().info(
+                "request",
+                request_id=visit.request_id,
+                route=visit.route,
+                status=visit.status,
+                duration_ms=round(visit.seconds * 1000, 2),
+                client_id=visit.client_id,
+            )
+
+
+def is_known_host(host: str, names: frozenset[str]) -> bool:
+    """Say whether a Host header is one this server answers for: its own names, and addresses at home."""
+    name = _without_port(host).lower().rstrip(".")
+    if name in names or name in _LOOPBACK_NAMES:
+        return True
+    try:
+        address = ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_private
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+_STAND_ALONE = frozenset({b"host", b"authorization", b"origin", b"content-length"})
+
+
+def _single_headers(scope: Scope) -> dict[bytes, bytes]:
+    """Give the headers; one that must stand alone and does not is marked under an empty name."""
+    found: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in found and name in _STAND_ALONE:
+            found[b""] = name
+        found[name] = value
+    return found
+
+
+def _request_id(headers: dict[bytes, bytes]) -> str:
+    given = headers.get(b"request-id")
+    if given is not None:
+        try:
+            return request_id(given.decode("latin-1"))
+        except InvalidRequest:
+            pass
+    return f"req_{secrets.token_hex(8)}"
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return "" if client is None else client[0]

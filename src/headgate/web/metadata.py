@@ -1,0 +1,68 @@
+"""Discovery documents: what a client finds out before it has a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.model.query import DEFAULT_PAGE, MAX_PAGE
+
+
+def protected_resource(origin: str, authorization_server: str, *, strict_core: bool) -> dict[str, Any]:
+    """Describe the resource server (RFC 9728)."""
+    return {
+        "resource": origin,
+        "resource_name": "Headgate Resource Server",
+        "authorization_servers": [authorization_server],
+        "bearer_methods_supported": ["header"],
+        "pdpp_core_query_base": f"{origin}/v1",
+        "pdpp_self_export_supported": True,
+        "pdpp_token_kinds_supported": ["owner", "client"],
+        "pdpp_discovery_hints": {
+            "schema_endpoint": "/v1/schema",
+            "query_base": "/v1",
+            "connectors_endpoint": "/v1/connectors",
+            "streams_endpoint_template": "/v1/streams/{stream}",
+            "aggregate": {"endpoint_template": "/v1/streams/{stream}/aggregate"},
+            "changes_since_bootstrap": "beginning",
+            "blob_indirection": "data.blob_ref.fetch_url",
+            "search": {
+                "endpoint": "/v1/search",
+                "scope_param": "streams[]",
+                "filter_requires_single_stream": True,
+            },
+        },
+        "capabilities": {
+            "lexical_retrieval": {
+                "supported": True,
+                "endpoint": "/v1/search",
+                "cross_stream": True,
+                "snippets": True,
+                "default_limit": DEFAULT_PAGE,
+                "max_limit": MAX_PAGE,
+                "cursor_supported": True,
+                "count_supported": True,
+            },
+            "client_filters": {"supported": not strict_core},
+        },
+    }
+
+
+def protected_mcp(origin: str, authorization_server: str) -> dict[str, Any]:
+    """Describe the hosted MCP resource (RFC 9728, path form)."""
+    return {
+        "resource": f"{origin}/mcp",
+        "resource_name": "Headgate Hosted MCP Resource",
+        "authorization_servers": [authorization_server],
+        "bearer_methods_supported": ["header"],
+        "pdpp_core_query_base": f"{origin}/v1",
+        "pdpp_token_kinds_supported": ["client", "mcp_package"],
+        "pdpp_agent_discovery": {
+            "mcp": {
+                "endpoint": f"{origin}/mcp",
+                "transport": "streamable_http",
+                "tool_surface": "profile_free_normal_read",
+                "setup_intent": "grant_scoped_read",
+                "no_owner_token": True,
+            }
+        },
+    }
