@@ -14,6 +14,7 @@ from tests.hostile.server import (
     answers,
     drops,
     faulty_server,
+    hangs,
     http,
     result_of,
     rpc,
@@ -218,3 +219,20 @@ async def test_two_answers_to_one_request_are_none():
         assert caught.value.code == "MCP_PROTOCOL_ERROR"
         del server.faults["tools/call"]
         assert (await call(imported[0], {"who": "me"})).data[0]["text"] == '{"who": "me"}'
+
+
+async def test_a_call_behind_a_slow_opening_keeps_its_own_deadline_and_closing_does_not_wait():
+    async with importing() as (server, imported):
+        server.live_sessions.clear()
+        server.faults["initialize"] = hangs
+        first = asyncio.create_task(call(imported[0]))
+        await until(lambda: len(server.calls("initialize")) == 2)
+        with pytest.raises(CallError) as caught:
+            await call(imported[1], deadline=asyncio.get_running_loop().time() + 0.3)
+        assert caught.value.code == "TIMEOUT"
+        await imported.aclose()
+        assert not first.done()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await until(lambda: server.open_connections == 0)

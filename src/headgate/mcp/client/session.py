@@ -101,6 +101,9 @@ class Session:
         try:
             await asyncio.shield(ready)
         except BaseException:
+            # Without this the owner would go on asking until its deadline, for nobody.
+            ready.cancel()
+            self._owner.cancel()
             await self.aclose()
             raise
 
@@ -165,8 +168,7 @@ class Session:
                 async with session:
                     await self._serve(session, dispatcher, exchange, prior, ready)
         except Exception as error:  # noqa: BLE001 - whatever ended the session, nobody is above this task
-            if not ready.done():
-                ready.set_exception(_opening_failure(error, exchange))
+            _tell(ready, _opening_failure(error, exchange))
         finally:
             self._dispatcher = None
 
@@ -181,7 +183,9 @@ class Session:
         try:
             await self._negotiate(session, exchange, prior)
         except Exception as error:  # noqa: BLE001 - told to whoever opens; raised here it would come out wrapped
-            ready.set_exception(_opening_failure(error, exchange))
+            _tell(ready, _opening_failure(error, exchange))
+            return
+        if ready.done():
             return
         self._dispatcher = dispatcher
         self._watch(session)
@@ -284,6 +288,11 @@ def _meaning(error: MCPError, exchange: Exchange, *, is_open: bool) -> AdapterEr
         f"The server answered with an error ({error.code}).",
         details={"rpcCode": error.code, "rpcMessage": words},
     )
+
+
+def _tell(ready: asyncio.Future[None], error: AdapterError) -> None:
+    if not ready.done():
+        ready.set_exception(error)
 
 
 def _opening_failure(error: Exception, exchange: Exchange) -> AdapterError:

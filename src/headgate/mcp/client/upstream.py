@@ -121,22 +121,37 @@ class Upstream:
         session = self._sessions.get(key)
         if session is not None and session.is_open:
             return session
-        async with self._opening:
-            session = self._sessions.get(key)
-            if session is None or not session.is_open:
-                if session is not None:
-                    await self._retire(session)
-                session = await self._new(token, deadline)
-                await self._make_room()
-                self._sessions[self._key(token)] = session
-        return session
+        # Whoever waits behind another's slow opening still has a deadline of their own.
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._opening.acquire()
+        except TimeoutError as error:
+            raise UpstreamTimeout("The session was not open in time.") from error
+        try:
+            return await self._open_anew(key, token, deadline)
+        finally:
+            self._opening.release()
 
     async def aclose(self) -> None:
         """End every session; later requests fail."""
         self._is_closed = True
-        async with self._opening:
-            sessions, self._sessions = [*self._sessions.values(), *self._retired], {}
+        sessions = [*self._sessions.values(), *self._retired]
+        self._sessions, self._retired = {}, set()
         await asyncio.gather(*(session.aclose() for session in sessions))
+
+    async def _open_anew(self, key: bytes, token: Secret | None, deadline: float) -> Session:
+        session = self._sessions.get(key)
+        if session is not None and session.is_open:
+            return session
+        if session is not None:
+            await self._retire(session)
+        session = await self._new(token, deadline)
+        if self._is_closed:
+            await session.aclose()
+            raise UpstreamClosed(details={"reason": "closed"})
+        await self._make_room()
+        self._sessions[self._key(token)] = session
+        return session
 
     async def _attempt(
         self,
