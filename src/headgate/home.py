@@ -55,7 +55,7 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def read_private(path: Path) -> bytes | None:
@@ -73,6 +73,15 @@ def read_private(path: Path) -> bytes | None:
     with os.fdopen(handle, "rb") as file:
         _refuse_open_to_others(path, os.fstat(file.fileno()))
         return file.read()
+
+
+def sync_directory(directory: Path) -> None:
+    """Make names put into a directory last through a power loss."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _make_private(directory: Path) -> None:
@@ -97,11 +106,3 @@ def _refuse_open_to_others(path: Path, status: os.stat_result) -> None:
         raise ConfigInvalid(
             f"{path} is open to other users (mode {mode:04o}).", hint=f"Run: chmod {mended:o} {path}"
         )
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

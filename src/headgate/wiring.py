@@ -97,6 +97,7 @@ class Program:
     house: House
     admission: Admission
     pump: Pump
+    clock: Callable[[], int]
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
@@ -110,26 +111,26 @@ class Program:
             await self.store.close()
 
 
-def build_program(settings: Settings, home: Home) -> Program:
+def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> Program:
     """Open the home and put the rooms together."""
-    store = SqliteStore(home, now)
+    store = SqliteStore(home, clock)
     ledger = SqliteLedger(home)
     journal = Journal(home)
     house = House(
         store,
         sealer=Sealer(load_ring(home)),
         discloser=journal,
-        clock=now,
+        clock=clock,
         rules=Rules(strict_core=settings.strict_core),
     )
-    admission = Admission(ledger, clock=now, unwritten=journal.unwritten)
+    admission = Admission(ledger, clock=clock, unwritten=journal.unwritten)
     pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
-    return Program(home, store, ledger, house, admission, pump)
+    return Program(home, store, ledger, house, admission, pump, clock)
 
 
 def build_site(settings: Settings, program: Program) -> Site:
     """Say what the web application is built from."""
-    intake = Intake(program.store, clock=now)
+    intake = Intake(program.store, clock=program.clock)
     limits = Limits(settings.rate_limit)
     hosted = HostedMcp(
         Doorkeeper(program.house, program.admission, limits, settings.public_url),
@@ -140,7 +141,7 @@ def build_site(settings: Settings, program: Program) -> Site:
     return Site(
         version=__version__,
         rooms=Rooms(program.house, program.admission, intake),
-        desk=Desk(program.ledger, program.admission, clock=now),
+        desk=Desk(program.ledger, program.admission, clock=program.clock),
         doorstep=Doorstep(
             hosts=frozenset(own) | settings.allowed_hosts,
             origins=settings.allowed_origins,

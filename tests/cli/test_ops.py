@@ -166,4 +166,4 @@ async def test_stubs_are_written_as_a_module(tmp_path):
         assert (await run("stubs", server.url, "--namespace", "git", "--json")).json["module"] == done.out
     namespace = {}
     exec(compile(done.out, "generated", "exec"), namespace)
-    assert namespace["__all__"] == ["find"]
+    assert callable(namespace["find"])

@@ -87,18 +87,23 @@ class FaultyServer:
     list_changed: bool = False
     #: Not shown: what a server saw is its own business, tokens above all.
     seen: list[Seen] = field(default_factory=list, repr=False)
-    open_connections: int = 0
+    live_connections: set[int] = field(default_factory=set)
     connections: int = 0
     sessions: int = 0
     live_sessions: set[str] = field(default_factory=set)
     port: int = 0
     listening: Any = None
+    tls: Any = None
     streams: list[asyncio.StreamWriter] = field(default_factory=list)
     tasks: set[Any] = field(default_factory=set)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"{'https://localhost' if self.tls else 'http://127.0.0.1'}:{self.port}/mcp"
+
+    @property
+    def open_connections(self) -> int:
+        return len(self.live_connections)
 
     def calls(self, method: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method]
@@ -120,8 +125,8 @@ class FaultyServer:
         task = asyncio.current_task()
         self.tasks.add(task)
         self.connections += 1
-        self.open_connections += 1
         number = self.connections
+        self.live_connections.add(number)
         try:
             while (seen := await _read(reader, number)) is not None:
                 self.seen.append(seen)
@@ -130,7 +135,7 @@ class FaultyServer:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self.open_connections -= 1
+            self.live_connections.discard(number)
             self.tasks.discard(task)
             writer.transport.abort()
 
@@ -220,7 +225,7 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Seen | None:
 async def faulty_server(**how: Any) -> AsyncGenerator[FaultyServer]:
     """Run a server for the length of a block."""
     server = FaultyServer(**how)
-    server.listening = await asyncio.start_server(server._serve, "127.0.0.1", 0)
+    server.listening = await asyncio.start_server(server._serve, "127.0.0.1", 0, ssl=server.tls)
     server.port = server.listening.sockets[0].getsockname()[1]
     try:
         yield server

@@ -26,7 +26,6 @@ from headgate.errors import (
 )
 from headgate.mcp.client.addresses import check_address
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.mcp.client.limits import Limits
 from headgate.operations import AccessControl, expose
 from headgate.operations.registry import Registry
 from tests.hostile.server import (
@@ -54,11 +53,9 @@ from tests.mcp.client.importing import call, importing, until
 pytestmark = pytest.mark.anyio
 
 MEGABYTE = 1024 * 1024
+#: For calls that are to run out of time; every other one is allowed more than it needs.
+SHORT, LONG = 0.4, 30.0
 ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
-
-
-def quick(seconds=0.4, **more):
-    return ImportOptions(limits=Limits(total_seconds=seconds, idle_seconds=seconds), **more)
 
 
 class Memory:
@@ -78,11 +75,12 @@ class Memory:
         return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024
 
 
-async def failing(registration, value=None):
-    """Call, and give the error; it must come well within the time that was allowed."""
+async def failing(registration, value=None, *, within=LONG):
+    """Call, and give the error; it must come in the time that was allowed, or soon after."""
+    deadline = asyncio.get_running_loop().time() + within
     with pytest.raises(CallError) as caught:
-        async with asyncio.timeout(5):
-            await call(registration, value)
+        async with asyncio.timeout(within + 5):
+            await call(registration, value, deadline=deadline)
     return caught.value
 
 
@@ -116,8 +114,8 @@ async def test_a_compressed_answer_is_refused_unread(era):
 @pytest.mark.parametrize("fault", [drips, hangs])
 async def test_a_drip_and_silence_end_at_the_deadline(era, fault):
     """Row 97."""
-    async with importing(era=era, options=quick(), faults={"tools/call": fault}) as (_, imported):
-        error = await failing(imported[0])
+    async with importing(era=era, faults={"tools/call": fault}) as (_, imported):
+        error = await failing(imported[0], within=SHORT)
     assert error.code == "TIMEOUT"
     assert error.details["reason"] == "upstream_timeout"
 
@@ -132,16 +130,16 @@ async def test_a_dripping_event_stream_ends_at_the_deadline():
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    async with importing(options=quick(), faults={"tools/call": drip}) as (_, imported):
-        assert (await failing(imported[0])).code == "TIMEOUT"
+    async with importing(faults={"tools/call": drip}) as (_, imported):
+        assert (await failing(imported[0], within=SHORT)).code == "TIMEOUT"
 
 
 @ERAS
 async def test_an_answer_with_another_id_is_no_answer(era):
     """Row 98."""
     fault = replies(lambda seen: {**result_of(seen, text("not yours")), "id": 4711})
-    async with importing(era=era, options=quick(), faults={"tools/call": fault}) as (_, imported):
-        error = await failing(imported[0])
+    async with importing(era=era, faults={"tools/call": fault}) as (_, imported):
+        error = await failing(imported[0], within=SHORT)
     assert error.code in {"TIMEOUT", "MCP_PROTOCOL_ERROR"}
 
 
@@ -404,10 +402,12 @@ async def test_a_token_that_is_echoed_reaches_nobody(era, echo, caplog, capfd):
     """Row 111: no byte of the token in a log, a traceback with its locals, a pickle, an envelope or a report."""
     caplog.set_level(logging.DEBUG)
     out = io.StringIO()
-    async with importing(era=era, options=quick(), token=TOKEN, faults={"tools/call": echo}) as (_, imported):
+    async with importing(era=era, token=TOKEN, faults={"tools/call": echo}) as (_, imported):
         registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
         try:
-            envelope = await registry.execute("ns/echo", {"a": 1})
+            envelope = await registry.execute(
+                "ns/echo", {"a": 1}, timeout_seconds=SHORT if echo is hangs else LONG
+            )
         except CallError as error:
             shown = traceback.TracebackException.from_exception(error, capture_locals=True)
             print("".join(shown.format()), error.details, repr(error), file=out)
@@ -494,18 +494,17 @@ async def test_an_event_stream_without_end_ends():
 @ERAS
 async def test_a_hung_server_is_left_alone_and_harms_no_other(era):
     """Row 114."""
-    hung = importing(era=era, options=quick(0.5), faults={"tools/call": hangs})
+    hung = importing(era=era, faults={"tools/call": hangs})
     async with hung as (server, imported), importing(era=era) as (_, healthy):
-        storm = asyncio.gather(*(failing(imported[0]) for _ in range(100)))
+        storm = asyncio.gather(*(failing(imported[0], within=2.0) for _ in range(100)))
         await until(lambda: len(server.calls("tools/call")) == 8)
-        async with asyncio.timeout(0.4):
-            found = await asyncio.gather(*(call(healthy[0], {"n": n}) for n in range(8)))
+        found = await asyncio.gather(*(call(healthy[0], {"n": n}) for n in range(8)))
         assert all(envelope.ok for envelope in found)
+        assert not storm.done()
         errors = await storm
         reasons = [error.details["reason"] for error in errors]
         assert reasons.count("upstream_busy") == 100 - 8 - 64
         assert reasons.count("upstream_timeout") + reasons.count("upstream_suspended") == 72
-        assert "upstream_suspended" in reasons or len(server.calls("tools/call")) == 8
         assert len(server.calls("tools/call")) <= 16
         suspended = await failing(imported[0])
         assert suspended.details["reason"] == "upstream_suspended"
@@ -543,10 +542,10 @@ async def test_garbage_of_every_kind_is_a_typed_error_and_the_next_call_works(er
         http(200, b"[" * 100_000),
         http(200, b'{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"x"}}'),
     ]
-    async with importing(era=era, options=quick()) as (server, imported):
+    async with importing(era=era) as (server, imported):
         for piece in pieces:
             server.faults["tools/call"] = answers(piece)
-            error = await failing(imported[0])
+            error = await failing(imported[0], within=SHORT)
             assert error.code in {"MCP_PROTOCOL_ERROR", "TIMEOUT", "MCP_TRANSPORT_ERROR"}
             del server.faults["tools/call"]
             assert (await call(imported[0])).ok

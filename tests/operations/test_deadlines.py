@@ -122,6 +122,15 @@ async def test_a_failure_after_the_deadline_is_a_timeout():
     assert await code_of(registry(operation(stubborn)).call("ns/op", timeout_seconds=0.01)) == "TIMEOUT"
 
 
+async def test_a_handler_that_holds_the_loop_past_its_deadline_and_fails_is_late():
+    async def busy(_value, context):
+        while context.remaining_seconds() > 0:
+            pass
+        raise ValueError("late")
+
+    assert await code_of(registry(operation(busy)).call("ns/op", timeout_seconds=0.01)) == "TIMEOUT"
+
+
 async def test_a_result_after_the_deadline_is_a_timeout_too():
     async def deaf(_value, _context):
         try:

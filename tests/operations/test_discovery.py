@@ -10,6 +10,7 @@ from headgate.operations.discovery import description, find_visible, search, sum
 from tests.operations.parts import leaf, operation, registry
 
 READER = Identity("reader", frozenset({"read"}))
+RESTRICTED = AccessControl(required_scopes=("read",))
 
 
 async def stream(value, _context):
@@ -18,7 +19,7 @@ async def stream(value, _context):
 
 HELD = registry(
     operation(name="open", title="Öffnen", description="Opens a door", tags=("house",)),
-    operation(name="closed", access_control=AccessControl(required_scopes=("read",))),
+    operation(name="closed", access_control=RESTRICTED),
     operation(stream, "events", op_type=OperationType.SUBSCRIPTION),
     leaf(name="hidden", description="canary"),
 )

@@ -64,6 +64,7 @@ def test_secrets_are_compared_by_value():
     assert Secret("a") != Secret("b")
     assert Secret("a") != "a"
     assert Secret("é") == Secret("é")
+    assert Secret("\ud800") != Secret("\ud801")
 
 
 def test_capabilities_grow_by_making_new_ones_and_print_only_their_number():

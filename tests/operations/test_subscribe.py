@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations import AccessControl, Identity, OperationType
+from headgate.operations import AccessControl, ErrorDefinition, Identity, OperationType
 from tests.operations.parts import leaf, operation, registry
 
 pytestmark = pytest.mark.anyio
@@ -96,6 +96,16 @@ async def test_a_failure_comes_after_the_results_before_it_and_leaks_nothing():
     got, error = await read_to_the_end(held.subscribe("ns/op"))
     assert got == [0, 1]
     assert (error.code, error.message) == ("INTERNAL", "The operation failed.")
+
+
+async def test_a_declared_failure_keeps_its_code_and_any_other_does_not():
+    async def fail():
+        raise CallError("DRY", details={"a": 1})
+
+    for declared, code in (((ErrorDefinition("DRY"),), "DRY"), ((), "INTERNAL")):
+        held = subscription(counting([], upto=1, then=fail), error_schemas=declared)
+        got, error = await read_to_the_end(held.subscribe("ns/op"))
+        assert (got, error.code) == ([0], code)
 
 
 async def test_access_visibility_and_input_are_judged_as_for_a_call():

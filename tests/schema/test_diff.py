@@ -80,6 +80,16 @@ PROPERTIES = TOOL["inputSchema"]["properties"]
         (with_output(required=[]), Grade.BREAKING, "/outputSchema/required"),
         (with_items(items={"type": "number"}), Grade.WIDENED, "/outputSchema/properties/items/items/type"),
         (with_items(items={"type": "string"}), Grade.BREAKING, "/outputSchema/properties/items/items/type"),
+        (with_q(maxLength="x"), Grade.BREAKING, "/inputSchema/properties/q/maxLength"),
+        (with_q(minLength=0, maxLength=10), Grade.NARROWED, "/inputSchema/properties/q/minLength"),
+        (with_input(properties={**PROPERTIES, "q": True}), Grade.WIDENED, "/inputSchema/properties/q"),
+        (with_input(properties={**PROPERTIES, "q": False}), Grade.BREAKING, "/inputSchema/properties/q"),
+        (with_input(**{"$defs": {"new": TEXT}}), Grade.WORDING, "/inputSchema/$defs/new"),
+        (
+            with_output(properties={**TOOL["outputSchema"]["properties"], "more": TEXT}),
+            Grade.WIDENED,
+            "/outputSchema/properties/more",
+        ),
         (without("outputSchema"), Grade.BREAKING, "/outputSchema"),
         ({**TOOL, "annotations": {"readOnlyHint": True}}, Grade.BREAKING, "/annotations"),
         ({**TOOL, "name": "search"}, Grade.RENAMED, "/name"),
@@ -104,6 +114,24 @@ def test_the_gravest_change_gives_the_grade_and_all_are_listed():
             },
         ],
     }
+
+
+def test_a_change_inside_a_definition_is_seen_where_it_is():
+    def tool(limit):
+        return {"name": "t", "inputSchema": {"$ref": "#/$defs/a", "$defs": {"a": {"maximum": limit}}}}
+
+    diff = diff_definitions(tool(5), tool(4))
+    assert [(one.pointer, one.grade) for one in diff.changes] == [
+        ("/inputSchema/$defs/a/maximum", Grade.NARROWED)
+    ]
+
+
+def test_declaring_a_property_where_others_were_allowed_narrows_the_input():
+    before = {"name": "t", "inputSchema": of(a=TEXT)}
+    after = {"name": "t", "inputSchema": of(a=TEXT, b=TEXT)}
+    assert diff_definitions(before, after).grade is Grade.NARROWED
+    assert diff_definitions({"name": "t"}, after).grade is Grade.NARROWED
+    assert diff_definitions(after, {"name": "t"}).grade is Grade.WIDENED
 
 
 def test_key_order_is_no_change():

@@ -162,6 +162,16 @@ def test_a_pattern_that_cannot_run_is_left_out_of_the_check_and_noted():
     assert not compiled.is_valid({"mail": 1})
 
 
+def test_only_so_many_patterns_are_tried():
+    schema = {"properties": {f"p{n}": {"pattern": f"(a{{100}}){{{n + 1}}}"} for n in range(1_000)}}
+    started = time.process_time()
+    compiled = compile_schema(schema)
+    assert time.process_time() - started < 2
+    assert len(compiled.notes) == 968
+    assert not compiled.is_valid({"p0": "b"})
+    assert compiled.is_valid({"p999": "b"})
+
+
 def test_without_its_patterns_a_node_forbids_no_properties():
     schema = {"patternProperties": {"^(?!y)": {"type": "string"}, "^z": {}}, "additionalProperties": False}
     compiled = compile_schema(schema)

@@ -148,6 +148,17 @@ def test_defaults_that_multiply_are_stopped():
     assert fill_defaults(compiled, {"kept": 1}) == {"kept": 1}
 
 
+def test_a_large_default_in_every_item_is_stopped():
+    schema = {"items": of(big={"default": [{"n": 1}] * 5_000})}
+    value = [{}] * 1_000
+    started = time.process_time()
+    result, issues = normalise_output(schema, value)
+    assert time.process_time() - started < 5
+    assert result == value
+    assert places(issues) == [("$", "default")]
+    assert len(normalise_output(schema, [{}] * 5)[0][4]["big"]) == 5_000
+
+
 def test_a_recursive_union_is_normalised_without_exploding():
     branch = {"type": "object", "properties": {"l": {"$ref": "#"}, "d": {"default": 0}}, **CLOSED}
     schema = {"anyOf": [{**branch, "required": ["k"]}, branch, {"type": "integer"}]}

@@ -3,6 +3,7 @@
 import enum
 import json
 import math
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, strategies as st
@@ -36,6 +37,14 @@ def test_kindred_types_become_plain_json():
     assert copied == {"red": [1, "red", 1]}
     assert [type(one) for one in copied["red"]] == [int, str, int]
     assert type(next(iter(copied))) is str
+
+    class Degrees(float):
+        __slots__ = ()
+
+    copied, problem = copy_json(MappingProxyType({"t": Degrees(1.5)}))
+    assert problem is None
+    assert copied == {"t": 1.5}
+    assert type(copied["t"]) is float
 
 
 @pytest.mark.parametrize(

@@ -91,18 +91,15 @@ def who_read(
     """Say who has read a record."""
 
     def find(archive: Archive) -> list[dict[str, Any]]:
-        from headgate.reading.audit import (  # noqa: PLC0415 - needs the extra
-            entry_document,
-            who_read as find_readers,
-        )
+        from headgate.reading import audit as log  # noqa: PLC0415 - needs the extra
 
-        entries = find_readers(
+        entries = log.who_read(
             archive.ledger,
             RecordId(record),
             None if stream is None else StreamName(stream),
             None if connection is None else ConnectionId(connection),
         )
-        return [entry_document(entry) for entry in entries]
+        return [log.entry_document(entry) for entry in entries]
 
     _print(_run(context, find), as_json=as_json)
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from headgate import __version__
-from headgate.cli import audit, config, grants, mcp, ops, owner, serve
+from headgate.cli import audit, config, grants, mcp, ops, owner, serve, store
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
@@ -27,10 +27,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(config.app, name="config")
-app.add_typer(ops.app, name="ops")
 app.add_typer(grants.app, name="grants")
 app.add_typer(owner.app, name="owner")
 app.add_typer(audit.app, name="audit")
+app.add_typer(ops.app, name="ops")
+app.add_typer(store.app, name="store")
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 

@@ -17,6 +17,10 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import settings_of
 from headgate.errors import ConfigInvalid, InvalidRequest, NotFound
 from headgate.home import open_home, read_private
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
+from headgate.operations.registry import Registry
+from headgate.operations.stubs import stub_module
 
 if TYPE_CHECKING:
     from headgate.mcp.client.from_mcp import ImportedOperations
@@ -131,10 +135,6 @@ def call(  # noqa: PLR0913 - one option each
     value = _json_input(given)
 
     async def run(imported: ImportedOperations) -> dict[str, Any]:
-        from headgate.operations.access import AccessControl  # noqa: PLC0415 - with the extra only
-        from headgate.operations.registration import expose  # noqa: PLC0415 - the same
-        from headgate.operations.registry import Registry  # noqa: PLC0415 - the same
-
         registration = expose(_find(imported, operation), access_control=AccessControl())
         envelope = await Registry([registration]).execute(registration.id, value, timeout_seconds=timeout)
         return envelope.to_dict()
@@ -197,9 +197,7 @@ def stubs(
     """Write a Python module with one typed function for each tool."""
 
     async def write(imported: ImportedOperations) -> str:
-        from headgate.mcp.client.stubs import write_stubs  # noqa: PLC0415 - with the extra only
-
-        return write_stubs(imported.tools, server=imported.report()["endpoint"])
+        return stub_module(tool.spec for tool in imported.tools)
 
     text = _with_server(write, url, token_file, allow_host, namespace, pins=_pins(context))
     typer.echo(json.dumps({"module": text}) if as_json else text, nl=as_json)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -34,3 +35,24 @@ def fail(message: str, hint: str, exit_code: int) -> NoReturn:
     text = " ".join(f"{message} {hint}".split())
     typer.echo(f"headgate: {text}", err=True)
     sys.exit(exit_code)
+
+
+@contextmanager
+def progress_line(verb: str) -> Generator[Callable[[int, int], None]]:
+    """Show how far a long piece of work is, on a terminal alone; the line is gone when the work is done."""
+    is_shown = sys.stderr.isatty()
+    last = ""
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        text = f"{verb} {done * 100 // max(total, 1)} %"
+        if is_shown and text != last:
+            last = text
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if last:
+            sys.stderr.write(f"\r{' ' * len(last)}\r")

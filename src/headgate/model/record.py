@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, RecordId, StreamName
 
@@ -28,9 +30,11 @@ class Connection:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record as a reader may see it: only granted fields are in the body."""
+class Record(msgspec.Struct, frozen=True):
+    """One record as a reader may see it: only granted fields are in the body.
+
+    A struct rather than a dataclass because it is made for every row that is read, at a fifth of the cost.
+    """
 
     connection_id: ConnectionId
     stream: StreamName
@@ -40,9 +44,9 @@ class Record:
     #: Microseconds since 1970: when its producer handed it over.
     emitted_at: int
     #: Text fields that are only begun in the body, because they are long.
-    previews: Mapping[str, Preview] = field(default_factory=dict[str, "Preview"])
+    previews: Mapping[str, Preview] = {}
     #: Children by relation name, when they were asked for.
-    expanded: Mapping[str, Children] = field(default_factory=dict[str, "Children"])
+    expanded: Mapping[str, Children] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return hmac.compare_digest(self.__value.encode(), other.expose().encode())
+        return hmac.compare_digest(_bytes(self.__value), _bytes(other.expose()))
 
     def __setattr__(self, name: str, value: object) -> Never:
         raise AttributeError("A secret does not change.")
@@ -51,6 +51,10 @@ class Secret:
 
     def __getstate__(self) -> Never:
         raise TypeError("A secret is not copied or pickled.")
+
+
+def _bytes(value: str) -> bytes:
+    return value.encode("utf-8", "surrogatepass")
 
 
 _API_KEY = "api_key:"

@@ -23,7 +23,11 @@ _ROOT = "urn:headgate:schema"
 
 
 class CompiledSchema:
-    """A guarded schema with its validators; the values it is asked about come from ``copy_json``."""
+    """A guarded schema with its validators; the values it is asked about come from ``copy_json``.
+
+    A validator is made when it is first needed. A server may list a thousand tools with costly schemas, and
+    nobody may ever call one of them.
+    """
 
     __slots__ = (
         "_parts",
@@ -37,7 +41,7 @@ class CompiledSchema:
         "shapes",
     )
 
-    def __init__(self, guarded: Guarded, engine: Engine, whole: jsonschema_rs.Validator) -> None:
+    def __init__(self, guarded: Guarded, engine: Engine) -> None:
         #: What is checked: the schema without the patterns that its engine does not run.
         self.schema = schema = guarded.schema
         self.notes = guarded.notes
@@ -48,24 +52,28 @@ class CompiledSchema:
         self.shapes = self.has_defaults or any(
             node.get("additionalProperties") is False for node in nodes_of(schema)
         )
-        self._whole = whole
-        self._parts: dict[str, jsonschema_rs.Validator] = {"": whole}
+        self._whole: jsonschema_rs.Validator | None = None
+        self._parts: dict[str, jsonschema_rs.Validator] = {}
         self._registry: jsonschema_rs.Registry | None = None
 
     def is_valid(self, value: Any) -> bool:
         """Tell whether a value fits."""
+        if self._whole is None:
+            self._whole = _validator(self.schema, self.engine)
         return self._whole.is_valid(value)
+
+    def issues(self, value: Any) -> tuple[Issue, ...]:
+        """Say where a value does not fit; nothing when it does."""
+        return () if self.is_valid(value) else explain(self, value)
 
     def is_valid_at(self, pointer: str, value: Any) -> bool:
         """Tell whether a value fits the subschema at a JSON pointer."""
+        if not pointer:
+            return self.is_valid(value)
         part = self._parts.get(pointer)
         if part is None:
             part = self._parts[pointer] = self._compile_part(pointer)
         return part.is_valid(value)
-
-    def issues(self, value: Any) -> tuple[Issue, ...]:
-        """Say where a value does not fit; nothing when it does."""
-        return () if self._whole.is_valid(value) else explain(self, value)
 
     def _compile_part(self, pointer: str) -> jsonschema_rs.Validator:
         if self._registry is None:
@@ -78,24 +86,26 @@ class CompiledSchema:
         )
 
 
+def _validator(schema: Any, engine: Engine) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=engine.options)
+
+
 def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
-    """Guard a schema and compile it.
+    """Guard a schema and see that it can be compiled.
 
     Raises:
         SchemaParse: it is not a schema, or not one that may be run here.
     """
     guarded = guard_schema(schema, limits)
     try:
-        whole = jsonschema_rs.validator_for(
-            guarded.schema, offline=True, pattern_options=limits.patterns.options
-        )
+        _validator(guarded.schema, limits.patterns)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         # Nothing of the library's text is kept: it quotes the schema, and the schema is foreign.
         pointer = "/".join(str(step) for step in getattr(error, "instance_path", ()))
         raise SchemaParse(
             "This is not a valid JSON Schema.", details={"rule": "schema", "pointer": f"/{pointer}"[:200]}
         ) from None
-    return CompiledSchema(guarded, limits.patterns, whole)
+    return CompiledSchema(guarded, limits.patterns)
 
 
 def check(schema: Any, value: object) -> tuple[Issue, ...]:

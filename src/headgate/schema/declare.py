@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+import jsonschema_rs
 from pydantic import ValidationError
 
 from headgate.errors import InvalidDeclaration, InvalidRequest
@@ -115,9 +114,10 @@ def _schema_problems(document: DeclarationDocument) -> Iterator[Problem]:
 
 def _meta_problems(schema: Mapping[str, Any], place: str) -> Iterator[Problem]:
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        pointer = place + "".join(f"/{escape(str(part))}" for part in error.absolute_path)
+        jsonschema_rs.meta.validate(dict(schema))
+    except (ValueError, jsonschema_rs.ValidationError) as error:
+        path: list[str | int] = list(getattr(error, "instance_path", ()))
+        pointer = place + "".join(f"/{escape(str(part))}" for part in path)
         yield Problem("invalid_schema", pointer, "This is not a valid JSON Schema.")
 
 

@@ -215,8 +215,8 @@ class _Comparison:
 def _boolean_grade(old: Any, new: Any) -> Grade:
     if new is True or new == {} or old is False:
         return Grade.WIDENED
-    if old is True or old == {} or new is False:
-        return Grade.NARROWED
+    if old is True or old == {}:
+        return Grade.NARROWED if new is not False else Grade.BREAKING
     return Grade.BREAKING
 
 

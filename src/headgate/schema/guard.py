@@ -7,6 +7,7 @@ outside themselves, or whose work would explode. It judges the schema only, neve
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
@@ -55,6 +56,7 @@ OWN = Limits(
 
 # Of plain JSON nesting: keywords and names take up to three levels for each subschema.
 _NESTING = 3
+_MAX_PATTERNS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,11 @@ def _inside(value: Any) -> list[Any]:
 
 def _read_graph(root: dict[str, Any], limits: Limits) -> _Graph:
     graph, anchors = _Graph(), anchors_of(root)
-    nested: list[tuple[str, Any, int]] = [("", root, 0)]
-    referred: list[tuple[str, Any, int]] = []
+    nested: deque[tuple[str, Any, int]] = deque([("", root, 0)])
+    referred: deque[tuple[str, Any, int]] = deque()
     # What is nested comes first, so that the depth of a place is its own and not that of a reference to it.
     while nested or referred:
-        pointer, schema, depth = nested.pop() if nested else referred.pop()
+        pointer, schema, depth = nested.popleft() if nested else referred.popleft()
         if pointer in graph.edges:
             continue
         edges = graph.edges[pointer] = []
@@ -214,16 +216,17 @@ def _postorder(edges: Mapping[str, list[str]]) -> Iterator[tuple[str, bool]]:
 
 def _without_hard_patterns(root: dict[str, Any], graph: _Graph) -> Guarded:
     """Leave out the patterns that no linear engine can run; the server that made them still applies them."""
-    hard = [
-        pointer for pointer, node in graph.nodes.items() if any(not is_linear(p) for p in _patterns(node))
-    ]
+    patterns = {pattern: None for node in graph.nodes.values() for pattern in _patterns(node)}
+    # Compiling is what costs, so only so many are tried.
+    runs = frozenset(pattern for pattern in list(patterns)[:_MAX_PATTERNS] if is_linear(pattern))
+    hard = [pointer for pointer, node in graph.nodes.items() if not runs.issuperset(_patterns(node))]
     if not hard:
         return Guarded(root)
     loosened: dict[str, Any] = copy.deepcopy(root)
     for pointer in hard:
         found = resolve(loosened, "#" + pointer, {})
         assert found is not None
-        _loosen(found[1])
+        _loosen(found[1], runs)
     return Guarded(loosened, tuple(f"A pattern at '#{pointer}' is not checked." for pointer in hard))
 
 
@@ -234,12 +237,12 @@ def _patterns(node: Mapping[str, Any]) -> list[str]:
     return [*([single] if isinstance(single, str) else []), *keys]
 
 
-def _loosen(node: dict[str, Any]) -> None:
+def _loosen(node: dict[str, Any], runs: frozenset[str]) -> None:
     pattern = node.get("pattern")
-    if isinstance(pattern, str) and not is_linear(pattern):
+    if isinstance(pattern, str) and pattern not in runs:
         del node["pattern"]
     named = node.get("patternProperties")
-    if isinstance(named, dict) and not all(is_linear(key) for key in cast("dict[str, Any]", named)):
+    if isinstance(named, dict) and not runs.issuperset(cast("dict[str, Any]", named)):
         # Without its patterns a node cannot tell which properties are additional.
         for keyword in ("patternProperties", "additionalProperties", "unevaluatedProperties"):
             node.pop(keyword, None)

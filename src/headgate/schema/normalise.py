@@ -17,8 +17,11 @@ from headgate.schema.patterns import matches
 from headgate.schema.value import copy_json
 
 _MAX_REFERENCES = 64
-#: Defaults may hold places for further defaults; a schema that multiplies them is stopped here.
-_MAX_DEFAULTS = 10_000
+#: JSON nodes in all defaults that are filled in. A default may hold places for further defaults, and every
+#: item of a long list may lack a large one; a schema that multiplies them is stopped here.
+_MAX_DEFAULTS = 300_000
+#: What a default inside a default counts, for each level; honest schemas hardly have them.
+_NESTED_DEFAULT = 50
 #: Keywords beside which an undeclared property may be declared after all.
 _COMPOSING = frozenset(
     {
@@ -89,6 +92,17 @@ def normalise_output(
     return normalise(compile_schema(schema), value, extras=extras)
 
 
+def _size(value: Any) -> int:
+    """Count the nodes of a JSON value."""
+    match value:
+        case dict():
+            return 1 + sum(map(_size, cast("dict[str, Any]", value).values()))
+        case list():
+            return 1 + sum(map(_size, cast("list[Any]", value)))
+        case _:
+            return 1
+
+
 def _has_default(schema: Any) -> bool:
     return type(schema) is dict and "default" in schema
 
@@ -96,12 +110,13 @@ def _has_default(schema: Any) -> bool:
 class _Walk:
     """One normalisation. It works on a copy, so it may give parts of what it was given."""
 
-    __slots__ = ("compiled", "defaults", "extras", "inside_defaults", "seen")
+    __slots__ = ("compiled", "defaults", "extras", "inside_defaults", "seen", "sizes")
 
     def __init__(self, compiled: CompiledSchema, extras: Extras) -> None:
         self.compiled = compiled
         self.extras = extras
         self.defaults = 0
+        self.sizes: dict[str, int] = {}
         self.inside_defaults: list[str] = []
         # A recursive union would ask for the same place again and again, doubling with each level. The
         # values are kept beside the results, so that an id stands for one value as long as it is asked for.
@@ -155,7 +170,9 @@ class _Walk:
         pointer, schema = at
         if pointer in self.inside_defaults:
             return
-        self.defaults += 1
+        if pointer not in self.sizes:
+            self.sizes[pointer] = _size(schema["default"])
+        self.defaults += self.sizes[pointer] + _NESTED_DEFAULT * len(self.inside_defaults)
         if self.defaults > _MAX_DEFAULTS:
             raise _TooMany
         self.inside_defaults.append(pointer)

@@ -12,7 +12,7 @@ from functools import lru_cache
 import jsonschema_rs
 
 # The compiled size of one pattern is bounded too: ``(a{1000}){1000}`` is short to write.
-_SIZE = 1 << 20
+_SIZE = 1 << 19
 
 
 class Engine(Enum):
@@ -44,7 +44,8 @@ def matches(pattern: str, text: str, engine: Engine = Engine.LINEAR) -> bool:
     return matcher is not None and matcher.is_valid(text)
 
 
-@lru_cache(maxsize=1024)
+# Few, because a hostile one may be as large as is allowed.
+@lru_cache(maxsize=64)
 def _matcher(pattern: str, engine: Engine) -> jsonschema_rs.Validator | None:
     try:
         return jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=engine.options, offline=True)

@@ -36,6 +36,8 @@ class Incoming:
     #: The record's JSON text as it came, and what it says; both empty for a deletion.
     body: bytes
     values: Mapping[str, Any]
+    #: Whether any of the values is an object, which may refer to a file.
+    has_objects: bool = False
 
 
 class _Envelope(msgspec.Struct):
@@ -88,7 +90,8 @@ def _read(line: bytes, stream: StreamDeclaration, received_at: int) -> Incoming:
         raise _At("/data", "A record needs data.")
     body = bytes(envelope.data)
     values = _values(body)
-    return Incoming(_identity(envelope.key, values, stream), Op.UPSERT, emitted_at, body, values)
+    has_objects = _check_all(values)
+    return Incoming(_identity(envelope.key, values, stream), Op.UPSERT, emitted_at, body, values, has_objects)
 
 
 def _envelope(line: bytes) -> _Envelope:
@@ -104,22 +107,32 @@ def _envelope(line: bytes) -> _Envelope:
 
 def _values(body: bytes) -> dict[str, Any]:
     try:
-        values = _OBJECT.decode(body)
+        return _OBJECT.decode(body)
     except UnicodeDecodeError:
         raise _At("/data", "The text is not UTF-8.") from None
     except msgspec.ValidationError:
         raise _At("/data", "The data must be an object of values that JSON can hold.") from None
     except msgspec.DecodeError:
         raise _broken(body, "/data") from None
+
+
+def _check_all(values: dict[str, Any]) -> bool:
+    """Check every value, and say whether any is an object. It runs for all that comes in: no calls for plain ones."""
+    has_objects = False
     for name, value in values.items():
-        _check(name, value)
-    return values
+        kind = cast("type[object]", type(value))
+        if kind is str:
+            if "\0" in value:
+                raise _At(f"/data/{name}", "The text holds NUL.")
+        elif kind is not bool and value is not None and kind is not float:
+            has_objects = has_objects or kind is dict
+            _check(name, value)
+        if "\0" in name:
+            raise _At("/data", "A field's name holds NUL.")
+    return has_objects
 
 
 def _check(name: str, value: Any) -> None:
-    if "\0" in name:
-        raise _At("/data", "A field's name holds NUL.")
-    # Exact types, not isinstance: this runs for every value that comes in.
     kind = cast("type[object]", type(value))
     if kind is str:
         if "\0" in value:

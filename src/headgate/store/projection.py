@@ -6,7 +6,8 @@ again: it cannot reach an answer. Values keep the very text they came in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,32 +16,49 @@ import msgspec
 from headgate.model.ids import FieldName
 
 _ENCODE = msgspec.json.Encoder().encode
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+#: Names that a type's members cannot be spelled as.
+_UNSPELLABLE = re.compile(r'["\\\x00-\x1f]')
 
 
 class Projector:
     """Cuts bodies down to a fixed set of fields."""
 
-    __slots__ = ("_decode", "fields")
+    __slots__ = ("_decode", "_is_spellable", "fields")
 
     def __init__(self, fields: Sequence[FieldName]) -> None:
         self.fields = tuple(fields)
-        names = {f"f{index}": field for index, field in enumerate(self.fields)}
-        shape = msgspec.defstruct(
-            "Projection",
-            [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names],
-            rename=names,
-            gc=False,
-        )
-        self._decode = msgspec.json.Decoder(shape).decode
+        self._is_spellable = not any(map(_UNSPELLABLE.search, self.fields))
+        self._decode = _shape_decoder(self.fields) if self._is_spellable else _RAW.decode
 
     def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
         """Give the body with only the chosen fields, and texts that are kept apart put back in."""
         shape: Any = self._decode(body)
+        if not self._is_spellable:
+            return _ENCODE(_chosen(shape, self.fields, added or {}))
         if added:
             for index, field in enumerate(self.fields):
                 if field in added:
                     setattr(shape, f"f{index}", msgspec.Raw(_ENCODE(added[field])))
         return _ENCODE(shape)
+
+
+def _shape_decoder(fields: tuple[FieldName, ...]) -> Callable[[bytes], Any]:
+    names = {f"f{index}": field for index, field in enumerate(fields)}
+    shape = msgspec.defstruct(
+        "Projection",
+        [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names],
+        rename=names,
+        gc=False,
+    )
+    return msgspec.json.Decoder(shape).decode
+
+
+def _chosen(
+    members: Mapping[str, msgspec.Raw], fields: tuple[FieldName, ...], added: Mapping[FieldName, str]
+) -> dict[str, Any]:
+    values: dict[str, Any] = {**members, **added}
+    return {field: values[field] for field in fields if field in values}
 
 
 @lru_cache(maxsize=512)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
 from headgate.model.ids import FieldName
 from headgate.model.plan import Term
@@ -54,15 +53,19 @@ class Highlighter:
 
 def fold(text: str) -> str:
     """Fold case and accents, one character to one."""
-    if text.isascii():
-        return text.lower()
-    return "".join(map(_fold_character, text))
+    return text.lower() if text.isascii() else text.translate(_FOLDED)
 
 
-@lru_cache(maxsize=65536)
-def _fold_character(character: str) -> str:
-    base = unicodedata.normalize("NFD", character)[0].lower()
-    return base if len(base) == 1 else character
+class _Folded(dict[int, int]):
+    """Folded characters, found out once each."""
+
+    def __missing__(self, code: int) -> int:
+        base = unicodedata.normalize("NFD", chr(code))[0].lower()
+        self[code] = ord(base) if len(base) == 1 else code
+        return self[code]
+
+
+_FOLDED = _Folded()
 
 
 def _term_pattern(term: Term) -> str:

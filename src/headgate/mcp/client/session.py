@@ -31,11 +31,12 @@ from headgate.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from headgate.mcp.client.body import plain_words, without_token
 from headgate.mcp.client.era import CLIENT, Era
 from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
 from headgate.mcp.client.logs import tame_library_logs
-from headgate.mcp.client.transport import GuardedTransport, plain_words
-from headgate.operations.secrets import REDACTED, Secret
+from headgate.mcp.client.transport import GuardedTransport
+from headgate.operations.secrets import Secret
 
 _ERROR_STATUS = 400
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -51,7 +52,7 @@ class Session:
 
     def __init__(
         self,
-        url: str,
+        url: httpx2.URL,
         guard: GuardedTransport,
         *,
         era_choice: str,
@@ -87,9 +88,7 @@ class Session:
     @property
     def is_watching(self) -> bool:
         """Whether the server's word of a changed tool list would reach us."""
-        return self.is_open and (
-            not self.era.is_modern or not (self._watcher is None or self._watcher.done())
-        )
+        return self.is_open and self._guard.has_stream
 
     async def open(self, exchange: Exchange, prior: Discovered | None = None) -> None:
         """Agree with the server on a revision, or adopt what was agreed before.
@@ -134,6 +133,7 @@ class Session:
         finally:
             self.in_flight -= 1
             exchange.waiting = None
+            exchange.abandon()
             self._guard.forget(key)
         raise exchange.failure or UpstreamTimeout
 
@@ -149,9 +149,15 @@ class Session:
         try:
             async with (
                 httpx2.AsyncClient(transport=self._guard, trust_env=False, timeout=None) as http,
-                # The guard counts bytes already; the library's own, smaller limit would come out as a lost stream.
-                streamable_http_client(self._url, http_client=http, max_sse_event_size=None) as (read, write),
+                # The URL as it was read works as well as its text, and is not read again for every call. The
+                # guard counts bytes already; the library's own, smaller limit would look like a lost stream.
+                streamable_http_client(cast("str", self._url), http_client=http, max_sse_event_size=None) as (
+                    read,
+                    write,
+                ),
             ):
+                # The guard writes what headers there are; merging defaults into each request only costs time.
+                http.headers.clear()
                 dispatcher = _Dispatcher(read, write)
                 session = ClientSession(
                     dispatcher=dispatcher, client_info=CLIENT, message_handler=self._on_message
@@ -301,7 +307,7 @@ def looked_at(value: Any, token: Secret | None) -> Any:
     """
     match value:
         case str():
-            return value.replace(token.expose(), REDACTED) if token is not None else value
+            return without_token(value, token)
         case float() if not math.isfinite(value):
             raise UpstreamProtocolError("The server's answer is not JSON: it holds NaN or an infinity.")
         case list():

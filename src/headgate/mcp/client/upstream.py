@@ -17,6 +17,7 @@ import httpx2
 
 from headgate.errors import AdapterError, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from headgate.mcp.client.addresses import Endpoint
+from headgate.mcp.client.answer import Borrowed
 from headgate.mcp.client.era import Era
 from headgate.mcp.client.exchange import Exchange
 from headgate.mcp.client.lane import Lane
@@ -28,6 +29,7 @@ from headgate.operations.secrets import Secret
 
 _MAX_SESSIONS = 8
 _SERVER_FAULT = 500
+_PATIENT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,7 @@ class Upstream:
                 request may have run all the same.
         """
         breaker = self._lane.breaker
+        started = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(deadline) as waiting, self._lane.enter():
                 # The request knows its own deadline, and what passing it means.
@@ -98,7 +101,7 @@ class Upstream:
                         method, params, token, deadline, param_headers, is_repeatable=is_repeatable
                     )
                 except AdapterError as error:
-                    self._count(error)
+                    self._count(error, is_patient=deadline - started >= _PATIENT_SECONDS)
                     raise
                 except BaseException:
                     breaker.gave_up()
@@ -166,12 +169,12 @@ class Upstream:
         if self._is_closed:
             raise UpstreamClosed(details={"reason": "closed"})
         connecting = self._connecting
-        inner = connecting.http or Wire(self.endpoint, connecting.dialling)
-        guard = GuardedTransport(
-            inner if connecting.http is None else _Borrowed(inner), self.endpoint.url, limits=self.limits
+        sender = (
+            Wire(self.endpoint, connecting.dialling) if connecting.http is None else Borrowed(connecting.http)
         )
+        guard = GuardedTransport(sender, self.endpoint.url, limits=self.limits)
         session = Session(
-            str(self.endpoint.url),
+            self.endpoint.url,
             guard,
             era_choice=connecting.era,
             on_tools_changed=self._on_tools_changed,
@@ -210,10 +213,13 @@ class Upstream:
                 return
             await self._sessions.pop(quiet).aclose()
 
-    def _count(self, error: AdapterError) -> None:
+    def _count(self, error: AdapterError, *, is_patient: bool) -> None:
+        """Tell the breaker; that an impatient caller ran out of time says nothing about the server."""
         details: Mapping[str, Any] = error.details or {}
-        server_fault = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
-        if isinstance(error, UpstreamUnreachable | UpstreamTimeout) or server_fault:
+        refused = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
+        if isinstance(error, UpstreamTimeout) and not is_patient:
+            self._lane.breaker.gave_up()
+        elif refused or isinstance(error, UpstreamUnreachable | UpstreamTimeout):
             self._lane.breaker.failed(asyncio.get_running_loop().time())
         else:
             self._lane.breaker.succeeded()
@@ -225,13 +231,3 @@ def _with_doubt(error: AdapterError, exchange: Exchange) -> AdapterError:
         error.details = {**(error.details or {}), "maybe_executed": True}
         error.retryable = False
     return error
-
-
-class _Borrowed(httpx2.AsyncBaseTransport):
-    """A transport that belongs to somebody else, who will close it."""
-
-    def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
-        self._transport = transport
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._transport.handle_async_request(request)

@@ -11,7 +11,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -22,6 +22,7 @@ import httpx2
 
 from headgate.errors import AddressBlocked
 from headgate.mcp.client.addresses import Endpoint, check_address
+from headgate.mcp.client.answer import Answer, Outgoing
 
 #: Gives the addresses of a host name.
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -56,7 +57,7 @@ class Dialling:
     tls: ssl.SSLContext | None = None
 
 
-class Wire(httpx2.AsyncBaseTransport):
+class Wire:
     """Connections to one server, kept while they are fresh."""
 
     def __init__(self, endpoint: Endpoint, dialling: Dialling) -> None:
@@ -65,9 +66,9 @@ class Wire(httpx2.AsyncBaseTransport):
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def send(self, request: Outgoing) -> Answer:
         """Send one request and give the answer as soon as its head is there."""
-        message = _message(request, await request.aread())
+        message = _message(request)
         connection = self._fresh() or await self._dial()
         try:
             connection.send(message)
@@ -75,9 +76,7 @@ class Wire(httpx2.AsyncBaseTransport):
         except BaseException:
             connection.abort()
             raise
-        return httpx2.Response(
-            connection.status, headers=connection.headers, stream=_Body(self, connection), request=request
-        )
+        return _WireAnswer(self, connection)
 
     async def aclose(self) -> None:
         """Drop every connection and wait until each is gone."""
@@ -104,19 +103,22 @@ class Wire(httpx2.AsyncBaseTransport):
         return None
 
     async def _dial(self) -> Connection:
-        endpoint = self._endpoint
-        failure: Exception = httpx2.ConnectError(f"{endpoint.host} has no address.")
+        """Connect to the first address that accepts; none of them may use up the time of the others."""
+        seconds, host = self._dialling.connect_seconds, self._endpoint.host
         try:
-            async with asyncio.timeout(self._dialling.connect_seconds):
-                for address in await self._permitted():
-                    try:
-                        return await self._connect(address)
-                    except OSError as error:
-                        failure = httpx2.ConnectError(
-                            f"{endpoint.host} does not accept: {type(error).__name__}."
-                        )
+            async with asyncio.timeout(seconds):
+                addresses = await self._permitted()
         except TimeoutError as error:
-            raise httpx2.ConnectTimeout(f"{endpoint.host} did not accept in time.") from error
+            raise httpx2.ConnectTimeout(f"{host} could not be found in time.") from error
+        failure: Exception = httpx2.ConnectError(f"{host} has no address.")
+        for address in addresses:
+            try:
+                async with asyncio.timeout(seconds / len(addresses)):
+                    return await self._connect(address)
+            except TimeoutError:
+                failure = httpx2.ConnectTimeout(f"{host} did not accept in time.")
+            except OSError as error:
+                failure = httpx2.ConnectError(f"{host} does not accept: {type(error).__name__}.")
         raise failure
 
     async def _permitted(self) -> list[str]:
@@ -150,30 +152,48 @@ class Wire(httpx2.AsyncBaseTransport):
         return connection
 
 
-def _message(request: httpx2.Request, content: bytes) -> bytes:
-    lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
-    lines += [b"%s: %s" % pair for pair in request.headers.raw]
-    for line in lines:
-        if b"\r" in line or b"\n" in line:
-            raise httpx2.LocalProtocolError("A header must not hold a line break.")
-    return b"\r\n".join([*lines, b"", content])
+def _message(request: Outgoing) -> bytes:
+    head = b"%s %s HTTP/1.1\r\n" % (request.method.encode("ascii"), request.url.raw_path)
+    lines = b"".join([b"%s: %s\r\n" % pair for pair in request.headers])
+    # Every line break must be one of ours.
+    if (head + lines).count(b"\n") != len(request.headers) + 1 or lines.count(b"\r") != len(request.headers):
+        raise httpx2.LocalProtocolError("A header must not hold a line break.")
+    return head + lines + b"\r\n" + request.content
 
 
-class _Body(httpx2.AsyncByteStream):
-    """The rest of an answer, read as it comes."""
+class _WireAnswer:
+    """An answer on one of our connections."""
+
+    __slots__ = ("_connection", "_wire", "headers", "status")
 
     def __init__(self, wire: Wire, connection: Connection) -> None:
         self._wire = wire
         self._connection: Connection | None = connection
+        self.status = connection.status
+        self.headers: Mapping[str, str] = _joined(connection.headers)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self._connection is not None and (chunk := await self._connection.next_chunk()):
-            yield chunk
+    def whole(self) -> bytes | None:
+        return None if self._connection is None else self._connection.whole()
+
+    async def next_chunk(self) -> bytes:
+        return b"" if self._connection is None else await self._connection.next_chunk()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._wire.give_back(connection)
+
+
+def _joined(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
 
 
 class Connection(asyncio.Protocol):
@@ -242,6 +262,15 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
         return chunk
+
+    def whole(self) -> bytes | None:
+        """Give the body if all of it is here."""
+        if not self._complete:
+            return None
+        body = b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        return body
 
     def abort(self) -> None:
         """End the connection at once."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
 from headgate.model.query import ExactFilter, Filter, Metric, Scalar
 from headgate.model.rows import Aggregate, Group
-from headgate.store.sqlite.calendar import bucket_name, bucket_numbers
+from headgate.store.sqlite.calendar import bucket_name, count_buckets
 from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, StreamTable
 from headgate.store.sqlite.columns import (
     LIVE,
@@ -31,6 +32,8 @@ from headgate.store.sqlite.derive import RID_SHIFT, text_hash
 from headgate.store.sqlite.scope import Scope, column_of, json_path, scope_of
 from headgate.store.sqlite.sums import float_sum, integer_sum
 
+_DATE_CHARS = 10
+_DAY_US = 86_400_000_000
 _COMPARE: dict[str, Callable[[Array, Any], Array]] = {
     "gte": np.greater_equal,
     "gt": np.greater,
@@ -200,7 +203,7 @@ def _metric(selection: Selection, metric: Metric, name: FieldName) -> int | floa
     if not ends:
         return None
     end = min(ends) if metric is Metric.MIN else max(ends)
-    return iso(end) if column.kind is ColumnKind.TIME else end
+    return _shown(selection.stream, name, end)
 
 
 def _known(column: Column, values: Array) -> Array:
@@ -217,7 +220,7 @@ def _known(column: Column, values: Array) -> Array:
 def _by_value(selection: Selection, name: FieldName, total: int, limit: int) -> Aggregate:
     column = column_of(selection.stream, name)
     keys, counts = _counts(selection, column)
-    key_of = _key_of(selection, column)
+    key_of = _key_of(selection, column, name)
     cut = np.partition(counts, len(counts) - limit)[len(counts) - limit] if len(counts) > limit else 0
     rows = [
         (count, key_of(key))
@@ -240,16 +243,26 @@ def _counts(selection: Selection, column: Column) -> tuple[Array, Array]:
     return np.unique(np.concatenate(arrays), return_counts=True, equal_nan=True)
 
 
-def _key_of(selection: Selection, column: Column) -> Callable[[Any], Scalar | None]:
+def _key_of(selection: Selection, column: Column, name: FieldName) -> Callable[[Any], Scalar | None]:
     if column.kind is ColumnKind.WORD:
         return selection.cache.words(selection.stream, column.number).names.__getitem__
     if column.kind is ColumnKind.BOOLEAN:
         return lambda key: None if key < 0 else bool(key)
-    if column.kind is ColumnKind.TIME:
-        return lambda key: None if key == NO_INTEGER else iso(key)
     if column.kind is ColumnKind.NUMBER:
-        return lambda key: None if math.isnan(key) else float(key)
-    return lambda key: None if key == NO_INTEGER else key
+        return lambda key: None if math.isnan(key) else _shown(selection.stream, name, key)
+    return lambda key: None if key == NO_INTEGER else _shown(selection.stream, name, key)
+
+
+def _shown(stream: StreamTable, name: FieldName, value: Any) -> Any:
+    """Write a value the way its field does."""
+    kind = stream.declaration.fields[name].kind
+    if kind is FieldKind.NUMBER:
+        # There are two zeros, and which of them comes first is chance.
+        return float(value) + 0.0
+    if not kind.is_time:
+        return value
+    text = iso(value)
+    return text[:_DATE_CHARS] if kind is FieldKind.DATE and value % _DAY_US == 0 else text
 
 
 def _sortable(key: Scalar | None) -> Any:
@@ -262,30 +275,16 @@ def _by_time(selection: Selection, groups: TimeGroups, total: int, limit: int) -
     else:
         times = selection.values(column_of(selection.stream, groups.field).number)
         steps = [quarters(array) for array in times]
-    found: dict[int, int] = {}
-    for time, step in zip(times, steps, strict=True):
-        known = time != NO_INTEGER
-        whole = bool(known.all())
-        _count_into(found, time if whole else time[known], step if whole else step[known], groups)
+    known = [array != NO_INTEGER for array in times]
+    times, steps = _where(times, known), _where(steps, known)
+    found = count_buckets(times, steps, groups.granularity, groups.time_zone)
+    first = sorted(found)[:limit]
+    shown = [Group(bucket_name(number, groups.granularity), found[number]) for number in first]
     missing = total - sum(found.values())
-    rows = [Group(bucket_name(number, groups.granularity), found[number]) for number in sorted(found)]
-    if missing:
-        rows.append(Group(None, missing))
-    shown = tuple(rows[:limit])
-    return Aggregate(total, None, shown, total - sum(group.count for group in shown))
+    if missing and len(shown) < limit:
+        shown.append(Group(None, missing))
+    return Aggregate(total, None, tuple(shown), total - sum(group.count for group in shown))
 
 
-def _count_into(found: dict[int, int], times: Array, steps: Array, groups: TimeGroups) -> None:
-    if not len(times):
-        return
-    numbers = bucket_numbers(times, steps, groups.granularity, groups.time_zone)
-    first = int(numbers.min())
-    if int(numbers.max()) - first < len(numbers) * 4 + 65_536:
-        counts = np.bincount(numbers - first)
-        filled = np.flatnonzero(counts)
-        pairs = zip((filled + first).tolist(), counts[filled].tolist(), strict=True)
-    else:
-        keys, counts = np.unique(numbers, return_counts=True)
-        pairs = zip(keys.tolist(), counts.tolist(), strict=True)
-    for number, count in pairs:
-        found[number] = found.get(number, 0) + count
+def _where(arrays: Sequence[Array], masks: Sequence[Array]) -> list[Array]:
+    return [array if mask.all() else array[mask] for array, mask in zip(arrays, masks, strict=True)]

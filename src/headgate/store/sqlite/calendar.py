@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -19,6 +20,8 @@ _QUARTER = 900
 _TABLE_MOST = 4_000_000
 _STEP = 7 * _DAY
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
+_LAST = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
 #: 1970-01-01 was a Thursday; weeks start on Monday.
 _MONDAY = 3
 _DATETIME = {Granularity.MONTH: "M8[M]", Granularity.YEAR: "M8[Y]"}
@@ -32,29 +35,46 @@ class Offsets:
     seconds: Array
 
 
-def bucket_numbers(times: Array, quarters: Array, granularity: Granularity, time_zone: str) -> Array:
-    """Give each time (none may be missing) the number of its bucket."""
-    first, last = int(quarters.min()), int(quarters.max())
+def count_buckets(
+    times: Sequence[Array], quarters: Sequence[Array], granularity: Granularity, time_zone: str
+) -> dict[int, int]:
+    """Count how many times (none may be missing) fall into each bucket, by the bucket's number."""
+    filled = [array for array in quarters if len(array)]
+    if not filled:
+        return {}
+    first, last = min(int(array.min()) for array in filled), max(int(array.max()) for array in filled)
     if granularity is not Granularity.MINUTE and last - first < _TABLE_MOST:
         table = _table(granularity, time_zone, first >> 12, last >> 12)
         if table is not None:
-            return table[quarters - ((first >> 12) << 12)]
-    seconds = times // _SECOND
+            return _count_by_table(filled, table, (first >> 12) << 12)
+    seconds = np.concatenate(times) // _SECOND
     offsets = offsets_between(time_zone, int(seconds.min()), int(seconds.max()))
     local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
-    return _number(local, granularity)
+    numbers, counts = np.unique(_number(local, granularity), return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+def _count_by_table(quarters: Sequence[Array], table: Array, start: int) -> dict[int, int]:
+    base = int(table.min())
+    counts = np.zeros(int(table.max()) - base + 1, np.int64)
+    small = (table - base).astype(np.int32)
+    for array in quarters:
+        counts += np.bincount(small[array - start], minlength=len(counts))
+    filled = np.flatnonzero(counts)
+    return dict(zip((filled + base).tolist(), counts[filled].tolist(), strict=True))
 
 
 def bucket_name(number: int, granularity: Granularity) -> str:
     """Give the local date, or date and time, at which a bucket starts."""
+    # A clock west of Greenwich shows the year before the first one, which a datetime cannot hold.
     if granularity is Granularity.MINUTE:
-        return _moment(number * 60).strftime("%Y-%m-%dT%H:%M")
+        return str(np.datetime64(number, "m"))
     if granularity is Granularity.HOUR:
-        return _moment(number * 3600).strftime("%Y-%m-%dT%H:%M")
+        return f"{np.datetime64(number, 'h')}:00"
     if granularity is Granularity.DAY:
-        return _moment(number * _DAY).strftime("%Y-%m-%d")
+        return str(np.datetime64(number, "D"))
     if granularity is Granularity.WEEK:
-        return _moment((number * 7 - _MONDAY) * _DAY).strftime("%Y-%m-%d")
+        return str(np.datetime64(number * 7 - _MONDAY, "D"))
     months = number * {Granularity.MONTH: 1, Granularity.QUARTER: 3, Granularity.YEAR: 12}[granularity]
     return f"{1970 + months // 12:04}-{months % 12 + 1:02}-01"
 
@@ -121,10 +141,8 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 
 
 def _moment(second: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(seconds=second)
-    except OverflowError:
-        return datetime.min.replace(tzinfo=UTC) if second < 0 else datetime.max.replace(tzinfo=UTC)
+    """Give a time that can be moved to any zone; zones keep their offset beyond the first and last year."""
+    return _EPOCH + timedelta(seconds=min(max(second, _FIRST), _LAST))
 
 
 assert QUARTER_US == _QUARTER * _SECOND

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
+from headgate.store.sqlite.texts import WaitingTexts
 
 #: Older ones may lose a write when the log is reset while two connections look at it.
 OLDEST_SAFE = 3_051_003
@@ -51,11 +53,12 @@ _EVERY = (
 class Database:
     """One connection, with a deadline that every query on it keeps."""
 
-    __slots__ = ("_deadline", "db", "path")
+    __slots__ = ("_deadline", "db", "path", "texts")
 
     def __init__(self, path: Path, db: Any) -> None:
         self.path = path
         self.db = db
+        self.texts = WaitingTexts()
         self._deadline = float("inf")
         db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
@@ -95,8 +98,10 @@ class Database:
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.texts.flush(self.many)
             self.db.execute("COMMIT")
         except BaseException:
+            self.texts.forget_after(0)
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -176,8 +181,10 @@ def connect(path: str, **options: Any) -> Any:
 
 
 @contextmanager
-def typed_failures() -> Generator[None]:
+def typed_failures(database: Database | None = None) -> Generator[None]:
     """Turn what the engine raises into what the house calls it.
+
+    The database tells what the system said, which the engine's own error does not.
 
     Raises:
         StorageUnusable: or one of its kinds, or IntegrityBroken.
@@ -185,20 +192,37 @@ def typed_failures() -> Generator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise _named(error) from error
+        number: int = 0 if database is None else database.db.system_errno
+        raise _named(error, number) from error
     except PermissionError as error:
         raise StorageReadOnly from error
 
 
-def _named(error: apsw.Error) -> HeadgateError:
-    if isinstance(error, apsw.FullError):
-        return StorageFull()
-    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return StorageReadOnly()
-    if isinstance(error, apsw.InterruptError):
-        return QueryTimeout()
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return IntegrityBroken("The store's file is damaged.")
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StorageUnusable("The store is busy.", hint="Try again in a moment.")
+def _named(error: apsw.Error, number: int) -> HeadgateError:
+    if isinstance(error, apsw.IOError) and number in _SAID:
+        return _SAID[number]()
+    for kinds, make in _NAMES:
+        if isinstance(error, kinds):
+            return make()
     return StorageUnusable(f"The store failed ({type(error).__name__}).")
+
+
+#: What the system said, where the engine says only that writing failed.
+_SAID: Mapping[int, Callable[[], HeadgateError]] = {
+    errno.ENOSPC: StorageFull,
+    errno.EDQUOT: StorageFull,
+    errno.EFBIG: StorageFull,
+    errno.EROFS: StorageReadOnly,
+    errno.EACCES: StorageReadOnly,
+    errno.EPERM: StorageReadOnly,
+}
+_NAMES: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], HeadgateError]]] = (
+    ((apsw.FullError,), StorageFull),
+    ((apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError), StorageReadOnly),
+    ((apsw.InterruptError,), QueryTimeout),
+    ((apsw.CorruptError, apsw.NotADBError), lambda: IntegrityBroken("The store's file is damaged.")),
+    (
+        (apsw.BusyError, apsw.LockedError),
+        lambda: StorageUnusable("The store is busy.", hint="Try again in a moment."),
+    ),
+)

@@ -7,7 +7,7 @@ from headgate.model.ids import BlobId, ConnectionId
 from headgate.model.record import Connection
 from headgate.store.sqlite.catalog import Catalog, Shelf, current
 from headgate.store.sqlite.connection import Database
-from headgate.store.sqlite.derive import RID_SHIFT, text_delete, text_row
+from headgate.store.sqlite.derive import RID_SHIFT, text_row
 from headgate.store.sqlite.refill import stored_rows
 
 
@@ -39,7 +39,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
     """
     _must_exist(database, connection_id)
     catalog = current(database, Catalog())
-    for shelf in catalog.by_sid.values():
+    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
     database.all("DELETE FROM connection WHERE id=?", (connection_id,))
@@ -50,9 +50,10 @@ def _empty(database: Database, shelf: Shelf) -> None:
     stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
     if stream.slots:
         for rows in stored_rows(database, stream, shelf.sid):
-            database.many(
-                text_delete(stream), [text_row(stream, rid, ts, values) for rid, ts, values in rows]
-            )
+            out = [text_row(stream, rid, ts, values) for rid, ts, values in rows]
+            database.texts.take_out(tuple(stream.slots.values()), out)
+            # A large shelf's texts must not all wait in memory.
+            database.texts.flush(database.many)
     for table in (stream.table, "chunk", "blob_use", "life", "record"):
         database.all(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
     database.all("DELETE FROM column_block WHERE sid=?", (shelf.sid,))

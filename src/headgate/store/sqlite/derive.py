@@ -18,6 +18,8 @@ from headgate.store.words import cut
 LONG_CHARS = 32_768
 CHUNK_CHARS = 8192
 RID_SHIFT = 40
+#: Stands for every field in a record's change numbers; no field can have this name, as none may hold NUL.
+ALL_FIELDS = "\0"
 #: Limits of the index's row numbers: 22 bits of time, 14 of shelf, 27 of record.
 N_BITS, SID_BITS, TIME_SHIFT = 27, 14, 41
 MAX_N, MAX_SID = (1 << N_BITS) - 1, (1 << SID_BITS) - 1
@@ -158,7 +160,12 @@ def text_hash(text: str) -> int:
 
 def typed_row(stream: StreamTable, rid: int, values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Give a record's row of the typed table, in the order of the stream's columns."""
-    return rid, *(column_value(column.kind, values.get(name)) for name, column in stream.columns.items())
+    holders = stream.kept.get("holders")
+    if holders is None:
+        pairs = stream.columns.items()
+        holders = stream.kept["holders"] = [(name, _HOLDERS[column.kind]) for name, column in pairs]
+    get = values.get
+    return rid, *[None if (value := get(name)) is None else hold(value) for name, hold in holders]
 
 
 def typed_insert(stream: StreamTable) -> str:
@@ -172,22 +179,6 @@ def text_row(stream: StreamTable, rid: int, ts: int | None, values: Mapping[str,
     texts = (values.get(name) for name in stream.slots)
     cuts = (cut(text) if isinstance(text, str) else None for text in texts)
     return tid_of(ts, rid), *cuts, f"s{rid >> RID_SHIFT} t{stream.stid}"
-
-
-def text_insert(stream: StreamTable) -> str:
-    """Give the statement that takes such rows."""
-    return f"INSERT INTO fts(rowid, {_slots(stream)}sh) VALUES(?, {'?, ' * len(stream.slots)}?)"
-
-
-def text_delete(stream: StreamTable) -> str:
-    """Give the statement that removes such rows; it needs the very text that was put in."""
-    return (
-        f"INSERT INTO fts(fts, rowid, {_slots(stream)}sh) VALUES('delete', ?, {'?, ' * len(stream.slots)}?)"
-    )
-
-
-def _slots(stream: StreamTable) -> str:
-    return "".join(f"c{slot}, " for slot in stream.slots.values())
 
 
 def blob_uses(

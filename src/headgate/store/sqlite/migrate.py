@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from headgate.errors import StorageUnusable
+from headgate.home import sync_directory
 from headgate.store.sqlite.connection import Database, connect, create_private
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
+_PAGES_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +69,38 @@ def version_of(database: Database) -> int:
     return version
 
 
-def backup(database: Database, target: Path) -> None:
-    """Copy the store as it is at one commit, while others go on using it, and check the copy."""
+def backup(
+    database: Database, target: Path, progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> None:
+    """Copy the store as it is at one commit, while others go on using it, and check the copy.
+
+    Raises:
+        StorageUnusable: the copy is damaged, and was not kept.
+    """
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
     create_private(partial)
     copy = connect(str(partial))
     try:
-        with copy.backup("main", database.db, "main") as running:
-            while not running.done:
-                running.step(-1)
+        with database.reading(float("inf")):
+            _copy(database, copy, progress)
         copy.execute("PRAGMA journal_mode=delete").fetchall()
         is_good = copy.execute("PRAGMA quick_check").fetchall() == [("ok",)]
         copy.close()
         if is_good:
             partial.replace(target)
+            sync_directory(target.parent)
     finally:
         copy.close()
         partial.unlink(missing_ok=True)
     if not is_good:
         raise StorageUnusable("The copy is damaged; it was not kept.", hint="Run 'headgate store fsck'.")
+
+
+def _copy(database: Database, copy: Any, progress: Callable[[int, int], None]) -> None:
+    """Copy page by page. The transaction around it has read: so its state stays, whoever writes meanwhile."""
+    version_of(database)
+    with copy.backup("main", database.db, "main") as running:
+        while not running.done:
+            running.step(_PAGES_AT_ONCE)
+            progress(running.page_count - running.remaining, running.page_count)

@@ -16,22 +16,48 @@ from headgate.store.sqlite.derive import text_hash
 from headgate.store.sqlite.rows import COLUMNS, RecordMaker
 from headgate.store.sqlite.scope import Scope, column_of, json_path, scope_of
 
+_FINDERS_KEPT = 1024
 #: A row of a page in the making: rid, sid, record_id, sort.
 Key = tuple[int, int, str, Any]
 
 
+class Finder:
+    """A statement that finds one record in a reach, ready to be run again and again."""
+
+    __slots__ = ("_maker", "_sql", "_values")
+
+    def __init__(self, database: Database, catalog: Catalog, scope: Scope, plan: RecordPlan) -> None:
+        self._sql = (
+            f"SELECT {COLUMNS} FROM record r WHERE r.sid IN ({scope.sids}) AND r.record_id = ? AND r.deleted = 0"
+            + scope.where
+        )
+        self._values = scope.values
+        self._maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+
+    def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
+        """Find the record in each shelf of the reach."""
+        rows = database.db.execute(self._sql, (record_id, *self._values)).fetchall()
+        return tuple([self._maker.make(row) for row in rows])
+
+
+def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
+    """Give the statement for a plan's reach; None when the reach covers nothing."""
+    finders: dict[Any, Finder | None] = catalog.kept.setdefault("finders", {})
+    key = (plan.reach, plan.preview_chars)
+    try:
+        return finders[key]
+    except KeyError:
+        scope = scope_of(catalog, plan.reach)
+        if len(finders) >= _FINDERS_KEPT:
+            finders.clear()
+        finders[key] = None if scope is None else Finder(database, catalog, scope, plan)
+        return finders[key]
+
+
 def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record, ...]:
     """Find one record in each shelf of the reach."""
-    scope = scope_of(catalog, plan.reach)
-    if scope is None:
-        return ()
-    rows = database.all(
-        f"SELECT {COLUMNS} FROM record r WHERE r.sid IN ({scope.sids}) AND r.record_id = ? AND r.deleted = 0"
-        + scope.where,
-        (plan.record_id, *scope.values),
-    )
-    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
-    found = tuple(maker.make(row) for row in rows)
+    statement = finder(database, catalog, plan)
+    found = () if statement is None else statement.find(database, plan.record_id)
     return with_children(database, catalog, found, plan.expand, plan.preview_chars)
 
 

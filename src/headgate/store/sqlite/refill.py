@@ -12,8 +12,6 @@ from headgate.store.sqlite.catalog import StreamTable
 from headgate.store.sqlite.connection import Database
 from headgate.store.sqlite.derive import (
     RID_SHIFT,
-    text_delete,
-    text_insert,
     text_row,
     typed_insert,
     typed_row,
@@ -30,9 +28,13 @@ def refill(database: Database, old: StreamTable, new: StreamTable) -> None:
         for rows in stored_rows(database, new, sid):
             database.many(insert, [typed_row(new, rid, values) for rid, _, values in rows])
             if renew_text and old.slots:
-                database.many(text_delete(old), [text_row(old, rid, ts, values) for rid, ts, values in rows])
+                out = [text_row(old, rid, ts, values) for rid, ts, values in rows]
+                database.texts.take_out(tuple(old.slots.values()), out)
             if renew_text:
-                database.many(text_insert(new), [text_row(new, rid, ts, values) for rid, ts, values in rows])
+                put = [text_row(new, rid, ts, values) for rid, ts, values in rows]
+                database.texts.put(tuple(new.slots.values()), put)
+            # A large stream's texts must not all wait in memory.
+            database.texts.flush(database.many)
     # Column blocks know nothing of the new columns: they are made anew when next asked for.
     database.all("DELETE FROM column_block WHERE sid IN (SELECT sid FROM shelf WHERE stid=?)", (new.stid,))
     database.all("UPDATE shelf SET col_seq=0 WHERE stid=?", (new.stid,))

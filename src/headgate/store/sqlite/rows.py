@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headgate.errors import IntegrityBroken
-from headgate.model.ids import FieldName, RecordId
+from headgate.model.ids import FieldName
 from headgate.model.record import Preview, Record
 from headgate.store.projection import Projector, projector
 from headgate.store.sqlite.catalog import Catalog, Shelf
@@ -26,7 +26,7 @@ _TEXT = msgspec.json.Decoder(str)
 class RecordMaker:
     """Makes records of one reach out of rows."""
 
-    __slots__ = ("_catalog", "_database", "_preview_chars", "_projector")
+    __slots__ = ("_catalog", "_database", "_preview_chars", "_project", "_projector")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class RecordMaker:
         self._database = database
         self._catalog = catalog
         self._projector: Projector = projector(tuple(fields))
+        self._project = self._projector.project
         self._preview_chars = preview_chars
 
     def make(self, row: Sequence[Any]) -> Record:
@@ -51,19 +52,14 @@ class RecordMaker:
         if body is None or digest_of(record_id, long, body) != digest:
             raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
         shelf = self._catalog.by_sid[sid]
+        if long is None and self._preview_chars is None:
+            return Record(shelf.connection_id, shelf.name, record_id, self._project(body), emitted_at)
         previews: dict[str, Preview] = {}
         texts = self._long_texts(shelf, rid, long, previews) if long is not None else None
-        projected = self._projector.project(body, texts)
+        projected = self._project(body, texts)
         if self._preview_chars is not None and len(projected) > self._preview_chars:
             projected = _cut_texts(projected, self._preview_chars, previews)
-        return Record(
-            shelf.connection_id,
-            shelf.stream.declaration.name,
-            RecordId(record_id),
-            projected,
-            emitted_at,
-            previews,
-        )
+        return Record(shelf.connection_id, shelf.name, record_id, projected, emitted_at, previews)
 
     def _long_texts(
         self, shelf: Shelf, rid: int, long: bytes, previews: dict[str, Preview]

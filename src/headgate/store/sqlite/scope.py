@@ -15,6 +15,7 @@ from headgate.model.query import ExactFilter, Filter
 from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, Shelf, StreamTable
 from headgate.store.sqlite.derive import text_hash
 
+_SCOPES_KEPT = 1024
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 
@@ -50,6 +51,18 @@ class Scope:
 
 
 def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> Scope | None:
+    """Give the scope of a reach; the same reach comes again and again, so its scope is kept."""
+    if filters:
+        return _scope(catalog, reach, filters)
+    scopes: dict[Reach, Scope | None] = catalog.kept.setdefault("scopes", {})
+    if reach not in scopes:
+        if len(scopes) >= _SCOPES_KEPT:
+            scopes.clear()
+        scopes[reach] = _scope(catalog, reach, ())
+    return scopes[reach]
+
+
+def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> Scope | None:
     """Turn a reach into a scope; None when it covers no shelf that holds anything.
 
     Raises:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import Reach, SearchPlan, SearchPosition, SearchReach
 from headgate.model.query import Filter
+from headgate.model.record import Record
 from headgate.model.rows import Hit, SearchPage, Snippet
 from headgate.store.snippets import Highlighter
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
@@ -91,8 +93,13 @@ class _Found:
         return rid_of(self.tid)
 
 
-#: A match with its place in the order of hits.
-_Ranked = tuple[tuple[Any, ...], _Found]
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A match with its place in the order of hits, and its row."""
+
+    place: tuple[Any, ...]
+    found: _Found
+    row: tuple[Any, ...]
 
 
 def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
@@ -103,14 +110,13 @@ def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage
     window = _newest(database, statements, top)
     has_older = len(window) > WINDOW
     window = window[:WINDOW]
-    ranked = _in_order(database, window)
-    rest = [one for one in ranked if seen is None or one[0] > seen]
-    shown = rest[: plan.limit]
-    hits = _hits(database, catalog, plan, [one[1] for one in shown])
+    ranked = _in_order(database, window, seen, plan.limit + 1)
+    shown = ranked[: plan.limit]
+    hits = _hits(database, catalog, plan, shown)
     count = len(window) if not has_older and plan.after is None else None
     if plan.after is None and count is None:
         count = _count(database, statements)
-    following = _next(top, window, shown, has_more_here=len(rest) > len(shown), has_older=has_older)
+    following = _next(top, window, shown, has_more_here=len(ranked) > len(shown), has_older=has_older)
     return SearchPage(hits, following, count, not has_older, len(window))
 
 
@@ -131,7 +137,7 @@ def _next(
 ) -> SearchPosition | None:
     if has_more_here:
         # Matches that come in later and are newer must not shift the window.
-        return SearchPosition((window[0].tid + 1 if top == _NEWEST else top, *shown[-1][0]))
+        return SearchPosition((window[0].tid + 1 if top == _NEWEST else top, *shown[-1].place))
     # The next window holds what is older than everything in this one.
     return SearchPosition((window[-1].tid,)) if has_older else None
 
@@ -142,13 +148,19 @@ def _next(
 def _groups(catalog: Catalog, reaches: Iterable[SearchReach]) -> list[_Group]:
     found: dict[tuple[Any, ...], list[Shelf]] = {}
     for one in reaches:
-        for shelf in catalog.shelves_of(one.reach):
-            slots = _slots(shelf.stream, one.search_fields)
-            if slots:
-                found.setdefault((slots, one.reach.time, one.reach.resources), []).append(shelf)
+        shelves = catalog.shelves_of(one.reach)
+        slots = {stid: _slots(stream, one.search_fields) for stid, stream in _streams(shelves).items()}
+        for shelf in shelves:
+            if slots[shelf.stream.stid]:
+                key = (slots[shelf.stream.stid], one.reach.time, one.reach.resources)
+                found.setdefault(key, []).append(shelf)
     return [
         _Group(slots, time, resources, tuple(shelves)) for (slots, time, resources), shelves in found.items()
     ]
+
+
+def _streams(shelves: Sequence[Shelf]) -> dict[int, StreamTable]:
+    return {shelf.stream.stid: shelf.stream for shelf in shelves}
 
 
 def _slots(stream: StreamTable, fields: Sequence[FieldName]) -> tuple[int, ...]:
@@ -170,7 +182,7 @@ def _statement(database: Database, catalog: Catalog, group: _Group, plan: Search
     match = f"{{{columns}}} : ({terms})"
     conditions: list[str] = []
     values: list[Any] = []
-    if len(group.shelves) < len(catalog.by_sid):
+    if len(group.shelves) < len(catalog.by_sid) + len(catalog.retired_shelves):
         words = _shelf_words(database, catalog, group)
         if words:
             match = f"({match}) AND ({{sh}} : ({' OR '.join(words)}))"
@@ -249,16 +261,33 @@ def _newest(database: Database, statements: Sequence[_Statement], top: int) -> l
     return found[: WINDOW + 1]
 
 
-def _in_order(database: Database, window: Sequence[_Found]) -> list[_Ranked]:
-    """Put a window in order: the better match, the newer, and for equals the key."""
-    keyed: list[_Ranked] = []
-    for one in window:
-        row = database.one("SELECT record_id, ts FROM record WHERE rid = ?", (one.rid,))
-        assert row is not None
-        record_id, ts = row
-        keyed.append(((-one.score, -(ts if ts is not None else -_NEWEST), record_id, one.rid), one))
-    keyed.sort(key=lambda pair: pair[0])
-    return keyed
+def _in_order(
+    database: Database, window: Sequence[_Found], seen: tuple[Any, ...] | None, wanted: int
+) -> list[_Ranked]:
+    """Give the next hits of a window in order: the better match, the newer, and for equals the key.
+
+    A row's number tells its time roughly; only rows that are equal by that have to be looked at.
+    """
+    rough = sorted(window, key=_roughly)
+    ranked: list[_Ranked] = []
+    for _, equals in groupby(rough, key=_roughly):
+        exact = sorted((_ranked(database, one) for one in equals), key=lambda one: one.place)
+        ranked += [one for one in exact if seen is None or one.place > seen]
+        if len(ranked) >= wanted:
+            break
+    return ranked
+
+
+def _roughly(found: _Found) -> tuple[int, int]:
+    return -found.score, -(found.tid >> TIME_SHIFT)
+
+
+def _ranked(database: Database, found: _Found) -> _Ranked:
+    row = database.one(f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid = ?", (found.rid,))
+    assert row is not None
+    # A record without a time comes last.
+    newest_first = _NEWEST if row[7] is None else -row[7]
+    return _Ranked((-found.score, newest_first, row[2], found.rid), found, row)
 
 
 def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
@@ -276,45 +305,43 @@ def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
 # Showing
 
 
-def _hits(database: Database, catalog: Catalog, plan: SearchPlan, found: Sequence[_Found]) -> tuple[Hit, ...]:
+def _hits(
+    database: Database, catalog: Catalog, plan: SearchPlan, ranked: Sequence[_Ranked]
+) -> tuple[Hit, ...]:
     highlighter = Highlighter(plan.terms)
     reaches = {
-        (connection_id, one.reach.stream): one
+        (connection_id, one.reach.stream): (
+            one,
+            RecordMaker(database, catalog, one.reach.fields, preview_chars=plan.preview_chars),
+        )
         for one in plan.reaches
         for connection_id in one.reach.connection_ids
     }
     hits: list[Hit] = []
-    for one in found:
-        row = database.one(f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid = ?", (one.rid,))
-        assert row is not None
-        shelf = catalog.by_sid[row[1]]
-        reach = reaches[shelf.connection_id, shelf.stream.declaration.name]
-        hits.append(_hit(database, catalog, plan, reach, shelf, one, row, highlighter))
+    for one in ranked:
+        shelf = catalog.by_sid[one.row[1]]
+        reach, maker = reaches[shelf.connection_id, shelf.name]
+        hits.append(_hit(database, reach, shelf, one, maker.make(one.row), highlighter))
     return tuple(hits)
 
 
 def _hit(
     database: Database,
-    catalog: Catalog,
-    plan: SearchPlan,
     reach: SearchReach,
     shelf: Shelf,
-    found: _Found,
-    row: tuple[Any, ...],
+    one: _Ranked,
+    record: Record,
     highlighter: Highlighter,
 ) -> Hit:
-    maker = RecordMaker(database, catalog, reach.reach.fields, preview_chars=plan.preview_chars)
-    record = maker.make(row)
-    matched = tuple(
-        name for name in reach.search_fields if found.columns >> shelf.stream.slots.get(name, _MASK_BITS) & 1
-    )
+    columns, slots = one.found.columns, shelf.stream.slots
+    matched = tuple(name for name in reach.search_fields if columns >> slots.get(name, _MASK_BITS) & 1)
     snippets = [
         snippet
         for name in matched[:SNIPPETS_MOST]
-        if (snippet := _snippet(database, shelf, row, name, highlighter)) is not None
+        if (snippet := _snippet(database, shelf, one.row, name, highlighter)) is not None
     ]
     is_shown = shelf.stream.time_field in reach.reach.fields
-    return Hit(record, matched, tuple(snippets), row[7] if is_shown else None)
+    return Hit(record, matched, tuple(snippets), one.row[7] if is_shown else None)
 
 
 def _snippet(

@@ -17,11 +17,18 @@ from typing import Any
 import apsw
 
 from headgate.errors import StorageUnusable
-from headgate.store.sqlite.connection import Database, typed_failures
+from headgate.store.sqlite.connection import BUSY_MS, Database, typed_failures
+from headgate.store.sqlite.snapshot import Snapshot
 
 LOG_BYTES = 32 * 1024 * 1024
+LOG_BYTES_MOST = 48 * 1024 * 1024
+_LOG_WAIT_MS = 1000
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
+#: How long nobody must have asked for anything before column blocks are written, and how long that may
+#: keep the program from ending.
+IDLE_SECONDS = 1.0
+CLOSING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,10 @@ class _Job:
     done: asyncio.Future[Any]
 
 
+#: What a job gave, or why it failed.
+_Outcome = tuple[Any, BaseException | None]
+
+
 class Writer:
     """Takes jobs from any event loop and does them on its own thread."""
 
@@ -41,6 +52,9 @@ class Writer:
         self._waiting: deque[_Job] = deque()
         self._news = threading.Condition()
         self._is_closing = False
+        self._snapshot = Snapshot()
+        #: How long to wait for a job before column blocks are looked after; None: there is nothing to do.
+        self._patience: float | None = IDLE_SECONDS
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
 
@@ -70,18 +84,32 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
-        while jobs := self._next_jobs():
-            if jobs[0].in_transaction:
-                self._together(jobs)
+        while (jobs := self._next_jobs()) or not self._is_closing:
+            if jobs:
+                self._do(jobs)
             else:
-                _settle(jobs[0], _outcome(lambda job=jobs[0]: job.work(self._database)))
+                self._write_blocks()
             self._shorten_log()
-        _outcome(lambda: _close(self._database))
+        self._outcome(lambda: self._snapshot.run(self._database, seconds=CLOSING_SECONDS))
+        self._outcome(lambda: _close(self._database))
+
+    def _do(self, jobs: list[_Job]) -> None:
+        if jobs[0].in_transaction:
+            self._together(jobs)
+        else:
+            _settle(jobs[0], self._outcome(lambda: jobs[0].work(self._database)))
+        self._patience = IDLE_SECONDS
+
+    def _write_blocks(self) -> None:
+        """Use idle time for one step; a job that comes in waits for no more than that."""
+        snapshot, database = self._snapshot, self._database
+        has_more, _ = self._outcome(lambda: snapshot.plan(database) and snapshot.step(database))
+        self._patience = 0 if has_more else None
 
     def _next_jobs(self) -> list[_Job]:
-        """Wait for a job, and take along those that can share its transaction. None: it is time to end."""
+        """Wait for a job, and take along those that can share its transaction. None: idle, or time to end."""
         with self._news:
-            self._news.wait_for(lambda: self._waiting or self._is_closing)
+            self._news.wait_for(lambda: self._waiting or self._is_closing, self._patience)
             jobs = [self._waiting.popleft()] if self._waiting else []
             while jobs and self._can_share(jobs):
                 jobs.append(self._waiting.popleft())
@@ -93,25 +121,73 @@ class Writer:
         return jobs[0].in_transaction and self._waiting[0].in_transaction
 
     def _together(self, jobs: list[_Job]) -> None:
-        outcomes: list[tuple[Any, BaseException | None]] = []
-
-        def all_of_them() -> None:
-            with self._database.writing():
-                outcomes.extend(_outcome(lambda job=job: self._alone(job)) for job in jobs)
-
-        _, failure = _outcome(all_of_them)
+        outcomes, failure = self._attempt(jobs)
+        if failure is not None and len(jobs) > 1:
+            # What one of them met has undone the work of all; alone, the others may do.
+            for job in jobs:
+                self._together([job])
+            return
         for index, job in enumerate(jobs):
             _settle(job, outcomes[index] if failure is None else (None, failure))
 
+    def _attempt(self, jobs: list[_Job]) -> tuple[list[_Outcome], BaseException | None]:
+        """Do jobs in one transaction; says what undid it, if something did."""
+        outcomes: list[_Outcome] = []
+
+        def all_of_them() -> None:
+            with self._database.writing():
+                for job in jobs:
+                    outcomes.append(self._outcome(lambda job=job: self._alone(job)))
+                    self._refuse_lost_transaction(outcomes[-1])
+
+        _, failure = self._outcome(all_of_them)
+        return outcomes, failure
+
+    def _refuse_lost_transaction(self, outcome: _Outcome) -> None:
+        """Stop when a failure has ended the whole transaction: the next job would run outside of any."""
+        if not self._database.db.in_transaction:
+            raise outcome[1] or StorageUnusable("The transaction was lost.")
+
     def _alone(self, job: _Job) -> Any:
         """Do one job of several: if it fails it leaves nothing behind, and the others go on."""
-        with self._database.db:
-            return job.work(self._database)
+        database = self._database
+        waiting = len(database.texts.rows)
+        database.all("SAVEPOINT job")
+        try:
+            value = job.work(database)
+            database.all("RELEASE job")
+        except BaseException:
+            database.texts.forget_after(waiting)
+            # A full disk ends the whole transaction, and this savepoint with it.
+            if database.db.in_transaction:
+                database.all("ROLLBACK TO job")
+                database.all("RELEASE job")
+            raise
+        return value
+
+    def _outcome(self, work: Callable[[], Any]) -> _Outcome:
+        try:
+            with typed_failures(self._database):
+                return work(), None
+        except BaseException as failure:  # noqa: BLE001 - it is handed to whoever asked
+            return None, failure
 
     def _shorten_log(self) -> None:
         log = Path(f"{self._database.path}-wal")
-        if log.exists() and log.stat().st_size >= LOG_BYTES:
-            _outcome(lambda: self._database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART))
+        size = log.stat().st_size if log.exists() else 0
+        if size >= LOG_BYTES:
+            self._outcome(lambda: self._database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        if size >= LOG_BYTES_MOST:
+            self._outcome(lambda: _start_log_anew(self._database))
+
+
+def _start_log_anew(database: Database) -> None:
+    """Wait a moment for readers to let go of the log; they come back to it at once, but at its beginning."""
+    database.all(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
+    try:
+        database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+    finally:
+        database.all(f"PRAGMA busy_timeout={BUSY_MS}")
 
 
 def _close(database: Database) -> None:
@@ -121,15 +197,7 @@ def _close(database: Database) -> None:
         database.db.close()
 
 
-def _outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    try:
-        with typed_failures():
-            return work(), None
-    except BaseException as failure:  # noqa: BLE001 - it is handed to whoever asked
-        return None, failure
-
-
-def _settle(job: _Job, outcome: tuple[Any, BaseException | None]) -> None:
+def _settle(job: _Job, outcome: _Outcome) -> None:
     value, failure = outcome
 
     def tell() -> None:

@@ -1,0 +1,183 @@
+"""``headgate store``: look after the records: copy, check, erase, count."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.terminal import progress_line, settings_of
+from headgate.errors import IntegrityBroken
+from headgate.home import Home, open_home
+from headgate.model.care import Copied, Damage, StoreStats
+from headgate.model.ids import connection_id, record_id, stream_name
+from headgate.model.instants import iso
+
+app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_SHOWN_MOST = 50
+_KIB = 1024
+
+
+@app.callback()
+def _noun() -> None:
+    """Look after the records."""
+
+
+@app.command()
+def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show what is in the store: counts, sizes, oldest and newest, for each connection and stream."""
+    with needs_extra("serve"):
+        from headgate.store.sqlite.upkeep import home_stats  # noqa: PLC0415 - an extra, and slow to import
+    found = home_stats(_home(context))
+    typer.echo(_json(found) if as_json else _table(found))
+
+
+@app.command()
+def backup(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(help="Where the backup goes; must not exist yet.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the store and its files as they are now, while others go on using them."""
+    with needs_extra("serve"):
+        from headgate.store.sqlite.upkeep import back_up_home  # noqa: PLC0415 - as above
+    with progress_line("copying") as progress:
+        copied = back_up_home(_home(context), directory.absolute(), progress)
+    _tell_copy("Backed up", copied, as_json)
+
+
+@app.command()
+def restore(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(help="The directory of the backup.")],
+    *,
+    only_verify: Annotated[
+        bool, typer.Option("--verify", help="Only check the backup, every record of it; change nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a backup and put it into a home that has no store. A store that is there is never touched."""
+    with needs_extra("serve"):
+        from headgate.store.sqlite import backup as backups  # noqa: PLC0415 - as above
+    with progress_line("checking") as progress:
+        if only_verify:
+            copied = backups.verify(directory, progress)
+        else:
+            copied = backups.restore(directory, _home(context), progress)
+    _tell_copy("The backup is good:" if only_verify else "Restored", copied, as_json)
+
+
+@app.command()
+def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Check every record and everything kept beside it; change nothing. Ends with 1 if there is damage."""
+    with needs_extra("serve"):
+        from headgate.store.sqlite.upkeep import examine_home  # noqa: PLC0415 - as above
+    with progress_line("checking") as progress:
+        found = examine_home(_home(context), progress)
+    if as_json:
+        typer.echo(_json(found))
+    else:
+        for damage in found.damages[:_SHOWN_MOST]:
+            typer.echo(_damage_line(damage))
+        typer.echo(f"Checked {found.record_count:,} records; found {len(found.damages):,} damages.")
+    if found.damages:
+        raise IntegrityBroken(
+            f"The store has {len(found.damages)} damages.", hint="Restore the damaged records from a backup."
+        )
+
+
+@app.command()
+def erase(
+    context: typer.Context,
+    connection: Annotated[str, typer.Argument(help="The connection's id; see 'headgate store stats'.")],
+    stream: Annotated[str | None, typer.Argument(help="The stream of one record.")] = None,
+    record: Annotated[str | None, typer.Argument(help="The id of one record.")] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a connection, or one record of it, so that no byte is left in any file of the home.
+
+    Backups that you made, and copies of the disk, are outside: they keep what they hold.
+    """
+    if (stream is None) is not (record is None):
+        raise typer.BadParameter("give a stream and a record, or neither to erase the whole connection")
+    home, chosen = _home(context), connection_id(connection)
+    if not yes:
+        what = "everything it brought" if record is None else f"record '{record}' of stream '{stream}'"
+        typer.confirm(f"Erase connection {chosen}: {what}?", abort=True, err=True)
+    with needs_extra("serve"):
+        from headgate.store.sqlite import upkeep  # noqa: PLC0415 - as above
+    if stream is None or record is None:
+        gone = upkeep.erase_connection(home, chosen)
+    else:
+        gone = upkeep.erase_record(home, chosen, stream=stream_name(stream), record_id=record_id(record))
+    text = f"Erased {gone.record_count:,} records and {gone.blob_count:,} files."
+    typer.echo(_json(gone) if as_json else text)
+
+
+def _home(context: typer.Context) -> Home:
+    return open_home(Path(settings_of(context).settings.home))
+
+
+def _json(value: Any) -> str:
+    document = dataclasses.asdict(value)
+    if isinstance(value, StoreStats):
+        document["record_count"] = value.record_count
+    return json.dumps(document, indent=2)
+
+
+def _tell_copy(done: str, copied: Copied, as_json: bool) -> None:  # noqa: FBT001 - the option as it came
+    text = f"{done} {copied.record_count:,} records, {copied.file_count:,} files, {_size(copied.bytes)}."
+    typer.echo(_json(copied) if as_json else text)
+
+
+def _damage_line(damage: Damage) -> str:
+    place = "/".join(part for part in (damage.connection_id, damage.stream) if part)
+    name = f":{json.dumps(damage.record_id, ensure_ascii=False)}" if damage.record_id is not None else ""
+    return f"{damage.kind:<10}  {place or '-'}{name}  {damage.detail}"
+
+
+def _table(found: StoreStats) -> str:
+    rows = [("connection", "stream", "records", "about", "oldest", "newest")]
+    for connection in found.connections:
+        name = f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
+        for one in connection.streams:
+            rows.append(
+                (
+                    name,
+                    one.stream,
+                    f"{one.record_count:,}",
+                    _size(one.about_bytes),
+                    _day(one.oldest),
+                    _day(one.newest),
+                )
+            )
+            name = ""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+    total = (
+        f"{found.record_count:,} records of {len(found.connections):,} connections; database "
+        f"{_size(found.database_bytes)}, log {_size(found.log_bytes)}, "
+        f"{found.blob_count:,} files {_size(found.blob_bytes)}"
+    )
+    return "\n".join([*(line.rstrip() for line in lines), "", total])
+
+
+def _day(moment: int | None) -> str:
+    return "-" if moment is None else iso(moment)[:10]
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < _KIB:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= _KIB
+    return f"{count:.1f} GiB"

@@ -1,0 +1,202 @@
+"""Python types for JSON Schemas, as source text: exact where Python can say it, ``Any`` where it cannot.
+
+Names and values come from foreign schemas, so nothing of them reaches the text except as an identifier made
+here or as an escaped literal.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from headgate.schema.keywords import anchors_of, resolve
+
+#: Names that a type may use; nothing else may be called so.
+TYPE_NAMES = frozenset(
+    {
+        "Any",
+        "ContentBlock",
+        "Literal",
+        "NotRequired",
+        "TypedDict",
+        "bool",
+        "dict",
+        "float",
+        "int",
+        "list",
+        "str",
+    }
+)
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+_SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_MAX_DEPTH = 24
+_MAX_LITERALS = 100
+
+
+def identifier(text: str, taken: Iterable[str] = ()) -> str:
+    """Make a Python name of any text, none that is taken, a keyword, private, or the name of a type."""
+    name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_") or "x"
+    name = f"n{name}" if name[0].isdigit() else name
+    used = {*taken, *TYPE_NAMES, *keyword.kwlist, *keyword.softkwlist}
+    candidates = (name, f"{name}_", *(f"{name}_{number}" for number in range(2, len(used) + 3)))
+    return next(one for one in candidates if one not in used)
+
+
+def class_name(*parts: str) -> str:
+    """Make a class name of some words."""
+    words = re.findall(r"[0-9A-Za-z]+", " ".join(parts)) or ["X"]
+    name = "".join(word[0].upper() + word[1:] for word in words)
+    return f"T{name}" if name[0].isdigit() else name
+
+
+class TypeWriter:
+    """Writes the types of one module: each object schema becomes a TypedDict."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self.definitions: list[str] = []
+        self._used: set[str] = set()
+        self._taken: set[str] = set(reserved)
+
+    def of(self, schema: Any, name: str) -> str:
+        """Give the type of a schema; what has to be defined for it is added to the definitions."""
+        return self.emitted(_Reader(self, schema).type(schema, name, depth=0))
+
+    def of_properties(self, schema: dict[str, Any], name: str) -> dict[str, str]:
+        """Give the type of each property of an object schema."""
+        reader = _Reader(self, schema)
+        return {
+            key: self.emitted(reader.type(inner, f"{name}{class_name(key)}", depth=1))
+            for key, inner in cast("dict[str, Any]", schema["properties"]).items()
+        }
+
+    def emitted(self, kind: str) -> str:
+        """Note what a type that is written down needs; what is quoted in it is a value."""
+        self._used.update(re.findall(r"\w+", _QUOTED.sub("", kind)))
+        return kind
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Every name that the types stand on."""
+        return frozenset(self._used)
+
+    def define(self, name: str, fields: Mapping[str, str]) -> None:
+        """Add a TypedDict to the definitions."""
+        self._used.add("TypedDict")
+        for kind in fields.values():
+            self.emitted(kind)
+        self.definitions.append(_definition(name, fields))
+
+    def reserve(self, name: str) -> str:
+        """Take a free class name."""
+        chosen = identifier(name, self._taken)
+        self._taken.add(chosen)
+        return chosen
+
+
+class _Reader:
+    """Reads one schema with the definitions inside it."""
+
+    def __init__(self, writer: TypeWriter, root: Any) -> None:
+        self.writer = writer
+        self.root = root
+        self.anchors = anchors_of(root)
+        self.named: dict[str, str] = {}
+
+    def type(self, schema: Any, name: str, *, depth: int) -> str:
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+            return "Any"
+        node = cast("dict[str, Any]", schema)
+        if isinstance(node.get("$ref"), str):
+            return self.reference(node["$ref"], depth=depth)
+        if "const" in node or isinstance(node.get("enum"), list):
+            return self.literal([node["const"]] if "const" in node else node["enum"])
+        for combine in ("anyOf", "oneOf"):
+            if isinstance(node.get(combine), list) and node[combine]:
+                return self.union(node[combine], name, depth=depth)
+        kinds = node.get("type")
+        if isinstance(kinds, list):
+            return self.union(
+                [{**node, "type": kind} for kind in cast("list[Any]", kinds)], name, depth=depth
+            )
+        return self.of_kind(node, kinds, name, depth=depth)
+
+    def of_kind(self, node: dict[str, Any], kind: Any, name: str, *, depth: int) -> str:
+        match kind:
+            case "array":
+                items = node.get("items")
+                inner = self.type(
+                    items if "prefixItems" not in node else True, f"{name}Item", depth=depth + 1
+                )
+                return f"list[{inner}]"
+            case "object" if isinstance(node.get("properties"), dict) and node["properties"]:
+                return self.typed_dict(node, name, depth=depth)
+            case "object":
+                more = node.get("additionalProperties", True)
+                return f"dict[str, {self.type(more, f'{name}Value', depth=depth + 1)}]"
+            case str() if kind in _SCALARS:
+                return _SCALARS[kind]
+            case _:
+                return "Any"
+
+    def union(self, branches: list[Any], name: str, *, depth: int) -> str:
+        types = [self.type(one, f"{name}{number}", depth=depth + 1) for number, one in enumerate(branches, 1)]
+        return "Any" if "Any" in types else " | ".join(dict.fromkeys(types))
+
+    def literal(self, values: list[Any]) -> str:
+        if not values or len(values) > _MAX_LITERALS or not all(_is_literal(value) for value in values):
+            return "Any"
+        return f"Literal[{', '.join(dict.fromkeys(map(ascii, values)))}]"
+
+    def reference(self, reference: str, *, depth: int) -> str:
+        found = resolve(self.root, reference, self.anchors)
+        if found is None:
+            return "Any"
+        pointer, schema = found
+        if pointer in self.named:
+            return self.named[pointer]
+        return self.type_at(pointer, schema, depth=depth)
+
+    def type_at(self, pointer: str, schema: Any, *, depth: int) -> str:
+        node: dict[str, Any] = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+        name = class_name(pointer.rpartition("/")[2] or "Root")
+        if node.get("type") == "object" and node.get("properties"):
+            return self.typed_dict(node, name, depth=depth, pointer=pointer)
+        # What is no object has no name to come back to, so that a circle of such ends in Any.
+        self.named[pointer] = "Any"
+        self.named[pointer] = self.type(schema, name, depth=depth + 1)
+        return self.named[pointer]
+
+    def typed_dict(self, node: dict[str, Any], name: str, *, depth: int, pointer: str | None = None) -> str:
+        chosen = self.writer.reserve(name)
+        if pointer is not None:
+            self.named[pointer] = chosen
+        required = set(map(str, node.get("required", ())))
+        fields: dict[str, str] = {}
+        for key, inner in cast("dict[str, Any]", node["properties"]).items():
+            inner_type = self.type(inner, f"{chosen}{class_name(key)}", depth=depth + 1)
+            fields[key] = inner_type if key in required else f"NotRequired[{inner_type}]"
+        self.writer.define(chosen, fields)
+        return chosen
+
+
+def _is_literal(value: object) -> bool:
+    return value is None or isinstance(value, str | bool | int)
+
+
+def _definition(name: str, fields: Mapping[str, str]) -> str:
+    if all(_is_plain_key(key) for key in fields):
+        return "\n".join(
+            [f"class {name}(TypedDict):", *(f"    {key}: {kind}" for key, kind in fields.items())]
+        )
+    # Quoted, because this form is evaluated at once and a type may be defined further down.
+    entries = ", ".join(f"{key!a}: {kind!a}" for key, kind in fields.items())
+    return f"{name} = TypedDict({name!a}, {{{entries}}})"
+
+
+def _is_plain_key(key: str) -> bool:
+    """Tell whether a key can be written as an attribute without changing the meaning of a type beside it."""
+    is_name = key.isascii() and key.isidentifier() and not keyword.iskeyword(key)
+    # A capital may be the name of one of our own classes.
+    return is_name and key not in TYPE_NAMES and not key.startswith("__") and not key[0].isupper()

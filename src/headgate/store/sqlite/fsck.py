@@ -1,0 +1,267 @@
+"""Look at every record and everything kept beside it, change nothing, and name what is damaged.
+
+Each shelf is looked at in one state of the store, so that a program may go on writing meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+import numpy as np
+
+from headgate.model.care import Damage, Examination
+from headgate.model.ids import BlobId
+from headgate.store.sqlite.blobs import BlobFiles
+from headgate.store.sqlite.care import Progress
+from headgate.store.sqlite.catalog import Catalog, Shelf, current
+from headgate.store.sqlite.columns import LIVE, TIME, ColumnCache, ShelfColumns, column_types
+from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.derive import (
+    CHUNK_CHARS,
+    MAX_N,
+    RID_SHIFT,
+    chunk_sum,
+    digest_of,
+    rid_of,
+    sort_of,
+    tid_of,
+    ts_of,
+    typed_row,
+)
+from headgate.store.sqlite.refill import long_notes
+
+_AT_ONCE = 1000
+_NOTES_MOST = 100
+_PIECE = 1024 * 1024
+_COLUMNS = "r.rid, r.sid, r.record_id, r.seq, r.sort, r.ts, r.deleted, r.long, r.digest, r.body, t.rid"
+_OWN = 11
+_INDEXES = {"record_key": "", "record_seq": "", "record_sort": " AND deleted=0"}
+_FOREVER = float("inf")
+
+
+def examine(database: Database, files: BlobFiles, progress: Progress) -> Examination:
+    """Look at the file, every shelf and every blob."""
+    damages = list(_file(database))
+    with database.reading(_FOREVER):
+        catalog = current(database, Catalog())
+        shelves: list[tuple[int, int]] = [
+            (sid, live) for sid, live in database.all("SELECT sid, live FROM shelf ORDER BY sid")
+        ]
+        damages += _strays(database, {sid for sid, _ in shelves})
+    total, done = sum(live for _, live in shelves), 0
+    for sid, _ in shelves:
+        shelf = catalog.by_sid.get(sid)
+        # A stream that is no longer declared cannot be read by anybody: its rows are left alone.
+        if shelf is None:
+            continue
+        look = _Look(database, shelf, ColumnCache())
+        for count in look.all():
+            progress(done + count, total)
+        done += look.live
+        damages += look.damages
+    damages += _blobs(database, files)
+    return Examination(done, tuple(damages))
+
+
+def _file(database: Database) -> Iterator[Damage]:
+    try:
+        rows = database.all(f"PRAGMA quick_check({_NOTES_MOST})")
+    except apsw.CorruptError as error:
+        rows = [(str(error),)]
+    for (text,) in rows:
+        if text != "ok":
+            yield Damage("file", " ".join(text.split()))
+
+
+def _strays(database: Database, known: set[int]) -> Iterator[Damage]:
+    sid = -1
+    while row := database.one(
+        "SELECT sid FROM record INDEXED BY record_key WHERE sid > ? ORDER BY sid LIMIT 1", (sid,)
+    ):
+        sid = row[0]
+        if sid not in known:
+            yield Damage("place", f"There are records of shelf {sid}, which does not exist.")
+
+
+class _Look:
+    """One look at one shelf."""
+
+    def __init__(self, database: Database, shelf: Shelf, cache: ColumnCache) -> None:
+        self.damages: list[Damage] = []
+        self.live = 0
+        self._database = database
+        self._shelf = shelf
+        self._stream = shelf.stream
+        self._cache = cache
+        self._columns: ShelfColumns | None = None
+        self._seen = 0
+        self._last_seq = 0
+        self._tids: list[int] = []
+        self._kinds = column_types(self._stream)
+        select = "".join(f", t.{column.name}" for column in self._stream.columns.values())
+        self._sql = (
+            f"SELECT {_COLUMNS}{select} FROM record r LEFT JOIN {self._stream.table} t ON t.rid = r.rid "
+        )
+
+    def all(self) -> Iterator[int]:
+        """Look at everything, and tell now and then how many records were seen."""
+        with self._database.reading(_FOREVER):
+            row = self._database.one("SELECT live, next_n, seq FROM shelf WHERE sid=?", (self._shelf.sid,))
+            if row is None:
+                return
+            self._columns = self._load_columns()
+            for rows in self._portions(row[1]):
+                for one in rows:
+                    self._record(one)
+                self._compare_columns(rows)
+                yield self.live
+            self._counts(*row)
+            self._words()
+
+    def _damaged(self, kind: str, detail: str, record_id: str | None = None) -> None:
+        shelf = self._shelf
+        self.damages.append(
+            Damage(kind, detail, shelf.connection_id, shelf.stream.declaration.name, record_id)
+        )
+
+    def _portions(self, next_n: int) -> Iterator[Sequence[tuple[Any, ...]]]:
+        first = self._shelf.sid << RID_SHIFT
+        for start in range(0, next_n, _AT_ONCE):
+            bounds = (first + start, first + start + _AT_ONCE)
+            try:
+                yield self._database.all(f"{self._sql} WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid", bounds)
+            except apsw.CorruptError:
+                yield list(self._one_by_one(range(*bounds), first + next_n))
+
+    def _one_by_one(self, rids: range, end: int) -> Iterator[tuple[Any, ...]]:
+        for rid in rids:
+            try:
+                row = self._database.one(f"{self._sql} WHERE r.rid = ?", (rid,)) if rid < end else None
+            except apsw.CorruptError:
+                self._damaged("unreadable", f"Row {rid & MAX_N} cannot be read.")
+            else:
+                if row is not None:
+                    yield row
+
+    def _record(self, row: Sequence[Any]) -> None:
+        rid, sid, record_id, seq, _, ts, deleted, _, digest, body, typed_rid = row[:_OWN]
+        self._seen += 1
+        self._last_seq = max(self._last_seq, seq)
+        if sid != rid >> RID_SHIFT:
+            self._damaged("place", "The record lies in the place of another shelf.", record_id)
+        if deleted:
+            if body is not None or digest or typed_rid is not None:
+                self._damaged("typed", "A deleted record has left something behind.", record_id)
+            return
+        self.live += 1
+        if self._stream.slots:
+            self._tids.append(tid_of(ts, rid))
+        self._live_record(row)
+
+    def _live_record(self, row: Sequence[Any]) -> None:
+        rid, _, record_id, _, sort, ts, _, long, digest, body, _ = row[:_OWN]
+        if body is None or digest_of(record_id, long, body) != digest:
+            self._damaged("digest", "The record does not match its digest.", record_id)
+            return
+        values: dict[str, Any] = msgspec.json.decode(body)
+        if long is not None:
+            values.update(self._long_texts(rid, record_id, long))
+        if row[_OWN - 1 :] != typed_row(self._stream, rid, values):
+            self._damaged("typed", "The typed values are not those of the record.", record_id)
+        if sort != sort_of(self._stream, values) or ts != ts_of(self._stream, values):
+            self._damaged("place", "The record's place in the order is not its own.", record_id)
+
+    def _long_texts(self, rid: int, record_id: str, long: bytes) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for name, (chars, digest) in long_notes(long).items():
+            rows = self._database.all(
+                "SELECT n, sum, text FROM chunk WHERE rid=? AND fid=? ORDER BY n",
+                (rid, self._stream.fids[name]),
+            )
+            text = texts[name] = "".join(piece for _, _, piece in rows)
+            whole = [n for n, _, _ in rows] == list(range((chars + CHUNK_CHARS - 1) // CHUNK_CHARS))
+            sums = all(chunk_sum(piece) == stored for _, stored, piece in rows)
+            if not (whole and sums and hashlib.sha256(text.encode()).digest() == digest):
+                self._damaged("text", f"The long text '{name}' does not match its digest.", record_id)
+        return texts
+
+    # What is kept beside the records
+
+    def _counts(self, live: int, next_n: int, seq: int) -> None:
+        if self.live != live or self._seen >= next_n or self._last_seq > seq:
+            self._damaged("count", f"The shelf counts {live} records; {self.live} are there.")
+        for index, condition in _INDEXES.items():
+            rows: int = self._database.value(
+                f"SELECT count(*) FROM record INDEXED BY {index} WHERE sid=?{condition}", (self._shelf.sid,)
+            )
+            if rows != (self.live if condition else self._seen):
+                self._damaged("index", f"{index} has {rows} rows for this shelf.")
+
+    def _words(self) -> None:
+        """Compare the rows of the full-text index; the words in them are checked with the file."""
+        if not self._stream.slots:
+            return
+        found = self._database.all("SELECT rowid FROM fts WHERE fts MATCH ?", (f"sh : s{self._shelf.sid}",))
+        held = np.array([tid for (tid,) in found], np.int64)
+        due = np.array(self._tids, np.int64)
+        for tid in np.setdiff1d(due, held).tolist():
+            self._damaged("index", "The record is missing in the search index.", self._name(tid))
+        for tid in np.setdiff1d(held, due).tolist():
+            self._damaged("index", "The search index has a row too many.", self._name(tid))
+
+    def _name(self, tid: int) -> str | None:
+        row = self._database.one("SELECT record_id FROM record WHERE rid=?", (rid_of(tid),))
+        return None if row is None else row[0]
+
+    def _load_columns(self) -> ShelfColumns | None:
+        sid = self._shelf.sid
+        if self._database.one("SELECT 1 FROM column_block WHERE sid=? LIMIT 1", (sid,)) is None:
+            return None
+        try:
+            numbers = [column.number for column in self._stream.columns.values()]
+            return self._cache.get(self._database, self._stream, [self._shelf], numbers)[0]
+        except (ValueError, msgspec.MsgspecError, apsw.CorruptError):
+            self._damaged("columns", "The column blocks cannot be read.")
+            return None
+
+    def _compare_columns(self, rows: Sequence[Sequence[Any]]) -> None:
+        if self._columns is None or not rows:
+            return
+        held = list(zip(*rows, strict=True))
+        places = (np.array(held[0], np.int64) & ((1 << RID_SHIFT) - 1)) - 1
+        wrong = self._columns.column(LIVE)[places] == np.array(held[6], np.bool_)
+        wrong |= self._differ(TIME, places, held[5])
+        for column, values in zip(self._stream.columns.values(), held[_OWN:], strict=True):
+            wrong |= self._differ(column.number, places, values)
+        for index in np.flatnonzero(wrong).tolist():
+            self._damaged("columns", "The column blocks hold other values.", held[2][index])
+
+    def _differ(self, number: int, places: Any, values: Sequence[Any]) -> Any:
+        assert self._columns is not None
+        dtype, none = self._kinds[number]
+        if dtype is np.uint32:
+            due = self._cache.words(self._stream, number).encode(values)
+        else:
+            due = np.array([none if value is None else value for value in values], dtype)
+        found = self._columns.column(number)[places]
+        same = found == due
+        return ~(same | (np.isnan(found) & np.isnan(due))) if dtype is np.float64 else ~same
+
+
+def _blobs(database: Database, files: BlobFiles) -> Iterator[Damage]:
+    for blob_id, size in database.all("SELECT blob_id, size_bytes FROM blob"):
+        path = files.path(BlobId(blob_id))
+        if not path.exists():
+            yield Damage("blob", f"The file {blob_id} is missing.")
+            continue
+        hashed, read = hashlib.sha256(), 0
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                hashed.update(piece)
+                read += len(piece)
+        if read != size or f"blob_{hashed.hexdigest()}" != blob_id:
+            yield Damage("blob", f"The file {blob_id} is not what was stored.")

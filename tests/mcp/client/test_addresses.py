@@ -1,0 +1,71 @@
+"""Which addresses may be called."""
+
+import ipaddress
+
+import pytest
+from hypothesis import given, strategies as st
+
+from headgate.errors import AddressBlocked
+from headgate.mcp.client.addresses import check_address, is_this_machine, parse_endpoint
+
+
+def may_call(address, host="tools.example", allowed=()):
+    try:
+        check_address(address, host, allowed_hosts=set(allowed))
+    except AddressBlocked:
+        return False
+    return True
+
+
+@given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
+def test_without_permission_only_public_addresses_are_called(address):
+    if may_call(str(address)):
+        assert address.is_global
+        assert not address.is_multicast
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_wrapped_in_another_is_judged_by_its_inside(address):
+    number = int(address)
+    wrapped = [
+        ipaddress.IPv6Address((0xFFFF << 32) | number),
+        ipaddress.IPv6Address((0x2002 << 112) | (number << 80)),
+        ipaddress.IPv6Address((0x64FF9B << 96) | number),
+    ]
+    assert [may_call(str(outer)) for outer in wrapped] == [may_call(str(address))] * 3
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3", "192.168.0.1", "172.16.0.1", "fd00::1", "100.64.0.1"])
+def test_a_private_address_needs_the_name_of_its_host(address):
+    assert not may_call(address)
+    assert may_call(address, allowed=["tools.example"])
+    assert not may_call(address, allowed=["other.example"])
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "nonsense"])
+def test_some_addresses_are_never_called(address):
+    assert not may_call(address, allowed=["tools.example"])
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("localhost", True),
+        ("api.localhost", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost.example", False),
+        ("127.0.0.1.example", False),
+        ("10.0.0.1", False),
+    ],
+)
+def test_this_machine_is_what_can_only_mean_this_machine(host, here):
+    assert is_this_machine(host) is here
+    assert may_call("127.0.0.1", host) is here
+
+
+def test_an_endpoint_shows_no_query():
+    endpoint = parse_endpoint("https://a.example/mcp?key=secret")
+    assert endpoint.public == "https://a.example/mcp"
+    assert (endpoint.host, endpoint.port, endpoint.is_tls) == ("a.example", 443, True)

@@ -1,0 +1,70 @@
+"""What the client room may not hold, whatever else it does."""
+
+import ast
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import headgate
+from headgate.mcp.client.from_mcp import FromMCP
+from tests.mcp.client.importing import call, importing
+
+ROOT = Path(headgate.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+FORBIDDEN = {"subprocess", "mcp.client.stdio", "mcp.client.session_group", "multiprocessing", "pty"}
+
+
+def imports_of(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.requirement("S0-26")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_can_start_a_program(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not FORBIDDEN & set(imports_of(tree))
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert not {
+        name for name in names if "subprocess" in name or name in {"Popen", "execv", "StdioServerParameters"}
+    }
+
+
+@pytest.mark.requirement("S0-26")
+def test_no_import_takes_a_command():
+    assert not {"command", "args", "env", "cwd"} & set(FromMCP.__init__.__annotations__)
+
+
+@pytest.mark.requirement("S0-26")
+@pytest.mark.anyio
+async def test_no_program_is_started_while_a_server_is_used(monkeypatch):
+    def refuse(*_args, **_options):
+        raise AssertionError("a program was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr("os.posix_spawn", refuse)
+    monkeypatch.setattr("os.fork", refuse)
+    async with importing() as (_, imported):
+        assert (await call(imported[0])).ok
+
+
+@pytest.mark.requirement("S0-B1")
+def test_the_extra_brings_the_client_parts_and_no_server():
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {text.split(">")[0].split("[")[0] for text in project["optional-dependencies"]["mcp"]}
+    assert names == {"cryptography", "httptools", "mcp"}
+
+
+@pytest.mark.requirement("S0-24")
+@pytest.mark.parametrize("path", sorted((ROOT / "mcp" / "client").glob("*.py")), ids=lambda path: path.name)
+def test_the_client_reads_no_environment(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not {"environ", "getenv"} & names

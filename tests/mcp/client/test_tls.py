@@ -1,0 +1,71 @@
+"""Encrypted connections: to whom we trust, under the name we called, and to nobody else."""
+
+import datetime as dt
+import ssl
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from headgate.errors import DiscoveryFailed
+from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
+from tests.hostile.server import LEGACY, MODERN, faulty_server
+from tests.mcp.client.importing import call
+
+pytestmark = pytest.mark.anyio
+
+START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+END = dt.datetime(2120, 1, 1, tzinfo=dt.UTC)
+
+
+def certificate(folder, name):
+    """Make a key and a certificate of its own for a name; give the server's settings and the client's."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(START)
+        .not_valid_after(END)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        + made.public_bytes(serialization.Encoding.PEM)
+    )
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(path)
+    return server, ssl.create_default_context(cadata=made.public_bytes(serialization.Encoding.PEM).decode())
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_a_trusted_server_is_used_over_tls(tmp_path, era):
+    server_side, client_side = certificate(tmp_path, "localhost")
+    options = ImportOptions(tls=client_side)
+    async with (
+        faulty_server(era=era, tls=server_side, token="secret-token") as server,
+        await from_mcp(server.url, "ns", "secret-token", options=options) as imported,
+    ):
+        assert server.url.startswith("https://")
+        for n in range(3):
+            assert (await call(imported[0], {"n": n})).ok
+
+
+async def test_a_stranger_and_a_wrong_name_are_refused_before_anything_is_said(tmp_path):
+    server_side, client_side = certificate(tmp_path, "elsewhere.example")
+    for options in (ImportOptions(), ImportOptions(tls=client_side)):
+        async with faulty_server(tls=server_side) as server:
+            with pytest.raises(DiscoveryFailed) as caught:
+                await from_mcp(server.url, "ns", "canary-token", options=options)
+            assert caught.value.details["reason"] == "upstream_unreachable"
+            assert server.seen == []

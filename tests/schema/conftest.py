@@ -1,0 +1,5 @@
+from hypothesis import settings
+
+# A busy machine is not a slow program.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
