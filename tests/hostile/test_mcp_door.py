@@ -78,6 +78,17 @@ def test_a_good_call_is_answered(shipped: Product):
     assert found["x-pdpp-grant-package-member-count"] == "2"
 
 
+def test_a_refusal_has_the_request_id_that_the_log_has(shipped: Product):
+    params = {"name": "query_records", "arguments": {"stream": "nope"}, "_meta": META}
+    status, found, said = post(shipped, body(params=params), token=shipped.mail, Mcp_Name="query_records")
+    assert (status, said["result"]["isError"]) == (200, True)
+    assert said["result"]["structuredContent"]["request_id"] == found["request-id"]
+
+
+def test_nothing_else_lies_below_the_address(shipped: Product):
+    assert post(shipped, path="/mcp/more", token=shipped.package)[0] == 404
+
+
 def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Product):
     status, found, said = post(shipped)
     assert (status, said["error"]["code"]) == (401, "authentication_error")

@@ -6,7 +6,7 @@ from time import perf_counter
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.admission import Admission
@@ -52,13 +52,13 @@ class Doorkeeper:
             raise
         visit.client_id = access.client_id
         request_id = RequestId(visit.request_id)
-        return Admitted(access, lambda via: Door(self._house, Asking(access, request_id, via)))
+        return Admitted(access, lambda via: Door(self._house, Asking(access, request_id, via)), request_id)
 
 
 def mcp_routes(hosted: HostedMcp) -> list[BaseRoute]:
     """Say which addresses the MCP server brings: both spellings of its own, and its icon."""
     app = _timed(hosted)
-    return [Route("/icon.svg", _icon), Route(PATH, app), Mount(PATH, app)]
+    return [Route("/icon.svg", _icon), Route(PATH, app), Route(f"{PATH}/", app)]
 
 
 async def _icon(_request: Request) -> Response:

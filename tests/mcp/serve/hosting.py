@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
@@ -78,7 +78,7 @@ def hosted_on_a_socket(port: ResourceServer, *, with_fast_path: bool = True) -> 
     taken.bind(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{taken.getsockname()[1]}"
     app = hosted(port, address, with_fast_path=with_fast_path)
-    routes = [Route("/mcp", app), Mount("/mcp", app)]
+    routes = [Route("/mcp", app), Route("/mcp/", app)]
     with serving(Starlette(routes=routes, lifespan=lambda _: app.running()), taken):
         yield address
 

@@ -172,7 +172,7 @@ def both(content: bytes, headers: list[tuple[bytes, bytes]]) -> tuple[Any, Any]:
 
 
 @settings(
-    max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(requests())
 def test_the_short_way_and_the_sdk_answer_the_same(request: tuple[bytes, list[tuple[bytes, bytes]]]):

@@ -67,7 +67,7 @@ async def call(name: str, arguments: Arguments, reader: Reader) -> Outcome:
     try:
         return await asking
     except HeadgateError as error:
-        return failed(error, reader.provider_url)
+        return failed(error, reader.provider_url, reader.request_id)
     except Exception:  # noqa: BLE001 - a client is told that it failed, and nothing more
         get_logger().exception("tool_failed", tool=name)
-        return failed(ToolHandlerFailed(), reader.provider_url)
+        return failed(ToolHandlerFailed(), reader.provider_url, reader.request_id)

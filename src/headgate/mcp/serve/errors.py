@@ -16,14 +16,14 @@ def refused(error: HeadgateError) -> Outcome:
     return _outcome({"error": {"type": "adapter_error", **_facts(error)}})
 
 
-def failed(error: HeadgateError, provider_url: str) -> Outcome:
+def failed(error: HeadgateError, provider_url: str, request_id: str | None = None) -> Outcome:
     """Tell what the resource server answered, its code and data unchanged."""
-    return _outcome(failure(error, provider_url))
+    return _outcome(failure(error, provider_url, request_id))
 
 
-def failure(error: HeadgateError, provider_url: str) -> dict[str, Any]:
+def failure(error: HeadgateError, provider_url: str, request_id: str | None = None) -> dict[str, Any]:
     """Write a failure of the resource server as a structure."""
-    request_id = error.data.get("request_id")
+    request_id = error.data.get("request_id", request_id)
     return {
         "error": {"type": error.type, **_facts(error)},
         "provider_url": provider_url,

@@ -54,6 +54,8 @@ class Admitted:
     access: Access
     #: Opens the resource server for one call, which is named for the log.
     port: Callable[[str], ResourceServer]
+    #: What the request is known by in the log.
+    request_id: str | None = None
 
 
 class Doorkeeper(Protocol):
@@ -135,7 +137,8 @@ class HostedMcp:
 
     def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
         admitted: Admitted = scope[ADMITTED]
-        return Reader(admitted.port(via), self.handles, self.doorkeeper.origin(scope))
+        origin = self.doorkeeper.origin(scope)
+        return Reader(admitted.port(via), self.handles, origin, admitted.request_id)
 
 
 def _trimmed(headers: Headers) -> Headers:

@@ -21,6 +21,8 @@ class Reader:
     handles: HandleMaker
     #: The resource server's address as clients know it, without a slash at its end.
     provider_url: str
+    #: What the request is known by, where it has a name before it is answered.
+    request_id: str | None = None
 
     def naming(self, ref: RecordRef) -> Handles:
         """Name the parts of a record."""

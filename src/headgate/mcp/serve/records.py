@@ -20,8 +20,9 @@ from headgate.text.records import SHOWN, records_text
 #: How much of a long text stays in its row; the next smaller one is taken while a page is too large.
 _STEPS = (INLINE_CHARS, 1024, 256, 64)
 _TEXT_ROOM = 4_000
-#: A body of this size cannot grow beyond the whole, however it is written.
+#: A body of this size with a few rungs cannot grow beyond the whole.
 _SURELY_FITS = 40_000
+_FEW = 10
 _LINKS = 5
 
 Json = dict[str, Any]
@@ -49,7 +50,7 @@ def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[str], list[Json]
         structured = reader.structured(body, answer)
         if entries:
             structured["content_ladder"] = {"kind": "record_set", "read_tool": READ_TOOL, "records": entries}
-        if len(answer.content) <= _SURELY_FITS and not entries:
+        if len(answer.content) <= _SURELY_FITS and len(entries) <= _FEW:
             return structured, ids, links
         if len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM:
             return structured, ids, links
