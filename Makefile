@@ -16,8 +16,8 @@ help: ## say what each command does
 .venv/.dev: pyproject.toml locks/dev.txt tests/peers/node/package-lock.json tools/setup
 	@tools/setup dev
 
-run: .venv/.serve ## serve a home in .run/ at http://127.0.0.1:8321
-	@exec $(BIN)/headgate --home .run/home serve
+run: .venv/.serve ## serve an invented person's records at http://127.0.0.1:8321
+	@exec $(BIN)/headgate serve --demo
 
 check: .venv/.dev ## lint and types only
 	@$(BIN)/ruff check

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from bench import model
+from bench import mcp, model, rest
 
-ALL = {"model": model.main}
+ALL = {"model": model.main, "rest": rest.main, "mcp": mcp.main}
 
 
 def main() -> int:

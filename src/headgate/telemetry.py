@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 import structlog
 
 WITHHELD = "<withheld>"
+_TALKATIVE = ("httpcore2", "httpx2", "mcp")
 
 #: The only names a log line may carry; all of them are ids, codes, counts or times.
 LOGGABLE = frozenset(
@@ -70,6 +71,9 @@ def configure_logs(level: str, log_format: str, out: TextIO) -> None:
     _replace_handlers(
         level, structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processor=render), out
     )
+    for library in _TALKATIVE:
+        # Below a warning they tell of every message, some with all that is in it.
+        logging.getLogger(library).setLevel(logging.WARNING)
 
 
 def get_logger() -> structlog.stdlib.BoundLogger:
@@ -77,9 +81,9 @@ def get_logger() -> structlog.stdlib.BoundLogger:
     return structlog.stdlib.get_logger()
 
 
-def is_logged(level: str) -> bool:
-    """Say whether lines of a level are written at all: asking is cheaper than making one."""
-    return logging.getLogger().isEnabledFor(logging.getLevelNamesMapping()[level.upper()])
+def logs_requests() -> bool:
+    """Say whether lines about requests are written at all: asking is cheaper than making one."""
+    return logging.root.isEnabledFor(logging.INFO)
 
 
 def withhold_values(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,25 @@ from urllib.parse import urlsplit
 from headgate import __version__
 from headgate.auth.admission import Admission
 from headgate.auth.desk import Desk
+from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
-from headgate.errors import ServerFault
+from headgate.errors import OwnerCredentialRefused, ServerFault
 from headgate.home import Home, open_home
+from headgate.mcp.serve.handles import HandleMaker
+from headgate.mcp.serve.hosted import HostedMcp
+from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.server import Context, Identity
+from headgate.mcp.serve.stdio import serve_stdio
+from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
 from headgate.policy.allowance import Catalog
 from headgate.policy.capability import Rules
+from headgate.reading.door import Asking, Door
 from headgate.reading.house import House
 from headgate.reading.journal import Journal, Pump, load_audit_key, take_over
 from headgate.settings import Settings
+from headgate.sources.demo import fill
 from headgate.sources.intake import Intake
 from headgate.store.ledger import Ledger
 from headgate.store.protocol import Store
@@ -33,6 +44,7 @@ from headgate.telemetry import configure_logs, get_logger
 from headgate.web.api.calls import Rooms
 from headgate.web.app import Site, build_app
 from headgate.web.guard import Doorstep, Limits
+from headgate.web.mcp import Doorkeeper, mcp_routes
 from headgate.web.server import listen, serve, serve_with_workers
 
 
@@ -85,6 +97,7 @@ class Program:
     house: House
     admission: Admission
     pump: Pump
+    clock: Callable[[], int]
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
@@ -98,41 +111,56 @@ class Program:
             await self.store.close()
 
 
-def build_program(settings: Settings, home: Home) -> Program:
+def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> Program:
     """Open the home and put the rooms together."""
-    store = SqliteStore(home, now)
+    store = SqliteStore(home, clock)
     ledger = SqliteLedger(home)
     journal = Journal(home)
     house = House(
         store,
         sealer=Sealer(load_ring(home)),
         discloser=journal,
-        clock=now,
+        clock=clock,
         rules=Rules(strict_core=settings.strict_core),
     )
-    admission = Admission(ledger, clock=now, unwritten=journal.unwritten)
+    admission = Admission(ledger, clock=clock, unwritten=journal.unwritten)
     pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
-    return Program(home, store, ledger, house, admission, pump)
+    return Program(home, store, ledger, house, admission, pump, clock)
 
 
 def build_site(settings: Settings, program: Program) -> Site:
     """Say what the web application is built from."""
-    intake = Intake(program.store, clock=now)
+    intake = Intake(program.store, clock=program.clock)
+    limits = Limits(settings.rate_limit)
+    hosted = HostedMcp(
+        Doorkeeper(program.house, program.admission, limits, settings.public_url),
+        HandleMaker(program.house.sealer),
+        Identity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
+    )
     own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return Site(
         version=__version__,
         rooms=Rooms(program.house, program.admission, intake),
-        desk=Desk(program.ledger, program.admission, clock=now),
+        desk=Desk(program.ledger, program.admission, clock=program.clock),
         doorstep=Doorstep(
             hosts=frozenset(own) | settings.allowed_hosts,
             origins=settings.allowed_origins,
             most_at_once=settings.max_requests,
         ),
-        limits=Limits(settings.rate_limit),
+        limits=limits,
         introspection_secret=load_secret(program.home),
-        lifespan=program.running,
+        lifespan=lambda _app: _both(program.running(), hosted.running()),
+        more=mcp_routes(hosted),
         authorization_server=settings.public_url or None,
     )
+
+
+@asynccontextmanager
+async def _both(
+    outer: AbstractAsyncContextManager[None], inner: AbstractAsyncContextManager[None]
+) -> AsyncGenerator[None]:
+    async with outer, inner:
+        yield
 
 
 def mcp_url(settings: Settings) -> str:
@@ -169,6 +197,52 @@ def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> Non
     log.info("stopped")
     if not in_order:
         raise ServerFault("The server was stopped before its work was done.", hint="Look at the log.")
+
+
+def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
+    """Serve a home to one agent on standard input and output, under the grants of its token."""
+    home = prepare(settings)
+
+    async def run() -> None:
+        program = build_program(settings, home)
+        handles = HandleMaker(program.house.sealer)
+        address = mcp_url(settings).removesuffix("/mcp")
+
+        def reader_of(_context: Context, via: str) -> Reader:
+            # Looked up at every call, so that a revocation works on the next one.
+            access = program.admission.admit(token)
+            if access.is_owner:
+                raise OwnerCredentialRefused
+            asking = Asking(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
+            return Reader(Door(program.house, asking), handles, address)
+
+        async with program.running():
+            await serve_stdio(reader_of, identity)
+
+    asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a demonstration needs: the token of its one client, and what there is to see."""
+
+    token: str
+    connections: Mapping[str, ConnectionId]
+
+
+def make_demo(settings: Settings) -> Demo:
+    """Fill an empty home with an invented person's records, and grant all of them to one client."""
+
+    async def make() -> Demo:
+        async with open_archive(settings) as archive:
+            connections = await fill(archive.store)
+            conditions = Conditions(client_id("demo-agent"))
+            issued = await issue(
+                archive.ledger, Choice(), conditions, catalog=await archive.catalog(), now=now()
+            )
+            return Demo(issued.access_token, connections)
+
+    return asyncio.run(make())
 
 
 def _say_nothing() -> None:

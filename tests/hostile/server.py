@@ -87,7 +87,7 @@ class FaultyServer:
     list_changed: bool = False
     #: Not shown: what a server saw is its own business, tokens above all.
     seen: list[Seen] = field(default_factory=list, repr=False)
-    open_connections: int = 0
+    live_connections: set[int] = field(default_factory=set)
     connections: int = 0
     sessions: int = 0
     live_sessions: set[str] = field(default_factory=set)
@@ -100,6 +100,10 @@ class FaultyServer:
     @property
     def url(self) -> str:
         return f"{'https://localhost' if self.tls else 'http://127.0.0.1'}:{self.port}/mcp"
+
+    @property
+    def open_connections(self) -> int:
+        return len(self.live_connections)
 
     def calls(self, method: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method]
@@ -121,8 +125,8 @@ class FaultyServer:
         task = asyncio.current_task()
         self.tasks.add(task)
         self.connections += 1
-        self.open_connections += 1
         number = self.connections
+        self.live_connections.add(number)
         try:
             while (seen := await _read(reader, number)) is not None:
                 self.seen.append(seen)
@@ -131,7 +135,7 @@ class FaultyServer:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self.open_connections -= 1
+            self.live_connections.discard(number)
             self.tasks.discard(task)
             writer.transport.abort()
 

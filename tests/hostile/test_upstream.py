@@ -505,7 +505,6 @@ async def test_a_hung_server_is_left_alone_and_harms_no_other(era):
         reasons = [error.details["reason"] for error in errors]
         assert reasons.count("upstream_busy") == 100 - 8 - 64
         assert reasons.count("upstream_timeout") + reasons.count("upstream_suspended") == 72
-        assert "upstream_suspended" in reasons or len(server.calls("tools/call")) == 8
         assert len(server.calls("tools/call")) <= 16
         suspended = await failing(imported[0])
         assert suspended.details["reason"] == "upstream_suspended"

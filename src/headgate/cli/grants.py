@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headgate.cli.archive import AsJson, with_archive
-from headgate.cli.terminal import settings_of
+from headgate.cli.mcp import default_cache_root
+from headgate.cli.terminal import State, settings_of
 from headgate.errors import InvalidRequest, NotFound
 from headgate.model.ids import client_id, connection_id, field_name, grant_id, stream_name
-from headgate.model.instants import instant
+from headgate.model.instants import instant, iso
 
 if TYPE_CHECKING:
     from headgate.auth.grants import Choice, Conditions, Issued
@@ -45,6 +47,9 @@ def create(  # noqa: PLR0913 - each is an option of the command
     budget: Annotated[
         str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
     ] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Keep the token for 'headgate mcp' instead of printing it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Grant a client something, and print its token once."""
@@ -62,9 +67,28 @@ def create(  # noqa: PLR0913 - each is an option of the command
     issued = with_archive(settings, work)
     from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
+    if save:
+        typer.echo(f"Saved for 'headgate mcp' in {_save(context, issued, mcp_url(settings))}")
+        return
     typer.echo(
         json.dumps(_issued(issued, mcp_url(settings))) if as_json else _told(issued, mcp_url(settings))
     )
+
+
+def _save(context: typer.Context, issued: Issued, address: str) -> Path:
+    from headgate.mcp.serve.credentials import home_credential_path, write_token  # noqa: PLC0415 - needs the extra
+    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+    state: State = context.obj
+    root = Path(state.environment.get("PDPP_CACHE_ROOT") or default_cache_root())
+    path = home_credential_path(root, settings_of(context).settings.home)
+    credential = {
+        "access_token": issued.access_token,
+        "token_type": "Bearer",
+        "pdpp_token_kind": issued.token_kind.value,
+    }
+    write_token(path, address.removesuffix("/mcp"), credential, created_at=iso(now()))
+    return path
 
 
 @app.command("list")

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from headgate import __version__
-from headgate.cli import audit, config, grants, ops, owner, serve, store
+from headgate.cli import audit, config, grants, mcp, ops, owner, serve, store
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
@@ -33,6 +33,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(ops.app, name="ops")
 app.add_typer(store.app, name="store")
 app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so

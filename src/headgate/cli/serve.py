@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import Annotated
 
 import typer
@@ -20,8 +21,15 @@ def serve(
         str | None, typer.Option(help="The port to listen on; 0 takes any.", metavar="PORT")
     ] = None,
     workers: Annotated[str | None, typer.Option(help="How many processes serve.", metavar="N")] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Serve an invented person's records from a home that is thrown away."),
+    ] = False,
 ) -> None:
     """Serve the home over HTTP until Ctrl-C or SIGTERM."""
+    if demo:
+        _serve_demo(context, host=host, port=port, workers=workers)
+        return
     settings = settings_of(context, host=host, port=port, workers=workers).settings
     # The server's libraries are an extra, and slow to import: only this command needs them.
     with needs_extra("serve"):
@@ -31,3 +39,28 @@ def serve(
 
 def _announce(address: str, home: Home) -> None:
     typer.echo(f"Headgate {__version__} serves {address}\n  home  {home.path}\n  stop  Ctrl-C")
+
+
+def _serve_demo(context: typer.Context, **flags: str | None) -> None:
+    with needs_extra("serve"):
+        from headgate.wiring import make_demo, run_server  # noqa: PLC0415 - as above
+    with tempfile.TemporaryDirectory(prefix="headgate-demo-") as directory:
+        settings = settings_of(context, home=f"{directory}/home", **flags).settings
+        demo = make_demo(settings)
+        run_server(settings, lambda address, _home: typer.echo(_demo_words(address, demo.token)))
+
+
+def _demo_words(address: str, token: str) -> str:
+    url = f"{address}/mcp"
+    return f"""\
+Headgate {__version__} serves an invented person's mail and chat at {address}
+  MCP URL    {url}
+  token      {token}
+  Claude     claude mcp add --transport http headgate {url} --header "Authorization: Bearer {token}"
+  Inspector  npx @modelcontextprotocol/inspector --cli --server-url {url} --transport http \\
+               --method tools/list --header "Authorization: Bearer {token}"
+Ask, for instance:
+  - What was agreed in the minutes of the meeting on the bridge?
+  - Who wrote most of my mail, and in which month?
+  - Is there anything about the boat, in mail or in chat?
+  stop       Ctrl-C; everything shown here is thrown away"""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, date, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+#: An offset can push a time past the years that a calendar has: such a time could not be written again.
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _DATE_CHARS = 10
 
 
@@ -18,11 +22,13 @@ def instant(text: str) -> int | None:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
+        microseconds = (moment - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError):
         return None
+    return microseconds if _FIRST <= microseconds <= _LAST else None
 
 
+@functools.lru_cache(maxsize=16_384)
 def iso(microseconds: int) -> str:
     """Write an instant as RFC 3339 in UTC, with a fraction only where there is one."""
     return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")

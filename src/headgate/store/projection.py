@@ -7,7 +7,7 @@ again: it cannot reach an answer. Values keep the very text they came in.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,28 +16,26 @@ import msgspec
 from headgate.model.ids import FieldName
 
 _ENCODE = msgspec.json.Encoder().encode
-_ODD = re.compile(r'["\\\x00-\x1f]')
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+#: Names that a type's members cannot be spelled as.
+_UNSPELLABLE = re.compile(r'["\\\x00-\x1f]')
 
 
 class Projector:
     """Cuts bodies down to a fixed set of fields."""
 
-    __slots__ = ("_decode", "fields")
+    __slots__ = ("_decode", "_is_spellable", "fields")
 
     def __init__(self, fields: Sequence[FieldName]) -> None:
         self.fields = tuple(fields)
-        names = {f"f{index}": field for index, field in enumerate(self.fields)}
-        shape = msgspec.defstruct(
-            "Projection",
-            [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names],
-            rename=names,
-            gc=False,
-        )
-        self._decode = msgspec.json.Decoder(shape).decode
+        self._is_spellable = not any(map(_UNSPELLABLE.search, self.fields))
+        self._decode = _shape_decoder(self.fields) if self._is_spellable else _RAW.decode
 
     def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
         """Give the body with only the chosen fields, and texts that are kept apart put back in."""
         shape: Any = self._decode(body)
+        if not self._is_spellable:
+            return _ENCODE(_chosen(shape, self.fields, added or {}))
         if added:
             for index, field in enumerate(self.fields):
                 if field in added:
@@ -45,24 +43,25 @@ class Projector:
         return _ENCODE(shape)
 
 
-class OddProjector(Projector):
-    """Does the same for fields whose names no struct can have; slower, and as careful."""
+def _shape_decoder(fields: tuple[FieldName, ...]) -> Callable[[bytes], Any]:
+    names = {f"f{index}": field for index, field in enumerate(fields)}
+    shape = msgspec.defstruct(
+        "Projection",
+        [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names],
+        rename=names,
+        gc=False,
+    )
+    return msgspec.json.Decoder(shape).decode
 
-    __slots__ = ()
 
-    def __init__(self, fields: Sequence[FieldName]) -> None:
-        self.fields = tuple(fields)
-        self._decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-    def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
-        """Give the body with only the chosen fields, and texts that are kept apart put back in."""
-        members: dict[str, msgspec.Raw] = self._decode(body)
-        for field, text in (added or {}).items():
-            members[field] = msgspec.Raw(_ENCODE(text))
-        return _ENCODE({field: members[field] for field in self.fields if field in members})
+def _chosen(
+    members: Mapping[str, msgspec.Raw], fields: tuple[FieldName, ...], added: Mapping[FieldName, str]
+) -> dict[str, Any]:
+    values: dict[str, Any] = {**members, **added}
+    return {field: values[field] for field in fields if field in values}
 
 
 @lru_cache(maxsize=512)
 def projector(fields: tuple[FieldName, ...]) -> Projector:
     """Give the projector for these fields; making one is slow, using it is not."""
-    return OddProjector(fields) if any(map(_ODD.search, fields)) else Projector(fields)
+    return Projector(fields)

@@ -456,3 +456,9 @@ async def test_nothing_is_read_from_the_environment(era, monkeypatch):
             await imported[0].handler({}, context(imported[0]))
         monkeypatch.undo()
     assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer real-token-1"}
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\U000e0041", "\x1b"])
+async def test_words_that_cannot_be_seen_are_reported(hidden):
+    async with importing(tools=[tool("t", description=f"Reads{hidden}\na file.")]) as (_, imported):
+        assert imported.report()["tools"][0]["notes"] == ["The words hold characters that cannot be seen."]

@@ -137,3 +137,26 @@ async def test_a_pin_file_that_is_not_json_is_said_to_be_so(tmp_path):
     async with faulty_server() as server:
         with pytest.raises(ConfigInvalid):
             await from_mcp(server.url, "ns", pins=FilePins(path), options=ImportOptions())
+
+
+async def test_a_tool_that_goes_bad_is_blocked_and_takes_no_other_with_it():
+    async with importing(list_changed=True) as (server, imported):
+        await until(lambda: server.streams)
+        server.tools[0] = tool("echo", inputSchema={"type": "object", "$ref": "http://elsewhere.example/"})
+        await server.announce()
+        await until(lambda: imported.stale)
+        registered = list(imported)
+        assert (await blocked(registered[0]))["grade"] == "breaking"
+        assert (await call(registered[1])).ok
+        assert imported.report()["skipped"][0]["tool"] == "echo"
+
+
+async def test_another_query_is_another_server(tmp_path):
+    pins = FilePins(tmp_path / "pins.json")
+    async with faulty_server() as server:
+        for tenant in ("a", "b"):
+            server.tools = [tool("echo", description=f"For {tenant}.")]
+            async with await from_mcp(f"{server.url}?tenant=secret-{tenant}", "ns", pins=pins) as imported:
+                assert (await call(imported[0])).ok
+    assert len(pins.servers()) == 2
+    assert b"secret" not in (tmp_path / "pins.json").read_bytes()

@@ -27,6 +27,12 @@ from tests.mcp.client.importing import call, importing, until
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request):
+    """Sessions live on either loop: the program's server runs on the faster one."""
+    return "asyncio", {"use_uvloop": request.param}
+
+
 @pytest.mark.requirement("S0-23")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_one_session_serves_every_call_and_closing_leaves_nothing(era):
@@ -136,7 +142,7 @@ async def test_a_stream_that_breaks_without_ids_is_a_lost_call():
 async def test_the_word_of_a_change_sets_stale_calls_back_and_swaps_nothing():
     async with importing(list_changed=True) as (server, imported):
         await until(lambda: server.streams)
-        assert imported.report()["watching"]
+        await until(lambda: imported.report()["watching"])
         before = imported.tools
         server.tools.append(tool("new"))
         await server.announce()

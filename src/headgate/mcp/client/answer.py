@@ -46,6 +46,10 @@ class Answer(Protocol):
         """Give the next part of the body, empty at its end."""
         ...
 
+    def abort(self) -> None:
+        """End it at once, whoever waits for more of it."""
+        ...
+
     async def aclose(self) -> None:
         """Be done with it, read or not."""
         ...
@@ -98,6 +102,10 @@ class _BorrowedAnswer:
             # An empty part is not the end.
             if chunk is None or chunk:
                 return chunk or b""
+
+    def abort(self) -> None:
+        # Somebody else's transport has no such thing; its own limits end it.
+        return
 
     async def aclose(self) -> None:
         await self._response.aclose()

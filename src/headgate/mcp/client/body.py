@@ -93,6 +93,7 @@ class EventStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Be done with the stream, read to its end or not."""
+        self._exchange.cut = None
         if self.on_close is not None:
             self.on_close()
             self.on_close = None

@@ -11,6 +11,7 @@ from typing import Any, cast
 from headgate.errors import UpstreamProtocolError, UpstreamTooLarge
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.secrets import Secret
+from headgate.telemetry import get_logger
 
 
 async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) -> list[Any]:
@@ -21,6 +22,7 @@ async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) 
     """
     session = await upstream.open(token, deadline)
     if session.capabilities.tools is None:
+        get_logger().info("server_offers_no_tools", address=upstream.endpoint.public)
         return []
     tools: list[Any] = []
     seen: set[str] = set()

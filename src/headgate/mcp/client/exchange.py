@@ -6,8 +6,7 @@ is written down here instead, by the guard, where no answer of a server can forg
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
@@ -49,6 +48,8 @@ class Exchange:
     needs_look: bool = False
     #: What ends the wait of whoever asked.
     waiting: anyio.CancelScope | None = None
+    #: What ends the request itself, while there is anything to end.
+    cut: Callable[[], None] | None = None
 
     def fail(self, error: AdapterError) -> None:
         """Note why no answer will come; the first reason is the true one."""
@@ -61,6 +62,12 @@ class Exchange:
         if self.waiting is not None:
             self.waiting.cancel()
 
+    def abandon(self) -> None:
+        """End the request if it is still under way: nobody waits for its answer any more."""
+        cut, self.cut = self.cut, None
+        if cut is not None:
+            cut()
+
     @property
     def lost_session(self) -> bool:
         """Whether the server no longer knows the session; it has then not run the request."""
@@ -70,11 +77,6 @@ class Exchange:
     def retry_after(self) -> float | None:
         """After how many seconds the server wants to be asked again, when it says so."""
         return _seconds(self.headers.get("retry-after"), self.headers.get("date"))
-
-    @property
-    def remaining(self) -> float:
-        """How many seconds are left."""
-        return self.deadline - asyncio.get_running_loop().time()
 
 
 def _seconds(text: str | None, date: str | None) -> float | None:

@@ -11,6 +11,7 @@ The import registers nothing itself and reads no environment. Its session lives 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -265,7 +266,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
     @property
     def _server(self) -> str:
-        return self._endpoint.public
+        """Name the server in the pins; a query may make it another one, and may hold a secret."""
+        query = self._endpoint.url.query
+        return self._endpoint.public + (f"#{hashlib.sha256(query).hexdigest()[:16]}" if query else "")
 
     def _deadline(self) -> float:
         return self.client.deadline()
@@ -293,9 +296,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     async def _list(self, deadline: float) -> None:
         adapter = self._adapter
         definitions = await list_tools(self.client, adapter.auth_token, deadline)
-        tools, skipped = map_tools(
-            definitions, self._naming(), skip_bad=adapter.options.on_bad_tool == "skip"
-        )
+        # Once the tools are in use, one that goes bad must not take the others with it.
+        skip_bad = adapter.options.on_bad_tool == "skip" or bool(self.tools)
+        tools, skipped = map_tools(definitions, self._naming(), skip_bad=skip_bad)
         self._seen = {tool.name: tool for tool in tools}
         self.skipped = tuple(skipped)
         pins = self._pins()
@@ -319,8 +322,11 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
     def _judge(self, pins: Mapping[str, Pin]) -> None:
         changes = changes_since(pins, self._seen.values())
-        self._vanished = tuple(change for change in changes if change.grade == "vanished")
+        bad = {skipped.name for skipped in self.skipped} & pins.keys()
+        self._vanished = tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad)
         self._blocked = {change.tool: change for change in changes if change.grade != "vanished"}
+        # What was approved and cannot be used any more has changed, and is not merely gone.
+        self._blocked |= {name: Change(name, "breaking") for name in bad}
         self.tools = tuple(self._registration(self._in_force(tool, pins)) for tool in self._seen.values())
 
     def _in_force(self, tool: Tool, pins: Mapping[str, Pin]) -> Tool:

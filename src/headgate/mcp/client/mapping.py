@@ -117,6 +117,8 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
     description = fields.get("description") or ""
     if len(description) > _MAX_DESCRIPTION:
         notes.append(f"The description was cut at {_MAX_DESCRIPTION} characters.")
+    if any(_is_hidden(character) for character in f"{name}{fields.get('title') or ''}{description}"):
+        notes.append("The words hold characters that cannot be seen.")
     mark = tool_digest(fields, naming)
     return Tool(
         name=name,
@@ -127,6 +129,11 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
         header_map=header_map,
         notes=tuple(notes),
     )
+
+
+def _is_hidden(character: str) -> bool:
+    # Blanks and joiners without width, marks that turn the direction, tags: all of them have misled readers.
+    return not character.isprintable() and character not in "\n\r\t"
 
 
 def tool_digest(definition: Mapping[str, Any], naming: Naming) -> str:

@@ -88,9 +88,7 @@ class Session:
     @property
     def is_watching(self) -> bool:
         """Whether the server's word of a changed tool list would reach us."""
-        return self.is_open and (
-            not self.era.is_modern or not (self._watcher is None or self._watcher.done())
-        )
+        return self.is_open and self._guard.has_stream
 
     async def open(self, exchange: Exchange, prior: Discovered | None = None) -> None:
         """Agree with the server on a revision, or adopt what was agreed before.
@@ -135,6 +133,7 @@ class Session:
         finally:
             self.in_flight -= 1
             exchange.waiting = None
+            exchange.abandon()
             self._guard.forget(key)
         raise exchange.failure or UpstreamTimeout
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
+import anyio
 import httpx2
 
 from headgate import __version__
@@ -121,6 +122,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             response.stream.on_close = self._stream_ended
         return response
 
+    @property
+    def has_stream(self) -> bool:
+        """Whether the server can speak unasked."""
+        return self._streams > 0
+
     def _stream_ended(self) -> None:
         self._streams -= 1
 
@@ -128,12 +134,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self, request: httpx2.Request, told: Mapping[bytes, bytes], exchange: Exchange
     ) -> httpx2.Response:
         try:
-            answer = await self._send(request, told, exchange)
-            try:
-                return await self._receive(answer, request, exchange)
-            except BaseException:
-                await answer.aclose()
-                raise
+            with anyio.CancelScope() as scope:
+                exchange.cut = scope.cancel
+                return await self._answered(request, told, exchange)
+            exchange.fail(UpstreamUnreachable("Nobody waits for the answer any more."))
         except AdapterError as error:
             exchange.fail(bare(error))
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -144,6 +148,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         except (httpx2.TransportError, OSError) as error:
             exchange.fail(_caused(UpstreamUnreachable("The connection was lost."), error))
         return _stand_in(request)
+
+    async def _answered(
+        self, request: httpx2.Request, told: Mapping[bytes, bytes], exchange: Exchange
+    ) -> httpx2.Response:
+        answer = await self._send(request, told, exchange)
+        try:
+            return await self._receive(answer, request, exchange)
+        except BaseException:
+            await answer.aclose()
+            raise
 
     async def _send(self, request: httpx2.Request, told: Mapping[bytes, bytes], exchange: Exchange) -> Answer:
         if _place(request.url) != self._place:
@@ -170,8 +184,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         headers = {n: without_token(found[n], exchange.token) for n in _PASSED_ON if n in found}
         if status == HTTPStatus.OK and headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
             stream = EventStream(answer, exchange, self._limits)
+            exchange.cut = answer.abort
             return httpx2.Response(status, headers=headers, stream=stream, request=request)
         content = await read_whole(answer, exchange, self._limits)
+        exchange.cut = None
         await answer.aclose()
         exchange.has_rpc_error = status != HTTPStatus.OK and b'"jsonrpc"' in content and b'"error"' in content
         return httpx2.Response(status, headers=headers, content=content, request=request)

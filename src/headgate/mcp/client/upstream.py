@@ -29,6 +29,7 @@ from headgate.operations.secrets import Secret
 
 _MAX_SESSIONS = 8
 _SERVER_FAULT = 500
+_PATIENT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ class Upstream:
                 request may have run all the same.
         """
         breaker = self._lane.breaker
+        started = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(deadline) as waiting, self._lane.enter():
                 # The request knows its own deadline, and what passing it means.
@@ -99,7 +101,7 @@ class Upstream:
                         method, params, token, deadline, param_headers, is_repeatable=is_repeatable
                     )
                 except AdapterError as error:
-                    self._count(error)
+                    self._count(error, is_patient=deadline - started >= _PATIENT_SECONDS)
                     raise
                 except BaseException:
                     breaker.gave_up()
@@ -211,10 +213,13 @@ class Upstream:
                 return
             await self._sessions.pop(quiet).aclose()
 
-    def _count(self, error: AdapterError) -> None:
+    def _count(self, error: AdapterError, *, is_patient: bool) -> None:
+        """Tell the breaker; that an impatient caller ran out of time says nothing about the server."""
         details: Mapping[str, Any] = error.details or {}
-        server_fault = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
-        if isinstance(error, UpstreamUnreachable | UpstreamTimeout) or server_fault:
+        refused = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
+        if isinstance(error, UpstreamTimeout) and not is_patient:
+            self._lane.breaker.gave_up()
+        elif refused or isinstance(error, UpstreamUnreachable | UpstreamTimeout):
             self._lane.breaker.failed(asyncio.get_running_loop().time())
         else:
             self._lane.breaker.succeeded()

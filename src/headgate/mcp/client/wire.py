@@ -103,19 +103,22 @@ class Wire:
         return None
 
     async def _dial(self) -> Connection:
-        endpoint = self._endpoint
-        failure: Exception = httpx2.ConnectError(f"{endpoint.host} has no address.")
+        """Connect to the first address that accepts; none of them may use up the time of the others."""
+        seconds, host = self._dialling.connect_seconds, self._endpoint.host
         try:
-            async with asyncio.timeout(self._dialling.connect_seconds):
-                for address in await self._permitted():
-                    try:
-                        return await self._connect(address)
-                    except OSError as error:
-                        failure = httpx2.ConnectError(
-                            f"{endpoint.host} does not accept: {type(error).__name__}."
-                        )
+            async with asyncio.timeout(seconds):
+                addresses = await self._permitted()
         except TimeoutError as error:
-            raise httpx2.ConnectTimeout(f"{endpoint.host} did not accept in time.") from error
+            raise httpx2.ConnectTimeout(f"{host} could not be found in time.") from error
+        failure: Exception = httpx2.ConnectError(f"{host} has no address.")
+        for address in addresses:
+            try:
+                async with asyncio.timeout(seconds / len(addresses)):
+                    return await self._connect(address)
+            except TimeoutError:
+                failure = httpx2.ConnectTimeout(f"{host} did not accept in time.")
+            except OSError as error:
+                failure = httpx2.ConnectError(f"{host} does not accept: {type(error).__name__}.")
         raise failure
 
     async def _permitted(self) -> list[str]:
@@ -174,6 +177,10 @@ class _WireAnswer:
 
     async def next_chunk(self) -> bytes:
         return b"" if self._connection is None else await self._connection.next_chunk()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
 
     async def aclose(self) -> None:
         connection, self._connection = self._connection, None

@@ -20,6 +20,8 @@ _QUARTER = 900
 _TABLE_MOST = 4_000_000
 _STEP = 7 * _DAY
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
+_LAST = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
 #: 1970-01-01 was a Thursday; weeks start on Monday.
 _MONDAY = 3
 _DATETIME = {Granularity.MONTH: "M8[M]", Granularity.YEAR: "M8[Y]"}
@@ -64,14 +66,15 @@ def _count_by_table(quarters: Sequence[Array], table: Array, start: int) -> dict
 
 def bucket_name(number: int, granularity: Granularity) -> str:
     """Give the local date, or date and time, at which a bucket starts."""
+    # A clock west of Greenwich shows the year before the first one, which a datetime cannot hold.
     if granularity is Granularity.MINUTE:
-        return _moment(number * 60).strftime("%Y-%m-%dT%H:%M")
+        return str(np.datetime64(number, "m"))
     if granularity is Granularity.HOUR:
-        return _moment(number * 3600).strftime("%Y-%m-%dT%H:%M")
+        return f"{np.datetime64(number, 'h')}:00"
     if granularity is Granularity.DAY:
-        return _moment(number * _DAY).strftime("%Y-%m-%d")
+        return str(np.datetime64(number, "D"))
     if granularity is Granularity.WEEK:
-        return _moment((number * 7 - _MONDAY) * _DAY).strftime("%Y-%m-%d")
+        return str(np.datetime64(number * 7 - _MONDAY, "D"))
     months = number * {Granularity.MONTH: 1, Granularity.QUARTER: 3, Granularity.YEAR: 12}[granularity]
     return f"{1970 + months // 12:04}-{months % 12 + 1:02}-01"
 
@@ -138,10 +141,8 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 
 
 def _moment(second: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(seconds=second)
-    except OverflowError:
-        return datetime.min.replace(tzinfo=UTC) if second < 0 else datetime.max.replace(tzinfo=UTC)
+    """Give a time that can be moved to any zone; zones keep their offset beyond the first and last year."""
+    return _EPOCH + timedelta(seconds=min(max(second, _FIRST), _LAST))
 
 
 assert QUARTER_US == _QUARTER * _SECOND

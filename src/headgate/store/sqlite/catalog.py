@@ -103,10 +103,18 @@ class Catalog:
         default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
     )
     by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
-    #: How many shelves the file has; more than are listed here, when a stream is declared no longer.
-    shelf_count: int = 0
+    #: What an older version declared and the newest does not: kept, and out of every reach.
+    retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
+        default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
+    )
+    retired_shelves: tuple[Shelf, ...] = ()
     #: What follows from this catalog and is worth keeping as long as it is true.
     kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+
+    @property
+    def shelf_count(self) -> int:
+        """How many shelves the file has, with those of streams that are declared no longer."""
+        return len(self.by_sid) + len(self.retired_shelves)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
         """Find a stream through one of its connections.
@@ -152,53 +160,61 @@ def current(database: Database, known: Catalog) -> Catalog:
 
 def load(database: Database, number: int) -> Catalog:
     """Read the whole catalog."""
-    declarations = _declarations(database)
+    versions = {key: versions_of(database, key) for key in _connector_keys(database)}
+    declarations = {key: known[-1] for key, known in versions.items()}
     connections = {
         ConnectionId(row[0]): Connection(ConnectionId(row[0]), ConnectorKey(row[1]), row[2], row[3])
         for row in database.all("SELECT id, connector_key, display_name, created_at FROM connection")
     }
-    streams = _streams(database, declarations)
-    by_stid = {stream.stid: stream for stream in streams}
-    rows = database.all("SELECT sid, connection_id, stid FROM shelf")
-    shelves = [
-        Shelf(sid, ConnectionId(connection), by_stid[stid])
-        for sid, connection, stid in rows
-        if stid in by_stid
-    ]
+    known = _streams(database, versions)
+    retired = {key for key in known if key[1] not in declarations[key[0]].streams}
+    by_stid = {stream.stid: stream for stream in known.values()}
+    rows = database.all("SELECT sid, connection_id, stid FROM shelf ORDER BY sid")
+    shelves = [Shelf(sid, ConnectionId(connection), by_stid[stid]) for sid, connection, stid in rows]
+    live = [shelf for shelf in shelves if _key_of(shelf.stream) not in retired]
     return Catalog(
         number,
         declarations,
         dict(sorted(connections.items(), key=lambda item: (item[1].created_at, item[0]))),
-        {(stream.connector_key, stream.declaration.name): stream for stream in streams},
-        {(shelf.connection_id, shelf.stream.declaration.name): shelf for shelf in shelves},
-        {shelf.sid: shelf for shelf in shelves},
-        len(rows),
+        {key: stream for key, stream in known.items() if key not in retired},
+        {(shelf.connection_id, shelf.stream.declaration.name): shelf for shelf in live},
+        {shelf.sid: shelf for shelf in live},
+        {key: known[key] for key in retired},
+        tuple(shelf for shelf in shelves if _key_of(shelf.stream) in retired),
     )
 
 
-def _declarations(database: Database) -> dict[ConnectorKey, SourceDeclaration]:
-    """Give the newest of each connector; a stream it no longer has cannot be read, but is kept."""
-    newest: dict[ConnectorKey, SourceDeclaration] = {}
-    for key, document in database.all("SELECT connector_key, document FROM declaration ORDER BY position"):
-        newest[ConnectorKey(key)] = _declaration(document)
-    return newest
+def _key_of(stream: StreamTable) -> tuple[ConnectorKey, StreamName]:
+    return stream.connector_key, stream.declaration.name
+
+
+def _connector_keys(database: Database) -> list[ConnectorKey]:
+    return [ConnectorKey(key) for (key,) in database.all("SELECT DISTINCT connector_key FROM declaration")]
+
+
+def versions_of(database: Database, key: ConnectorKey) -> list[SourceDeclaration]:
+    """Give every declaration of a connector, the newest last."""
+    rows = database.all("SELECT document FROM declaration WHERE connector_key=? ORDER BY position", (key,))
+    return [_read(document) for (document,) in rows]
 
 
 @lru_cache(maxsize=256)
-def _declaration(document: bytes) -> SourceDeclaration:
-    """Read a stored declaration; checking one takes long, and the same ones are read again and again."""
+def _read(document: bytes) -> SourceDeclaration:
+    """Read a stored declaration; checking one again is slow, and it never changes."""
     return read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
 
 
-def _streams(database: Database, declarations: Mapping[ConnectorKey, SourceDeclaration]) -> list[StreamTable]:
+def _streams(
+    database: Database, versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]]
+) -> dict[tuple[ConnectorKey, StreamName], StreamTable]:
+    """Give every stream, each as the newest version that has it declares it."""
     fields: dict[int, list[tuple[Any, ...]]] = {}
     for stid, *row in database.all("SELECT stid, name, fid, col, kind, slot FROM field"):
         fields.setdefault(stid, []).append(tuple(row))
-    found: list[StreamTable] = []
+    found: dict[tuple[ConnectorKey, StreamName], StreamTable] = {}
     for stid, key, name in database.all("SELECT stid, connector_key, name FROM stream"):
-        declared = declarations[ConnectorKey(key)].streams.get(StreamName(name))
-        if declared is not None:
-            found.append(stream_table(stid, ConnectorKey(key), declared, fields.get(stid, [])))
+        declared = [version.streams[name] for version in versions[key] if name in version.streams][-1]
+        found[key, name] = stream_table(stid, key, declared, fields.get(stid, []))
     return found
 
 

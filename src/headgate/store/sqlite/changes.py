@@ -19,6 +19,7 @@ from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.derive import ALL_FIELDS
 from headgate.store.sqlite.rows import COLUMNS, RecordMaker
 
 _AT_ONCE = 200
@@ -169,5 +170,5 @@ def _state_at(number: int, lives: Sequence[Sequence[Any]], now: _State) -> _Stat
 
 def _changed_between(session: _Session, changed: bytes | None, born_seq: int) -> bool:
     numbers: dict[str, int] = msgspec.msgpack.decode(changed) if changed else {}
-    rest = numbers.get("", born_seq)
+    rest = numbers.get(ALL_FIELDS, born_seq)
     return any(session.since < numbers.get(name, rest) <= session.horizon for name in session.reach.fields)

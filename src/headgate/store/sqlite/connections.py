@@ -39,7 +39,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
     """
     _must_exist(database, connection_id)
     catalog = current(database, Catalog())
-    for shelf in catalog.by_sid.values():
+    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
     database.all("DELETE FROM connection WHERE id=?", (connection_id,))

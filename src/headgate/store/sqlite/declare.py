@@ -11,7 +11,7 @@ from headgate.errors import InvalidDeclaration
 from headgate.model.declaration import Field, FieldKind, SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectorKey, FieldName
 from headgate.schema.declare import read_declaration
-from headgate.store.sqlite.catalog import Catalog, ColumnKind, StreamTable, current, stream_table
+from headgate.store.sqlite.catalog import Catalog, ColumnKind, StreamTable, current, stream_table, versions_of
 from headgate.store.sqlite.connection import Database
 from headgate.store.sqlite.refill import refill
 
@@ -54,16 +54,18 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
             raise _refused("duplicate_version", f"Version '{source.version}' was declared otherwise before.")
         return source
     catalog = current(database, Catalog())
-    for stream in source.streams.values():
-        existing = catalog.streams.get((key, stream.name))
-        if existing is not None:
-            _refuse_another_meaning(existing.declaration, stream)
+    for version in versions_of(database, key):
+        for stream in source.streams.values():
+            existing = version.streams.get(stream.name)
+            if existing is not None:
+                _refuse_another_meaning(existing, stream)
     database.all(
         "INSERT INTO declaration SELECT ?, ?, coalesce(max(position), 0) + 1, ? FROM declaration",
         (key, source.version, text),
     )
     for stream in source.streams.values():
-        stid = _lay_out(database, key, stream, catalog.streams.get((key, stream.name)))
+        place = (key, stream.name)
+        stid = _lay_out(database, key, stream, catalog.streams.get(place) or catalog.retired.get(place))
         _index_foreign_keys(database, stid, _foreign_keys(source, stream))
     database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
     return source

@@ -18,6 +18,8 @@ from headgate.store.words import cut
 LONG_CHARS = 32_768
 CHUNK_CHARS = 8192
 RID_SHIFT = 40
+#: Stands for every field in a record's change numbers; no field can have this name, as none may hold NUL.
+ALL_FIELDS = "\0"
 #: Limits of the index's row numbers: 22 bits of time, 14 of shelf, 27 of record.
 N_BITS, SID_BITS, TIME_SHIFT = 27, 14, 41
 MAX_N, MAX_SID = (1 << N_BITS) - 1, (1 << SID_BITS) - 1

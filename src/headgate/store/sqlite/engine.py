@@ -52,7 +52,8 @@ from headgate.store.sqlite.connection import Database, open_reader, open_writer,
 from headgate.store.sqlite.filtered import filtered_page, needs_columns
 from headgate.store.sqlite.migrate import all_migrations, migrate
 from headgate.store.sqlite.pages import find, page
-from headgate.store.sqlite.search import register, search
+from headgate.store.sqlite.scope import register as teach_reading
+from headgate.store.sqlite.search import register as teach_ranking, search
 from headgate.store.sqlite.summaries import summaries
 from headgate.store.sqlite.windows import windows
 from headgate.store.sqlite.writer import Writer
@@ -63,11 +64,16 @@ _CONNECTION_BYTES = 12
 _T = TypeVar("_T")
 
 
+def _register(connection: Any) -> None:
+    teach_reading(connection)
+    teach_ranking(connection)
+
+
 class _Lane:
     """A connection for reading, with the catalog it last saw."""
 
     def __init__(self, path: Path) -> None:
-        self._database = open_reader(path, register=register)
+        self._database = open_reader(path, register=_register)
         self._catalog = Catalog()
         self._version = 0
         self.columns = ColumnCache()
@@ -223,18 +229,17 @@ class SqliteStore:
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
-        stream = self._here.read(lambda _, catalog: catalog.stream_of(batch.connection_id, batch.stream))
+        catalog = self._here.read(lambda _, catalog: catalog)
         # Reading lines takes a while; others on this loop are served meanwhile.
-        checked = await asyncio.to_thread(ingest.check, batch, stream)
+        checked = await asyncio.to_thread(ingest.check, batch, catalog)
         return await self._writer.run(lambda database: ingest.take(database, checked))
 
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
         """Remove a record; a tombstone stays for those who had seen it. Says whether it was there."""
-        table = self._here.read(lambda _, catalog: catalog.stream_of(connection_id, stream))
         return await self._writer.run(
-            lambda database: ingest.delete(database, connection_id, table, record_id, at=at)
+            lambda database: ingest.delete(database, connection_id, stream, record_id, at=at)
         )
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from headgate.errors import IdempotencyConflict, ResourceLimit
 from headgate.model.declaration import Semantics
-from headgate.model.ids import ConnectionId, RecordId
+from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.record import Op
 from headgate.model.rows import IngestReport, LineError
 from headgate.store.lines import Incoming, read_line
 from headgate.store.protocol import Batch
 from headgate.store.sqlite import derive
-from headgate.store.sqlite.catalog import StreamTable
+from headgate.store.sqlite.catalog import Catalog, StreamTable, current
 from headgate.store.sqlite.connection import Database
 from headgate.store.sqlite.refill import long_notes, values_of
 
@@ -31,6 +31,8 @@ class Checked:
 
     connection_id: ConnectionId
     stream: StreamTable
+    #: Which catalog the stream was found in.
+    catalog: int
     incoming: Sequence[Incoming]
     errors: tuple[LineError, ...]
     received_at: int
@@ -38,8 +40,14 @@ class Checked:
     body_digest: bytes
 
 
-def check(batch: Batch, stream: StreamTable) -> Checked:
-    """Read a batch's lines; bad ones are told, good ones go on."""
+def check(batch: Batch, catalog: Catalog) -> Checked:
+    """Read a batch's lines; bad ones are told, good ones go on.
+
+    Raises:
+        ConnectionNotFound: there is no such connection.
+        StreamNotDeclared: its connector has no such stream.
+    """
+    stream = catalog.stream_of(batch.connection_id, batch.stream)
     incoming: list[Incoming] = []
     errors: list[LineError] = []
     for index, line in enumerate(batch.lines):
@@ -50,7 +58,14 @@ def check(batch: Batch, stream: StreamTable) -> Checked:
             errors.append(outcome)
     digest = b"" if batch.idempotency_key is None else _batch_digest(batch)
     return Checked(
-        batch.connection_id, stream, incoming, tuple(errors), batch.received_at, batch.idempotency_key, digest
+        batch.connection_id,
+        stream,
+        catalog.number,
+        incoming,
+        tuple(errors),
+        batch.received_at,
+        batch.idempotency_key,
+        digest,
     )
 
 
@@ -98,7 +113,7 @@ def take(database: Database, batch: Checked) -> IngestReport:
     if known is not None:
         return known
     if batch.incoming:
-        _write(database, batch)
+        _write(database, _brought_up_to_date(database, batch))
     report = IngestReport(len(batch.incoming), batch.errors)
     if batch.idempotency_key is not None:
         database.all(
@@ -114,18 +129,31 @@ def take(database: Database, batch: Checked) -> IngestReport:
 
 
 def delete(
-    database: Database, connection_id: ConnectionId, stream: StreamTable, record_id: RecordId, *, at: int
+    database: Database, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
 ) -> bool:
     """Remove one record, inside the writer's transaction; says whether it was there."""
-    shelf = database.one(
-        "SELECT sid FROM shelf WHERE connection_id=? AND stid=?", (connection_id, stream.stid)
-    )
-    stored = None if shelf is None else _stored(database, shelf[0], [record_id]).get(record_id)
+    catalog = current(database, Catalog())
+    table, shelf = catalog.stream_of(connection_id, stream), catalog.shelves.get((connection_id, stream))
+    stored = None if shelf is None else _stored(database, shelf.sid, [record_id]).get(record_id)
     if stored is None or stored.is_deleted:
         return False
     line = Incoming(record_id, Op.DELETE, at, b"", {})
-    _write(database, Checked(connection_id, stream, [line], (), at, None, b""))
+    _write(database, Checked(connection_id, table, catalog.number, [line], (), at, None, b""))
     return True
+
+
+def _brought_up_to_date(database: Database, batch: Checked) -> Checked:
+    """Look a batch's stream up again if anything was declared or deleted while the batch waited its turn.
+
+    Raises:
+        ConnectionNotFound: the connection has gone.
+        StreamNotDeclared: the stream has gone.
+    """
+    if batch.catalog == database.value("SELECT v FROM meta WHERE k='catalog'"):
+        return batch
+    catalog = current(database, Catalog())
+    stream = catalog.stream_of(batch.connection_id, batch.stream.declaration.name)
+    return replace(batch, stream=stream, catalog=catalog.number)
 
 
 def _answered_before(database: Database, batch: Checked) -> IngestReport | None:
@@ -144,15 +172,19 @@ def _write(database: Database, batch: Checked) -> None:
     stream = batch.stream
     shelf = _shelf(database, batch)
     before = shelf.seq
-    items = _last_of_each(batch.incoming, stream.declaration.semantics)
+    is_append_only = stream.declaration.semantics is Semantics.APPEND_ONLY
+    items = _first_of_each(batch.incoming) if is_append_only else _last_of_each(batch.incoming)
+    cleared = {item.id for item in batch.incoming if item.op is Op.DELETE} if is_append_only else None
     work = _Work()
     old = _stored(database, shelf.sid, items)
     for key, item in items.items():
         row = old.get(key)
-        if row is not None:
+        if row is None:
+            if item.op is Op.UPSERT:
+                _add(stream, shelf, item, work)
+        elif cleared is None or row.is_deleted or key in cleared:
+            # What an append-only stream holds stays as it is, unless this very batch has removed it.
             _change(database, stream, shelf, item, row, work)
-        elif item.op is Op.UPSERT:
-            _add(stream, shelf, item, work)
     if shelf.seq == before:
         return
     _flush(database, stream, work)
@@ -176,13 +208,18 @@ def _shelf(database: Database, batch: Checked) -> _Shelf:
     return _Shelf(row[0], row[1], seq, batch.received_at)
 
 
-def _last_of_each(incoming: Iterable[Incoming], semantics: Semantics) -> dict[RecordId, Incoming]:
-    """When a batch names a record twice the last line counts; in an append-only stream the first does."""
+def _last_of_each(incoming: Iterable[Incoming]) -> dict[RecordId, Incoming]:
+    """When a batch names a record twice the last line counts."""
+    return {item.id: item for item in incoming}
+
+
+def _first_of_each(incoming: Iterable[Incoming]) -> dict[RecordId, Incoming]:
+    """In an append-only stream the first line counts, until the record is removed."""
     items: dict[RecordId, Incoming] = {}
     for item in incoming:
-        if semantics is Semantics.APPEND_ONLY and item.op is Op.UPSERT and item.id in items:
-            continue
-        items[item.id] = item
+        waiting = items.get(item.id)
+        if waiting is None or waiting.op is Op.DELETE or item.op is Op.DELETE:
+            items[item.id] = item
     return items
 
 
@@ -240,8 +277,6 @@ def _change(
     if item.op is Op.DELETE:
         if not old.is_deleted:
             _remove(database, stream, shelf, item.emitted_at, old, work)
-        return
-    if stream.declaration.semantics is Semantics.APPEND_ONLY and not old.is_deleted:
         return
     keep = derive.kept(stream, item.body, item.values)
     digest = derive.digest_of(item.id, keep.long, keep.body)
@@ -319,7 +354,7 @@ def _canonical(raw: msgspec.Raw) -> bytes:
 def _change_numbers(old: _Stored, changed: Sequence[str], seq: int) -> bytes | None:
     """Note when each field last changed; a record that came back changed in every field."""
     if old.is_deleted:
-        return msgspec.msgpack.encode({"": seq})
+        return msgspec.msgpack.encode({derive.ALL_FIELDS: seq})
     numbers: dict[str, int] = msgspec.msgpack.decode(old.changed) if old.changed else {}
     numbers.update(dict.fromkeys(changed, seq))
     return msgspec.msgpack.encode(numbers)

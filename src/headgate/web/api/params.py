@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from headgate.errors import InvalidArgument, InvalidRequest, InvalidWindow
+from headgate.errors import InvalidArgument, InvalidFieldPath, InvalidRequest, InvalidWindow
 from headgate.model.declaration import RangeOperator
 from headgate.model.ids import ConnectionId, FieldName, connection_id, field_name
 from headgate.model.query import ExactFilter, ExpandRequest, Filter, RangeFilter
@@ -164,11 +164,13 @@ def _checked(endpoint: Endpoint, values: dict[str, Any], given: Given) -> Given:
         )
     for param in endpoint.params:
         if param.required and not values.get(param.name):
-            raise _missing(param)
+            raise _missing(endpoint, param)
     return Given(values, given.filters, given.expand_limits, warnings)
 
 
-def _missing(param: Param) -> InvalidRequest:
+def _missing(endpoint: Endpoint, param: Param) -> InvalidRequest:
+    if endpoint.id == "window":
+        return InvalidFieldPath("field is required.", param=param.name)
     if param.choices:
         return InvalidRequest(f"{param.name} must be one of {', '.join(param.choices)}.", param=param.name)
     return InvalidRequest(f"{param.name} is required.", param=param.name)

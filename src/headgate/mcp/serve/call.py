@@ -1,0 +1,73 @@
+"""Run a tool: read its arguments, ask the port, and tell whatever comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from headgate.errors import HeadgateError, ToolHandlerFailed
+from headgate.mcp.serve import arguments as read
+from headgate.mcp.serve.errors import failed, refused
+from headgate.mcp.serve.fetch import fetch
+from headgate.mcp.serve.field import read_record_field
+from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.records import aggregate, query_records
+from headgate.mcp.serve.schema import schema
+from headgate.mcp.serve.search import search
+from headgate.telemetry import get_logger
+
+Arguments = Mapping[str, Any]
+_Ask = Callable[[Reader, Arguments], Awaitable[Outcome]]
+
+
+def _schema(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
+    return schema(reader, read.schema_query(arguments))
+
+
+def _query_records(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
+    return query_records(reader, read.list_query(arguments))
+
+
+def _aggregate(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
+    return aggregate(reader, read.aggregate_query(arguments))
+
+
+def _search(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
+    return search(reader, read.search_query(arguments))
+
+
+def _fetch(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
+    query, asked_id = read.record_query(arguments, reader.handles)
+    return fetch(reader, query, asked_id)
+
+
+def _read_record_field(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
+    return read_record_field(reader, read.window_query(arguments, reader.handles))
+
+
+#: The tools in the order in which they are listed.
+HANDLERS: Mapping[str, _Ask] = {
+    "schema": _schema,
+    "query_records": _query_records,
+    "aggregate": _aggregate,
+    "search": _search,
+    "fetch": _fetch,
+    "read_record_field": _read_record_field,
+}
+
+
+async def call(name: str, arguments: Arguments, reader: Reader) -> Outcome:
+    """Call one of the six tools; every failure is told in the outcome."""
+    try:
+        # Reading the arguments is over when this returns; nothing has been asked yet.
+        asking = HANDLERS[name](reader, arguments)
+    except HeadgateError as error:
+        return refused(error)
+    try:
+        return await asking
+    except HeadgateError as error:
+        return failed(error, reader.provider_url)
+    except Exception:  # noqa: BLE001 - a client is told that it failed, and nothing more
+        get_logger().exception("tool_failed", tool=name)
+        return failed(ToolHandlerFailed(), reader.provider_url)

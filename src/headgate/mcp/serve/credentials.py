@@ -1,0 +1,126 @@
+"""The credential cache: tokens that were granted to agents on this machine, one private file for each server.
+
+Only a client's token is ever taken from it. Nothing here gets a token; that is the owner's consent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from headgate.errors import ConfigInvalid, OwnerCredentialRefused
+from headgate.home import read_private, write_private
+from headgate.model.instants import instant
+
+OWNER_VARIABLES = ("PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_OWNER_KINDS = {"owner", "control_plane", "owner_agent"}
+
+
+def provider_address(text: str) -> str:
+    """Read a provider's address: https, or http on this machine; no path, no user.
+
+    Raises:
+        ConfigInvalid: it is not such an address.
+    """
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
+    if not host or not is_safe or parts.username or parts.query or parts.fragment:
+        raise ConfigInvalid(
+            "The provider's address must be https://host, or http:// on this machine.",
+            hint="Pass it with --provider-url.",
+            param="provider_url",
+        )
+    return text.rstrip("/")
+
+
+def refuse_owner_environment(environment: Mapping[str, str]) -> None:
+    """Refuse to start where an owner's credential lies about.
+
+    Raises:
+        OwnerCredentialRefused: the environment holds one.
+    """
+    for name in OWNER_VARIABLES:
+        if environment.get(name):
+            raise OwnerCredentialRefused(f"{name} is set, which holds an owner's credential.")
+
+
+def credential_path(cache_root: Path, provider_url: str) -> Path:
+    """Say which file holds the token for a server."""
+    return cache_root / "clients" / f"{_UNSAFE.sub('_', urlsplit(provider_url).netloc)}.json"
+
+
+def home_credential_path(cache_root: Path, home: Path) -> Path:
+    """Say which file holds the token for a home on this machine."""
+    mark = hashlib.sha256(str(home).encode()).hexdigest()[:16]
+    return cache_root / "clients" / f"home-{mark}.json"
+
+
+def read_token(path: Path, *, now_seconds: int, how: str) -> str:
+    """Read a client's token from its file.
+
+    Raises:
+        ConfigInvalid: there is none, or it is past its time or not to be understood.
+        OwnerCredentialRefused: it is an owner's.
+    """
+    content = read_private(path)
+    if content is None:
+        raise _unusable("There is no token for this server yet.", how)
+    credential = _credential(content, path, how)
+    if credential.get("pdpp_token_kind") in _OWNER_KINDS:
+        raise OwnerCredentialRefused(f"{path} holds an owner's token.")
+    token = credential.get("access_token")
+    if not isinstance(token, str) or not token:
+        raise _unusable(f"{path} holds no access_token.", how)
+    if _has_expired(credential.get("expires_at"), now_seconds):
+        raise _unusable("The token for this server has expired.", how)
+    return token
+
+
+def write_token(path: Path, provider_url: str, credential: Mapping[str, Any], *, created_at: str) -> None:
+    """Keep a client's token, in a directory and a file that nobody else can read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    document = {
+        "provider_url": provider_url,
+        "authorization_server": provider_url,
+        "client": {},
+        "scope": credential.get("scope"),
+        "created_at": created_at,
+        "credential": dict(credential),
+    }
+    write_private(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
+
+
+def _credential(content: bytes, path: Path, how: str) -> Mapping[str, Any]:
+    try:
+        document = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise _unusable(f"{path} is not a credential file.", how) from error
+    credential = document.get("credential")
+    if not isinstance(credential, dict):
+        raise _unusable(f"{path} holds no credential.", how)
+    return cast("Mapping[str, Any]", credential)
+
+
+def _has_expired(expires_at: Any, now_seconds: int) -> bool:
+    if isinstance(expires_at, int | float):
+        return expires_at <= now_seconds
+    if isinstance(expires_at, str):
+        moment = instant(expires_at)
+        return moment is None or moment <= now_seconds * 1_000_000
+    return False
+
+
+def _unusable(message: str, how: str) -> ConfigInvalid:
+    return ConfigInvalid(message, hint=f"Run: {how}")

@@ -1,0 +1,131 @@
+"""Ids and URIs of records, windows and files: written into answers, and read back from calls.
+
+A handle is sealed, so it says nothing to its holder, and names a thing; it never authorises. Every read
+that starts from one goes through the resource server like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from headgate.errors import InvalidResourceUri, InvalidResultId, SealBroken
+from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName, blob_id
+from headgate.model.query import BlobQuery, WindowQuery
+from headgate.model.reference import RecordRef, format_result_id, parse_result_id
+from headgate.model.sealed import Kind, Sealer
+
+RECORD = "pdpp://record/"
+WINDOW = "pdpp://field-window/"
+STREAM = "pdpp://stream/"
+BLOB = "pdpp://blob/"
+#: Blanks that are lost, doubled or changed when a line is copied.
+_FRAGILE = re.compile(r"^\s|\s$|\s\s|[^\S ]")
+
+
+@dataclass(frozen=True, slots=True)
+class HandleMaker:
+    """Writes and reads handles with one ring of keys."""
+
+    sealer: Sealer
+
+    def result_id(self, ref: RecordRef) -> str:
+        """Give the id that a model passes on: as plain text if it survives copying, else as a URI."""
+        text = format_result_id(ref)
+        if text is not None and " " not in text and text.isascii():
+            return text
+        if text is None and ref.connection_id is not None and not _fits(ref.connection_id):
+            # The record has a plain name, its connection none: the two are told apart.
+            text = format_result_id(RecordRef(None, ref.stream, ref.record_id))
+        return text if text is not None and not _FRAGILE.search(text) else self.record_uri(ref)
+
+    def record_uri(self, ref: RecordRef) -> str:
+        """Name a record by a URI."""
+        return RECORD + self._seal(Kind.RECORD_HANDLE, [ref.connection_id, ref.stream, ref.record_id])
+
+    def window_uri(self, ref: RecordRef, field_path: str, selector: Mapping[str, Any]) -> str:
+        """Name a window of a field by a URI."""
+        place = [ref.connection_id, ref.stream, ref.record_id, field_path, dict(selector)]
+        return WINDOW + self._seal(Kind.WINDOW_HANDLE, place)
+
+    def blob_uri(self, blob: str, connection_id: str | None) -> str:
+        """Name a file by a URI."""
+        return BLOB + self._seal(Kind.BLOB_HANDLE, [blob, connection_id])
+
+    def read_id(self, text: str) -> RecordRef:
+        """Read an id in any of its forms; nothing is looked up.
+
+        Raises:
+            InvalidResultId: it has none of them.
+        """
+        if not text.startswith(RECORD):
+            return parse_result_id(text)
+        try:
+            return self.read_record_uri(text)
+        except InvalidResourceUri as error:
+            raise InvalidResultId("The pdpp://record URI is not one this server gave.") from error
+
+    def read_record_uri(self, uri: str) -> RecordRef:
+        """Read a record's URI, sealed or with a percent-encoded id in it."""
+        handle = uri.removeprefix(RECORD)
+        if not handle.startswith(f"{Kind.RECORD_HANDLE.value}1."):
+            try:
+                return parse_result_id(unquote(handle))
+            except InvalidResultId as error:
+                raise InvalidResourceUri from error
+        connection, stream, record = self._open(Kind.RECORD_HANDLE, handle)
+        return RecordRef(_connection(connection), StreamName(stream), RecordId(record))
+
+    def read_window_uri(self, uri: str) -> WindowQuery:
+        """Read a window's URI."""
+        place = self._open(Kind.WINDOW_HANDLE, uri.removeprefix(WINDOW))
+        connection, stream, record, path, selector = place
+        return WindowQuery(
+            StreamName(stream), RecordId(record), FieldName(path), _connection(connection), **selector
+        )
+
+    def read_blob_uri(self, uri: str) -> BlobQuery:
+        """Read a file's URI."""
+        blob, connection = self._open(Kind.BLOB_HANDLE, uri.removeprefix(BLOB))
+        return BlobQuery(blob_id(blob), _connection(connection))
+
+    def _seal(self, kind: Kind, payload: list[Any]) -> str:
+        return self.sealer.seal(kind, msgspec.json.encode(payload))
+
+    def _open(self, kind: Kind, handle: str) -> list[Any]:
+        try:
+            return msgspec.json.decode(self.sealer.open(kind, handle), type=list[Any])
+        except SealBroken as error:
+            raise InvalidResourceUri from error
+
+
+def stream_of(uri: str) -> tuple[str, str | None]:
+    """Read a stream's URI: its name, and the connection if one is given."""
+    name, _, query = uri.removeprefix(STREAM).partition("?")
+    key, _, connection = query.partition("=")
+    if not name or (query and (key != "connection_id" or not connection)):
+        raise InvalidResourceUri
+    return unquote(name), unquote(connection) if query else None
+
+
+def record_url(provider_url: str, ref: RecordRef) -> str:
+    """Write a record's address on the REST surface."""
+    where = f"{provider_url}/v1/streams/{quote(ref.stream, safe='')}/records/{quote(ref.record_id, safe='')}"
+    if ref.connection_id is None:
+        return where
+    return f"{where}?connection_id={quote(ref.connection_id, safe='')}"
+
+
+def _fits(connection_id: str) -> bool:
+    return (
+        format_result_id(RecordRef(ConnectionId(connection_id), StreamName("s"), RecordId("r"))) is not None
+    )
+
+
+def _connection(value: str | None) -> ConnectionId | None:
+    return None if value is None else ConnectionId(value)

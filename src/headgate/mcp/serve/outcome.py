@@ -1,0 +1,40 @@
+"""What a tool call came to, before a wire carries it: text, structure, links, and whether it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+#: Told beside every answer: what records say is not to be trusted as if the server said it.
+_META: Json = {"content_trust": "untrusted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One answer of one tool."""
+
+    structured: Json
+    text: str
+    is_error: bool = False
+    #: Resource links, always after the text.
+    links: tuple[Json, ...] = ()
+
+    def wire(self) -> Json:
+        """Write it as the result of ``tools/call``."""
+        content: list[Json] = [{"type": "text", "text": self.text}, *self.links]
+        return {
+            "content": content,
+            "structuredContent": self.structured,
+            "isError": self.is_error,
+            "_meta": dict(_META),
+        }
+
+
+def link(uri: str, name: str, *, mime_type: str | None = None, size: int | None = None) -> Json:
+    """Write a link to a resource."""
+    found: Json = {"type": "resource_link", "uri": uri, "name": name}
+    if mime_type is not None:
+        found["mimeType"] = mime_type
+    return found if size is None else {**found, "size": size}

@@ -1,0 +1,180 @@
+"""The MCP server: the SDK's low-level server with our tools and resources behind it, for both eras.
+
+It validates nothing and decides nothing: arguments are read in `headgate.mcp.serve.call`, and every read
+goes through the port of the `Reader` that belongs to the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import mcp_types as t
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from headgate.errors import HeadgateError, InvalidRequest, InvalidResourceUri, ToolHandlerFailed
+from headgate.mcp.serve import resources
+from headgate.mcp.serve.call import HANDLERS, call
+from headgate.mcp.serve.errors import failed, failure, refused
+from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
+from headgate.model.ids import is_unicode
+from headgate.telemetry import get_logger
+
+Json = dict[str, Any]
+Context = ServerRequestContext[Any, Any]
+#: Gives the reader of a request; the text names the call for the log.
+ReaderOf = Callable[[Context, str], Reader]
+
+SERVER_NAME = "headgate"
+TITLE = "Headgate"
+_LIST_TTL_MS = 300_000
+_FIRST_WITH_LINKS = "2025-06-18"
+_SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+_HALF = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How the server names itself."""
+
+    version: str
+    name: str = SERVER_NAME
+    #: Where its icon is, if it is anywhere.
+    icon: str | None = None
+
+    @property
+    def stamp(self) -> Json:
+        """The short form that goes with every answer."""
+        return {"name": self.name, "version": self.version}
+
+
+def build_server(reader_of: ReaderOf, identity: Identity) -> Server[Any]:
+    """Build the server; it asks for the reader of each request anew."""
+    serving = _Serving(reader_of, identity)
+    icons = [t.Icon(src=identity.icon, mime_type="image/svg+xml", sizes=["any"])] if identity.icon else None
+    listed = CacheHint(ttl_ms=_LIST_TTL_MS, scope="private")
+    server: Server[Any] = Server(
+        identity.name,
+        version=identity.version,
+        title=TITLE,
+        instructions=INSTRUCTIONS,
+        icons=icons,
+        cache_hints={
+            "tools/list": listed,
+            "resources/list": listed,
+            "resources/templates/list": listed,
+            "server/discover": listed,
+            "resources/read": CacheHint(ttl_ms=0, scope="private"),
+        },
+        get_tool_input_schema=_SCHEMAS.get,
+        on_list_tools=serving.list_tools,
+        on_call_tool=serving.call_tool,
+        on_list_resources=serving.list_resources,
+        on_list_resource_templates=serving.list_templates,
+        on_read_resource=serving.read_resource,
+    )
+    return server
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """The handlers. They return wire dictionaries, which the SDK checks and sends as they are."""
+
+    reader_of: ReaderOf
+    identity: Identity
+
+    async def list_tools(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
+        _refuse_cursor(params)
+        return self._stamped(context, {"tools": list(TOOLS)})
+
+    async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
+        if params.name not in HANDLERS:
+            raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
+        outcome = await self._outcome(context, params.name, params.arguments or {})
+        return result_of(outcome, self.identity, context.protocol_version)
+
+    async def _outcome(self, context: Context, name: str, arguments: Json) -> Outcome:
+        if not is_text(arguments):
+            return refused(_HALF)
+        try:
+            reader = self.reader_of(context, f"mcp:{name}")
+        except HeadgateError as error:
+            return failed(error, "")
+        return await call(name, arguments, reader)
+
+    async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
+        # A person's records are not enumerated: URIs are found in answers.
+        _refuse_cursor(params)
+        return self._stamped(context, {"resources": list[Json]()})
+
+    async def list_templates(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
+        _refuse_cursor(params)
+        return self._stamped(context, {"resourceTemplates": list(TEMPLATES)})
+
+    async def read_resource(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
+        uri = str(params.uri)
+        try:
+            reader = self.reader_of(context, "mcp:resources/read")
+        except HeadgateError as error:
+            raise _resource_error(error, uri, "") from error
+        try:
+            content = await resources.read(reader, uri)
+        except HeadgateError as error:
+            raise _resource_error(error, uri, reader.provider_url) from error
+        except Exception as error:
+            get_logger().exception("resource_failed")
+            raise _resource_error(ToolHandlerFailed(), uri, reader.provider_url) from error
+        return self._stamped(context, {"contents": [content]})
+
+    def _stamped(self, context: Context, result: Json) -> Json:
+        return stamped(result, self.identity, context.protocol_version)
+
+
+def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
+    """Write an outcome as a client of a protocol version can read it."""
+    result = stamped(outcome.wire(), identity, version)
+    if version < _FIRST_WITH_LINKS:
+        # Clients of that time know neither links nor structure; the text is enough.
+        result["content"] = result["content"][:1]
+    return result
+
+
+def stamped(result: Json, identity: Identity, version: str) -> Json:
+    """Put on a result what its protocol version wants on every one."""
+    # The SDK would put the whole self-description into every answer.
+    meta = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
+    ending = {"resultType": "complete"} if version in MODERN_PROTOCOL_VERSIONS else {}
+    return {**result, "_meta": meta, **ending}
+
+
+def is_text(value: Any) -> bool:
+    """Say whether every text in a value can be written; JSON can hold halves of characters that cannot."""
+    if isinstance(value, str):
+        return is_unicode(value)
+    if isinstance(value, dict):
+        return all(is_text(key) and is_text(member) for key, member in cast("Json", value).items())
+    return not isinstance(value, list) or all(is_text(item) for item in cast("list[Any]", value))
+
+
+def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
+    if params is not None and params.cursor is not None:
+        raise MCPError(code=t.INVALID_PARAMS, message="Invalid cursor: these lists have one page")
+
+
+def _resource_error(error: HeadgateError, uri: str, provider_url: str) -> MCPError:
+    told = cast("Json", {"uri": uri[:256], **failure(error, provider_url)})
+    if isinstance(error, InvalidResourceUri):
+        # The URI did not come from here, so the resource server was not asked.
+        del told["provider_url"], told["http_status"], told["request_id"]
+    code = t.INTERNAL_ERROR if isinstance(error, ToolHandlerFailed) else t.INVALID_PARAMS
+    return MCPError(code=code, message=error.message, data=told)

@@ -1,0 +1,170 @@
+"""The resource server over HTTP: the same port, against any server that speaks the protocol.
+
+It forwards and decides nothing. A refusal comes back with the other server's own code; nothing is tried
+again, and nothing but the one token is ever sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from headgate.errors import RemoteRefused, ResourceLimit, ResourceServerUnreachable
+from headgate.model.ids import ConnectionId, RequestId, StreamName
+from headgate.model.query import (
+    AggregateQuery,
+    BlobQuery,
+    ChangesQuery,
+    ListQuery,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowQuery,
+)
+from headgate.reading import links
+from headgate.reading.port import Answer, BlobAnswer
+
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+_TIMEOUT_SECONDS = 60.0
+_OK = 200
+_PIECE = 64 * 1024
+
+
+def http_client(token: str) -> httpx2.AsyncClient:
+    """Make the client for one token; nothing in the environment changes where it goes."""
+    return httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
+        follow_redirects=False,
+        trust_env=False,
+        timeout=_TIMEOUT_SECONDS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteResourceServer:
+    """Another resource server, for the token that the client carries."""
+
+    base_url: str
+    client: httpx2.AsyncClient
+
+    async def schema(self, query: SchemaQuery) -> Answer:
+        """Ask ``/v1/schema``."""
+        return await self._get(links.schema_link(query))
+
+    async def streams(self, connection_id: ConnectionId | None = None) -> Answer:
+        """Ask ``/v1/streams``."""
+        return await self._get(links.connection_link("/v1/streams", connection_id))
+
+    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> Answer:
+        """Ask for one stream."""
+        return await self._get(links.connection_link(links.stream_path(name), connection_id))
+
+    async def records(self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None) -> Answer:
+        """Ask for a page; texts come whole, and whoever asked for less shortens them."""
+        del preview_chars
+        return await self._get(links.list_link(query, query.cursor))
+
+    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> Answer:
+        """Ask for one record."""
+        del preview_chars
+        return await self._get(links.record_link(query))
+
+    async def window(self, query: WindowQuery) -> Answer:
+        """Ask for a window; only the window travels."""
+        return await self._get(links.window_link(query))
+
+    async def aggregate(self, query: AggregateQuery) -> Answer:
+        """Ask for a number."""
+        return await self._get(links.aggregate_link(query))
+
+    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> Answer:
+        """Ask for hits."""
+        del preview_chars
+        return await self._get(links.search_link(query, query.cursor))
+
+    async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
+        """Open a file."""
+        path = links.connection_link(f"/v1/blobs/{quote(query.blob_id, safe='')}", query.connection_id)
+        answer = await self._open(path, start, end)
+        length = answer.headers.get("content-length", "0")
+        return BlobAnswer(
+            blob_id=query.blob_id,
+            connection_id=query.connection_id or ConnectionId(""),
+            mime_type=answer.headers.get("content-type", "application/octet-stream"),
+            size_bytes=int(length) if length.isdigit() else 0,
+            content=_pieces(answer),
+            read=lambda start, end: self._part(path, start, end),
+            request_id=_request_id(answer.headers),
+        )
+
+    async def _part(self, path: str, start: int, end: int) -> AsyncGenerator[bytes]:
+        async for piece in _pieces(await self._open(path, start, end)):
+            yield piece
+
+    async def _open(self, path: str, start: int, end: int | None) -> httpx2.Response:
+        ranged = (
+            {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
+        )
+        answer = await self._send(self.client.build_request("GET", self.base_url + path, headers=ranged))
+        if answer.status_code not in {_OK, 206}:
+            raise _refusal(answer.status_code, await _whole(answer), answer.headers)
+        return answer
+
+    async def _get(self, path: str) -> Answer:
+        answer = await self._send(self.client.build_request("GET", self.base_url + path))
+        content = await _whole(answer)
+        if answer.status_code != _OK:
+            raise _refusal(answer.status_code, content, answer.headers)
+        return Answer(content, _request_id(answer.headers))
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return await self.client.send(request, stream=True)
+        except httpx2.HTTPError as error:
+            raise ResourceServerUnreachable from error
+
+
+async def _whole(answer: httpx2.Response) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in _pieces(answer):
+        size += len(piece)
+        if size > MAX_ANSWER_BYTES:
+            await answer.aclose()
+            raise ResourceLimit("The resource server's answer is too large.")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _pieces(answer: httpx2.Response) -> AsyncGenerator[bytes]:
+    try:
+        async for piece in answer.aiter_raw(_PIECE):
+            yield piece
+    except httpx2.HTTPError as error:
+        raise ResourceServerUnreachable from error
+    finally:
+        await answer.aclose()
+
+
+def _request_id(headers: Mapping[str, str]) -> RequestId:
+    return RequestId(headers.get("request-id", ""))
+
+
+def _refusal(status: int, content: bytes, headers: Mapping[str, str]) -> RemoteRefused:
+    facts: dict[str, Any] = {"request_id": headers["request-id"]} if headers.get("request-id") else {}
+    try:
+        body: Any = msgspec.json.decode(content)
+    except msgspec.MsgspecError:
+        body = None
+    told: Any = cast("Mapping[str, Any]", body).get("error") if isinstance(body, dict) else None
+    if isinstance(told, dict):
+        return RemoteRefused(status, {**facts, **cast("dict[str, Any]", told)})
+    if isinstance(told, str):
+        described = cast("Mapping[str, Any]", body).get("error_description")
+        return RemoteRefused(status, {**facts, "type": told, "code": told, "message": described})
+    return RemoteRefused(status, {**facts, "message": f"The resource server answered {status}."})

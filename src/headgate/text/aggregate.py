@@ -1,0 +1,49 @@
+"""Say an aggregate in a line: one number, or the first groups and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate.text.budget import AGGREGATE_TEXT, Line, compose, cut
+from headgate.text.quote import json_text, name
+
+_SHOWN = 5
+_KEY_CHARS = 60
+
+
+def aggregate_text(body: Mapping[str, Any]) -> str:
+    """Draw the text of an aggregate from its body."""
+    what = f"{name(str(body.get('metric')))}({name(str(body.get('stream')))})"
+    if body.get("field"):
+        what += f" field={name(str(body['field']))}"
+    counted = f"filtered_record_count={json_text(body.get('filtered_record_count'))}"
+    groups = body.get("groups")
+    if groups is None:
+        return compose([Line(f"{what} = {json_text(body.get('value'))}. {counted}")], AGGREGATE_TEXT)
+    return compose(_grouped(body, groups, f"{what}{_by(body)}", counted), AGGREGATE_TEXT)
+
+
+def _by(body: Mapping[str, Any]) -> str:
+    facts = ("group_by", "group_by_time", "granularity", "time_zone")
+    return "".join(f" {fact}={json_text(body[fact])}" for fact in facts if body.get(fact))
+
+
+def _grouped(
+    body: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], what: str, counted: str
+) -> list[Line]:
+    shown = ", ".join(f"{_key(group.get('key'))}={group.get('count')}" for group in groups[:_SHOWN])
+    more = max(0, len(groups) - _SHOWN)
+    lines = [Line(f"{what}: {len(groups)} group(s) [{shown}]")]
+    tail = f"other_count={json_text(body.get('other_count', 0))}; {counted}"
+    lines.append(Line(f"more_groups={more}; {tail}" if more else tail))
+    if more:
+        rest = ", ".join(f"{_key(group.get('key'))}={group.get('count')}" for group in groups[_SHOWN:])
+        lines.append(Line(f"further groups: {rest}", 1))
+    if body.get("other_count"):
+        lines.append(Line("other_count counts records in groups beyond limit; raise limit to see them.", 2))
+    return lines
+
+
+def _key(key: Any) -> str:
+    return json_text(cut(key, _KEY_CHARS) if isinstance(key, str) else key)

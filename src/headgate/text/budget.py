@@ -1,0 +1,60 @@
+"""Budgets: how much an answer may hold, and how lines are chosen when not all of them fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ELLIPSIS = "…"
+
+#: Bytes.
+SEARCH_TEXT = 1800
+QUERY_TEXT = 1800
+AGGREGATE_TEXT = 1800
+SCHEMA_INDEX_TEXT = 18_000
+SCHEMA_STREAM_TEXT = 6_000
+TOOL_RESULT = 100_000
+#: Characters.
+FETCH_CHARS = 16_384
+INLINE_CHARS = 4_096
+FALLBACK_CHARS = 1_024
+#: How many connections an ambiguity names.
+CANDIDATES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text, and its place in the queue for room: 0 always goes in."""
+
+    text: str
+    rank: int = 0
+
+
+def size(text: str) -> int:
+    """Count bytes as they travel."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def compose(lines: Sequence[Line], limit_bytes: int) -> str:
+    """Join the lines that fit, in their order; those of a low rank are let in first."""
+    room = limit_bytes + 1
+    chosen: set[int] = set()
+    for position in sorted(range(len(lines)), key=lambda at: lines[at].rank):
+        needed = size(lines[position].text) + 1
+        if lines[position].rank == 0 or needed <= room:
+            chosen.add(position)
+            room -= needed
+    return "\n".join(line.text for position, line in enumerate(lines) if position in chosen)
+
+
+def cut(text: str, limit_chars: int) -> str:
+    """Keep a text within a number of characters, with an ellipsis where it was cut."""
+    return text if len(text) <= limit_chars else text[: max(0, limit_chars - 1)] + ELLIPSIS
+
+
+def cut_bytes(text: str, limit_bytes: int) -> str:
+    """Keep a text within a number of bytes, with an ellipsis where it was cut."""
+    if size(text) <= limit_bytes:
+        return text
+    kept = text.encode()[: max(0, limit_bytes - len(ELLIPSIS.encode()))]
+    return kept.decode(errors="ignore") + ELLIPSIS

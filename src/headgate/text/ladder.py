@@ -1,0 +1,184 @@
+"""The content ladder: long, nested and binary fields shown begun, with the call that reads on.
+
+A field that does not fit is cut in its place, and an entry says how long it really is, what it is, and
+which tool call and which resource continue it. Nothing is ever only a marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from headgate.text.binary import SHORT_CHARS, binary_facts
+from headgate.text.budget import cut
+
+READ_TOOL = "read_record_field"
+WINDOW_CHARS = 4096
+PREVIEW_CHARS = 160
+JSON_PREVIEW_CHARS = 512
+_LIVE = "live_lookup"
+
+Uri = Callable[[str], str]
+#: The true length, and the digest if it is known, of a field whose beginning stands in a record.
+Lengths = Mapping[str, tuple[int, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handles:
+    """How the parts of one record are named: its id, and URIs for a field's window and for a file."""
+
+    id: str
+    window_uri: Uri
+    blob_uri: Uri
+
+
+@dataclass(slots=True)
+class Ladder:
+    """The entries of one record, as they are found."""
+
+    field_windows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    json_fields: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    binary_fields: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def members(self) -> dict[str, Any]:
+        """Give what there is; nothing for a record that is shown whole."""
+        found = {
+            "field_windows": self.field_windows,
+            "json_fields": self.json_fields,
+            "binary_fields": self.binary_fields,
+        }
+        return {kind: entries for kind, entries in found.items() if entries}
+
+
+def shorten(
+    data: Mapping[str, Any], handles: Handles, *, inline_chars: int, lengths: Lengths
+) -> tuple[Mapping[str, Any], Ladder]:
+    """Cut what is too long in a record's data, and say how to read it whole."""
+    ladder = Ladder()
+    changed: dict[str, Any] = {}
+    for path, value in data.items():
+        if isinstance(value, str):
+            short = _short_text(path, value, handles, inline_chars, lengths.get(path), ladder)
+        elif isinstance(value, dict | list):
+            short = _short_nested(path, value, handles, inline_chars, ladder)
+        else:
+            continue
+        if short is not value:
+            changed[path] = short
+    return ({**data, **changed} if changed else data), ladder
+
+
+def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
+    """Say quickly that nothing in a record's data has to be cut or looked into."""
+    for value in data.values():
+        if isinstance(value, str):
+            if len(value) >= SHORT_CHARS and (len(value) > inline_chars or binary_facts(value) is not None):
+                return False
+        elif isinstance(value, dict | list):
+            return False
+    return True
+
+
+def record_entry(row: Mapping[str, Any], handles: Handles, ladder: Ladder) -> dict[str, Any]:
+    """Write one record's rungs, with what names the record."""
+    return {
+        "id": handles.id,
+        "connection_id": row.get("connection_id"),
+        "stream": row.get("stream"),
+        "record_id": row.get("record_key", row.get("id")),
+        "handle_semantics": _LIVE,
+        **ladder.members(),
+    }
+
+
+def read_call(record_id: str, path: str, **selector: Any) -> dict[str, Any]:
+    """Write the tool call that reads a field."""
+    return {"tool": READ_TOOL, "args": {"id": record_id, "field_path": path, **selector}}
+
+
+def _short_text(
+    path: str,
+    value: str,
+    handles: Handles,
+    inline_chars: int,
+    known: tuple[int, str | None] | None,
+    ladder: Ladder,
+) -> Any:
+    facts = binary_facts(value)
+    size_chars, digest = known or (len(value), None)
+    if facts is not None:
+        whole = {**facts, "size_chars": size_chars}
+        ladder.binary_fields.append(
+            {
+                "field_path": path,
+                **whole,
+                "read": read_call(handles.id, path, offset_chars=0, limit_chars=WINDOW_CHARS),
+                "resource_uri": handles.window_uri(path),
+            }
+        )
+        return whole
+    if size_chars <= inline_chars and len(value) == size_chars:
+        return value
+    preview = cut(value, inline_chars)
+    ladder.field_windows.append(_window_entry(path, preview, handles, size_chars, digest))
+    return preview
+
+
+def _window_entry(
+    path: str, preview: str, handles: Handles, size_chars: int, digest: str | None
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "field_path": path,
+        "text_like": True,
+        "mime_type": "text/plain",
+        "preview_status": "truncated",
+        "size_chars": size_chars,
+        "preview_text": cut(preview, PREVIEW_CHARS),
+        "read": read_call(handles.id, path, offset_chars=0, limit_chars=WINDOW_CHARS),
+        "resource_uri": handles.window_uri(path),
+    }
+    return entry if digest is None else {**entry, "digest": f"sha256:{digest}"}
+
+
+def _short_nested(path: str, value: Any, handles: Handles, inline_chars: int, ladder: Ladder) -> Any:
+    facts = binary_facts(value)
+    if facts is not None:
+        ladder.binary_fields.append(
+            {"field_path": path, **facts, "resource_uri": handles.blob_uri(facts["blob_id"])}
+        )
+        return facts
+    clean = without_bytes(value)
+    text = msgspec.json.encode(clean).decode()
+    if len(text) <= inline_chars:
+        return clean
+    preview = cut(text, min(inline_chars, JSON_PREVIEW_CHARS))
+    ladder.json_fields.append(
+        {
+            "field_path": path,
+            "json_field": True,
+            "text_like": False,
+            "preview_status": "truncated",
+            "size_chars": len(text),
+            "preview_text": preview,
+            "read": {"tool": "fetch", "args": {"id": handles.id, "fields": [path]}},
+        }
+    )
+    return preview
+
+
+def without_bytes(value: Any) -> Any:
+    """Replace encoded bytes anywhere in a value by what is known about them."""
+    if isinstance(value, str):
+        return binary_facts(value) or value
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        clean = {key: without_bytes(member) for key, member in members.items()}
+        return members if all(clean[key] is members[key] for key in members) else clean
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        cleaned = [without_bytes(item) for item in items]
+        return items if all(new is old for new, old in zip(cleaned, items, strict=True)) else cleaned
+    return value

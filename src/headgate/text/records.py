@@ -1,0 +1,107 @@
+"""Say a page of records: counts and cursors first, then a few rows, then how to read what was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from headgate.text.binary import binary_facts
+from headgate.text.budget import QUERY_TEXT, Line, compose, cut, size
+from headgate.text.ladder import READ_TOOL, without_bytes
+from headgate.text.quote import json_text
+
+#: How many rows are printed, and so how many ids are needed.
+SHOWN = 5
+_NAMED = 8
+_VALUE_CHARS = 96
+_ROW_BYTES = 420
+
+
+def records_text(stream: str, body: Mapping[str, Any], ids: Sequence[str]) -> str:
+    """Draw the text of a page from its body and the ids of its first rows."""
+    rows = cast("Sequence[Mapping[str, Any]]", body.get("data", ()))
+    lines = [Line(_header(stream, body, len(rows)))]
+    for position, row in enumerate(rows[:SHOWN]):
+        lines += _row(position, row, ids[position])
+    lines.append(Line(_footer(body, len(rows)), 1))
+    return compose(lines, QUERY_TEXT)
+
+
+def handles_of(body: Mapping[str, Any]) -> str:
+    """Name what the next call needs: whether there is more, the cursors and the count."""
+    parts = [f"has_more={json_text(bool(body.get('has_more')))}"]
+    parts += [
+        f"{key}={json_text(body[key])}" for key in ("next_cursor", "next_changes_since") if body.get(key)
+    ]
+    count = count_of(body)
+    return " ".join([*parts, count] if count else parts)
+
+
+def count_of(body: Mapping[str, Any]) -> str:
+    """Name the count, whichever way the body gives it."""
+    meta = cast("Mapping[str, Any]", body.get("meta") or {})
+    count = meta.get("count")
+    if isinstance(count, Mapping):
+        known = cast("Mapping[str, Any]", count)
+        return f"count={known.get('kind')}:{known['value']}" if known.get("value") is not None else ""
+    return f"count={meta.get('count_accuracy', 'exact')}:{count}" if isinstance(count, int) else ""
+
+
+def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
+    return f"records from stream {json_text(stream)}: {total} record(s). {handles_of(body)}"
+
+
+def _footer(body: Mapping[str, Any], total: int) -> str:
+    hints = ["Pass an id to fetch to read that record."]
+    if total > SHOWN:
+        hints.append(f"{total - SHOWN} more record(s) of this page are not printed; use limit or fields.")
+    if body.get("has_more"):
+        hints.append("For the next page repeat the call with cursor=next_cursor.")
+    return " ".join(hints)
+
+
+def _row(position: int, row: Mapping[str, Any], record_id: str) -> list[Line]:
+    rank = 2 + 2 * position
+    if row.get("deleted"):
+        text = f"record[{position}] deleted_at={json_text(row.get('deleted_at'))} id={record_id}"
+        return [Line(text, rank)]
+    shown, cut_paths = preview(cast("Mapping[str, Any]", row.get("data") or {}), _ROW_BYTES)
+    lines = [Line(f"record[{position}] {shown} id={record_id}", rank)]
+    if cut_paths:
+        first, *others = cut_paths
+        args = json_text({"id": record_id, "field_path": first, "offset_chars": 0})
+        also = f" (likewise field_path {json_text(others)})" if others else ""
+        lines.append(Line(f"record[{position}] complete=false {READ_TOOL} args={args}{also}", rank + 1))
+    return lines
+
+
+def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
+    """Show a record's data as JSON within a budget, and name the text fields that were cut."""
+    shown = {path: _short(value) for path, value in data.items()}
+    cut_paths = [path for path, value in data.items() if isinstance(value, str) and shown[path] is not value]
+    named = [path for path in cut_paths if isinstance(shown[path], str)][:_NAMED]
+    text = json_text(shown)
+    return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named
+
+
+def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
+    kept: dict[str, Any] = {}
+    used = 2
+    for path, value in shown.items():
+        needed = size(json_text({path: value})) - 1
+        if used + needed <= limit_bytes:
+            kept[path] = value
+            used += needed
+    return f"{json_text(kept)} (+{len(shown) - len(kept)} fields)"
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _VALUE_CHARS else binary_facts(value) or cut(value, _VALUE_CHARS)
+    if isinstance(value, dict | list):
+        clean = binary_facts(value) or without_bytes(value)
+        text = msgspec.json.encode(clean).decode()
+        return clean if len(text) <= 2 * _VALUE_CHARS else cut(text, _VALUE_CHARS)
+    return value

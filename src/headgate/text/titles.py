@@ -1,0 +1,44 @@
+"""Titles: what a person would call a record, never what was found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from headgate.text.budget import cut
+
+TITLE_CHARS = 200
+_NAMED = ("title", "name", "subject", "summary")
+_TIMES = ("sent_at", "authored_at", "created_at", "source_created_at", "occurred_at", "updated_at")
+_NESTED = ("data", "record", "metadata", "source")
+_LABELS = ("display_name", "connector_key", "connection_id")
+
+
+def title(record: Mapping[str, Any]) -> str:
+    """Call a record or a hit by its own title, or else by its source, stream and time."""
+    own = _first(_places(record, ("data",)), _NAMED)
+    if own:
+        return cut(" ".join(own.split()), TITLE_CHARS)
+    time = _first(_places(record, _NESTED), _TIMES) or _first([record], ("emitted_at",))
+    parts = (_first([record], _LABELS), _first([record], ("stream",)), time)
+    return cut(" / ".join(part for part in parts if part), TITLE_CHARS)
+
+
+def _places(record: Mapping[str, Any], nested: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    return [record, *_inner(record, nested)]
+
+
+def _inner(record: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, Mapping):
+            yield cast("Mapping[str, Any]", value)
+
+
+def _first(places: list[Mapping[str, Any]], names: tuple[str, ...]) -> str:
+    for place in places:
+        for name in names:
+            value = place.get(name)
+            if isinstance(value, str) and value.strip():
+                return value
+    return ""

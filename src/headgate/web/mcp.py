@@ -1,0 +1,91 @@
+"""``/mcp`` on the same server as the rest: the doorkeeper of the hosted MCP server, and its icon."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.auth.admission import Admission
+from headgate.errors import AuthenticationFailed
+from headgate.mcp.serve.hosted import PATH, Admitted, HostedMcp
+from headgate.model.ids import RequestId
+from headgate.reading.door import Asking, Door
+from headgate.reading.house import House
+from headgate.web.guard import Limits, Visit
+
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48"><rect width="48" height="48" rx="9" fill="#1b5e6b"/>'
+    '<path d="M10 9h4v30h-4zM34 9h4v30h-4zM14 13h20v13H14z" fill="#fff"/>'
+    '<path d="M14 32q5-4 10 0t10 0v7H14z" fill="#9fd3dc"/></svg>'
+)
+
+
+class Doorkeeper:
+    """Admits a token of a request that the guard has let in."""
+
+    __slots__ = ("_admission", "_house", "_limits", "_public_url")
+
+    def __init__(self, house: House, admission: Admission, limits: Limits, public_url: str) -> None:
+        self._house = house
+        self._admission = admission
+        self._limits = limits
+        self._public_url = public_url
+
+    def origin(self, scope: Scope) -> str:
+        """Give the server's public address, or else the one the caller used."""
+        visit: Visit = scope["headgate.visit"]
+        return self._public_url or visit.origin
+
+    def admit(self, scope: Scope, token: str) -> Admitted:
+        """Look a token up, within the limits that all requests have."""
+        visit: Visit = scope["headgate.visit"]
+        self._limits.refuse_guesses(visit.address)
+        self._limits.refuse_haste(token)
+        try:
+            access = self._admission.admit(token)
+        except AuthenticationFailed:
+            self._limits.note_guess(visit.address)
+            raise
+        visit.client_id = access.client_id
+        request_id = RequestId(visit.request_id)
+        return Admitted(access, lambda via: Door(self._house, Asking(access, request_id, via)))
+
+
+def mcp_routes(hosted: HostedMcp) -> list[BaseRoute]:
+    """Say which addresses the MCP server brings: both spellings of its own, and its icon."""
+    app = _timed(hosted)
+    return [Route("/icon.svg", _icon), Route(PATH, app), Mount(PATH, app)]
+
+
+async def _icon(_request: Request) -> Response:
+    return Response(_ICON, media_type="image/svg+xml", headers={"Cache-Control": "public, max-age=86400"})
+
+
+def _timed(hosted: HostedMcp) -> ASGIApp:
+    async def timed(scope: Scope, receive: Receive, send: Send) -> None:
+        visit: Visit = scope["headgate.visit"]
+        visit.route = PATH
+        started = perf_counter()
+        try:
+            await hosted(scope, receive, send)
+        finally:
+            visit.seconds = perf_counter() - started
+
+    return _App(timed)
+
+
+class _App:
+    """An ASGI application that Starlette does not take for a plain function."""
+
+    __slots__ = ("_app",)
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        await self._app(scope, receive, send)

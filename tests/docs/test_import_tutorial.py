@@ -1,0 +1,120 @@
+"""The tutorial on importing a server, and its examples, do what they say."""
+
+import ast
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import headgate
+from tests.hostile.server import faulty_server, tool
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tutorial" / "import-a-server.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+WEATHER = tool("weather", outputSchema={"type": "object", "properties": {"celsius": {"type": "number"}}})
+SERVER = {
+    "tools": [WEATHER, tool("fails"), tool("echo")],
+    "results": {
+        "weather": {"structuredContent": {"celsius": 4.5}, "content": []},
+        "fails": {"content": [{"type": "text", "text": "No such city."}], "isError": True},
+        "echo": {"content": [{"type": "text", "text": "hello"}]},
+    },
+}
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def defined(block):
+    names = {
+        name: getattr(headgate, name)
+        for name in ("Registry", "CallError", "FilePins", "from_mcp", "AccessControl", "expose")
+    }
+    exec(compile(block, "tutorial", "exec"), names := {**names, "Path": Path})
+    return names
+
+
+async def test_the_three_lines_work():
+    async with faulty_server(**SERVER) as server:
+        names = {
+            name: getattr(headgate, name) for name in ("Registry", "from_mcp", "expose", "AccessControl")
+        }
+        names |= {"token": None}
+        lines = BLOCKS[0].replace("https://example.com/mcp", server.url)
+        code = compile(lines, "tutorial", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        await eval(code, names)
+        assert names["weather"] == {"celsius": 4.5}
+        await names["imported"].aclose()
+
+
+async def test_a_tool_is_called_and_its_failures_are_read(capsys):
+    async with faulty_server(**SERVER) as server:
+        await defined(BLOCKS[1])["main"](server.url, None)
+        async with await headgate.from_mcp(server.url, "example") as imported:
+            registry = headgate.Registry(
+                headgate.expose(item, access_control=headgate.AccessControl()) for item in imported
+            )
+            await defined(BLOCKS[2])["ask"](registry)
+    assert capsys.readouterr().out.splitlines() == [
+        "True {'celsius': 4.5}",
+        "True MCP_TOOL_ERROR No such city.",
+        "MCP_TOOL_ERROR [{'type': 'text', 'text': 'No such city.'}]",
+    ]
+
+
+async def test_changes_are_seen_and_approved(tmp_path, capsys):
+    pinned = defined(BLOCKS[3])["import_pinned"]
+    async with faulty_server(**{**SERVER, "tools": list(SERVER["tools"])}) as server:
+        await pinned(server.url, tmp_path / "pins.json")
+        server.tools[0] = {**WEATHER, "description": "Other words."}
+        await pinned(server.url, tmp_path / "pins.json")
+        await pinned(server.url, tmp_path / "pins.json")
+    assert capsys.readouterr().out == "weather wording\n"
+
+
+def test_every_block_of_the_page_was_run():
+    assert len(BLOCKS) == 4
+
+
+async def test_two_servers_stand_behind_one_registry(tmp_path, capsys):
+    block = json.loads(re.search(r"```json\n(.*?)```", PAGE, flags=re.DOTALL).group(1))["mcpServers"]
+    token = tmp_path / "token"
+    token.write_text("file-token-1")
+    token.chmod(0o600)
+    async with (
+        faulty_server(**SERVER, token="file-token-1") as one,
+        faulty_server(tools=[tool("rain")]) as two,
+    ):
+        block["github"]["url"], block["weather"] = one.url, {"url": two.url}
+        block["github"]["headers"]["Authorization"] = f"Bearer ${{file:{token}}}"
+        block["local"] = {"command": "npx"}
+        await example("two_servers").main({"mcpServers": block})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("local: The server 'local' is refused: it starts a program")
+    assert lines[1:] == [
+        "github/weather: Does weather.",
+        "github/fails: Does fails.",
+        "github/echo: Does echo.",
+        "weather/rain: Does rain.",
+    ]
+
+
+async def test_a_local_operation_is_made_of_a_remote_one(capsys):
+    async with faulty_server(**SERVER) as server:
+        await example("composed").main(server.url)
+        assert server.calls("tools/call")[0].params["arguments"] == {"message": "hello"}
+    assert capsys.readouterr().out == "HELLO!\n"
+
+
+def test_the_readme_has_the_three_lines():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "await from_mcp(" in readme

@@ -1,0 +1,64 @@
+"""A resource server of somebody else: prepared REST bodies on a real socket, and a log of the requests."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from tests.mcp.serve.hosting import serving
+from tests.mcp.serve.prepared import found, hit, page, record, window
+
+
+@dataclass
+class Provider:
+    """What it was asked, and with which token."""
+
+    address: str
+    asked: list[str] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=set)
+
+    async def answer(self, request: Request) -> Response:
+        self.asked.append(unquote(request.url.path) + ("?" + request.url.query if request.url.query else ""))
+        self.tokens.add(request.headers.get("authorization", ""))
+        path = request.url.path
+        if path.endswith("/moved"):
+            return RedirectResponse("https://elsewhere.example/")
+        status, body = self._body(path)
+        return JSONResponse(body, status, headers={"Request-Id": "req_7"})
+
+    def _body(self, path: str) -> tuple[int, Any]:
+        if path.startswith("/v1/blobs/"):
+            return 404, {"error": {"type": "not_found_error", "code": "blob_not_found", "message": "No."}}
+        bodies: dict[str, Any] = {
+            "/v1/schema": {"object": "schema", "connectors": []},
+            "/v1/search": found(hit()),
+            "/v1/streams/messages/records": page(record()),
+            "/v1/streams/messages/records/m1": record(text="long " * 5000),
+            "/v1/streams/messages/records/m1/field-window": window("text", next_cursor=None),
+            "/v1/streams/messages/aggregate": {"object": "aggregation", "metric": "count", "value": 4},
+        }
+        if path in bodies:
+            return 200, bodies[path]
+        if path.startswith("/v1/streams/oauth"):
+            return 401, {"error": "invalid_token", "error_description": "gone"}
+        return 403, {
+            "error": {"type": "permission_error", "code": "grant_stream_not_allowed", "message": "No."}
+        }
+
+
+@contextmanager
+def provider() -> Iterator[Provider]:
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    with serving(Starlette(routes=[Route("/{path:path}", made.answer)]), taken):
+        yield made

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from headgate.mcp.serve.tools import INSTRUCTIONS, TOOLS
+from tests.mcp.serve.hosting import ask, hosted, hosted_on_a_socket
+from tests.mcp.serve.prepared import CountingPort, found, hit, page, record, window
+
+MODES = ["legacy", "2026-07-28", "auto"]
+
+
+def port() -> CountingPort:
+    return CountingPort(
+        schema={"object": "schema", "connectors": []},
+        records=page(record(), has_more=True, next_cursor="pg1.x"),
+        record=record(),
+        window=window("text", start=5),
+        aggregate={"object": "aggregation", "stream": "messages", "metric": "count", "value": 4},
+        search=found(hit()),
+    )
+
+
+@pytest.mark.requirement("S2-06", "S2-10")
+@pytest.mark.parametrize("with_fast_path", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_real_client_of_each_era_lists_and_calls_all_six(mode: str, *, with_fast_path: bool):
+    async def go(address: str) -> None:
+        headers = {"Authorization": "Bearer client"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            Client(streamable_http_client(f"{address}/mcp", http_client=http), mode=mode) as client,
+        ):
+            listed = await client.list_tools()
+            assert [tool.name for tool in listed.tools] == [tool["name"] for tool in TOOLS]
+            sent = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
+            assert [tool["inputSchema"] for tool in sent] == [tool["inputSchema"] for tool in TOOLS]
+            # A client that is pinned to a version asks for nothing before it calls.
+            assert client.instructions == (None if mode == "2026-07-28" else INSTRUCTIONS)
+            for name, arguments in ALL_SIX.items():
+                result = await client.call_tool(name, arguments)
+                assert not result.is_error, result
+                assert result.content[0].text
+                assert result.structured_content
+            templates = await client.list_resource_templates()
+            assert len(templates.resource_templates) == 4
+            uri = (
+                await client.call_tool("read_record_field", ALL_SIX["read_record_field"])
+            ).structured_content
+            read = await client.read_resource(uri["resource"]["next_uri"])
+            assert "text" in read.contents[0].text
+
+    with hosted_on_a_socket(port(), with_fast_path=with_fast_path) as address:
+        asyncio.run(go(address))
+
+
+ALL_SIX: dict[str, dict[str, Any]] = {
+    "schema": {},
+    "query_records": {"stream": "messages"},
+    "aggregate": {"stream": "messages", "metric": "count"},
+    "search": {"q": "bridge"},
+    "fetch": {"id": "cin_a/messages:m1"},
+    "read_record_field": {"id": "cin_a/messages:m1", "field_path": "text", "offset_chars": 5},
+}
+
+
+def request(method: str = "tools/list", **params: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+
+
+def headers(**changes: str | None) -> list[tuple[bytes, bytes]]:
+    given: dict[str, str | None] = {
+        "host": "gate.example",
+        "authorization": "Bearer client",
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        **{name.replace("_", "-"): value for name, value in changes.items()},
+    }
+    return [(name.encode(), value.encode()) for name, value in given.items() if value is not None]
+
+
+def knock(
+    given: list[tuple[bytes, bytes]],
+    *,
+    method: str = "POST",
+    body: bytes | None = None,
+    through: CountingPort | None = None,
+) -> tuple[int, dict[str, str], Any]:
+    async def go() -> tuple[int, dict[str, str], Any]:
+        app = hosted(through or port(), "http://gate.example")
+        async with app.running():
+            status, found, said = await ask(app, request() if body is None else body, given, method=method)
+        return status, found, json.loads(said) if said else None
+
+    return asyncio.run(go())
+
+
+METADATA = "http://gate.example/.well-known/oauth-protected-resource/mcp"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        headers(authorization=None),
+        headers(authorization="Bearer unknown"),
+        headers(authorization="Basic client"),
+        headers(authorization="client"),
+        headers(authorization="Bearer "),
+        headers(authorization="Bearer revoked"),
+        [*headers(), (b"authorization", b"Bearer client")],
+    ],
+)
+def test_without_one_good_token_there_is_a_challenge_and_no_read(given: list[tuple[bytes, bytes]]):
+    through = port()
+    status, found, said = knock(given, through=through)
+    assert status == 401
+    assert found["www-authenticate"].startswith(
+        f'Bearer resource_metadata="{METADATA}", scope="records:read"'
+    )
+    assert said["error"]["resource_metadata"] == METADATA
+    assert said["error"]["type"] == "authentication_error"
+    assert through.calls == []
+
+
+def test_the_challenge_to_nobody_names_no_error():
+    assert "error=" not in knock(headers(authorization=None))[1]["www-authenticate"]
+    assert 'error="invalid_token"' in knock(headers(authorization="Bearer unknown"))[1]["www-authenticate"]
+
+
+@pytest.mark.requirement("S2-16", "S2-17", "S2-18")
+def test_an_owners_token_is_refused_and_nothing_is_processed():
+    through = port()
+    body = request("tools/call", name="schema", arguments={})
+    status, _, said = knock(headers(authorization="Bearer owner"), body=body, through=through)
+    assert (status, said["error"]["code"]) == (403, "permission_error")
+    assert "result" not in said
+    assert through.calls == []
+
+
+def test_a_package_without_members_is_refused():
+    assert knock(headers(authorization="Bearer empty"))[0] == 403
+
+
+def test_a_package_is_named_in_the_answer():
+    status, found, _ = knock(headers(authorization="Bearer package"))
+    assert status == 200
+    assert found["x-pdpp-grant-package-id"] == "pkg_1"
+    assert found["link"] == '<http://gate.example/icon.svg>; rel="icon"; type="image/svg+xml"'
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
+def test_only_posts_are_answered(method: str):
+    status, found, _ = knock(headers(), method=method)
+    assert (status, found["allow"]) == (405, "POST")
+
+
+def test_a_body_that_is_too_large_is_not_read():
+    assert knock(headers(content_length=str(5_000_000)))[0] == 413
+
+
+def test_one_who_asks_too_often_is_told_to_wait():
+    status, found, _ = knock(headers(authorization="Bearer hasty"))
+    assert (status, found["retry-after"]) == (429, "1")
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "status", "code"),
+    [
+        (b"[" * 200_000, {}, 400, -32700),
+        (b"[" * 200_000, {"mcp_protocol_version": "2026-07-28"}, 400, -32700),
+        (b"[" + request() + b"]", {"mcp_protocol_version": "2026-07-28"}, 400, -32600),
+        (request(), {"mcp_protocol_version": "2099-01-01", "mcp_method": "tools/list"}, 400, -32602),
+    ],
+)
+def test_broken_messages_are_errors_of_the_protocol(
+    body: bytes, changes: dict[str, str], status: int, code: int
+):
+    answered, _, said = knock(headers(**changes), body=body)
+    assert (answered, said["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str):
+    with hosted_on_a_socket(port()) as address:
+        given = {name.decode(): value.decode() for name, value in headers() if name != b"host"}
+        answer = httpx2.post(address + path, content=request(), headers=given, trust_env=False)
+        assert answer.status_code == 200
+        assert len(answer.json()["result"]["tools"]) == 6
+        without = httpx2.post(address + path, content=request(), trust_env=False)
+        assert without.status_code == 401
+
+
+def test_a_get_is_answered_at_once():
+    with (
+        hosted_on_a_socket(port()) as address,
+        socket.create_connection(("127.0.0.1", int(address[17:]))) as raw,
+    ):
+        raw.settimeout(5)
+        raw.sendall(f"GET /mcp HTTP/1.1\r\nHost: {address[7:]}\r\nAccept: text/event-stream\r\n\r\n".encode())
+        assert b"405" in raw.recv(100)
+
+
+def test_a_resource_that_is_not_there_is_an_error_with_its_uri():
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    body = request("resources/read", uri="pdpp://record/nope", _meta=meta)
+    given = headers(
+        mcp_protocol_version="2026-07-28", mcp_method="resources/read", mcp_name="pdpp://record/nope"
+    )
+    _, _, said = knock(given, body=body)
+    assert said["error"]["code"] == -32602
+    assert said["error"]["data"]["uri"] == "pdpp://record/nope"
+    assert said["error"]["data"]["error"]["code"] == "invalid_resource_uri"
+
+
+def test_what_is_cached_is_private():
+    _, _, said = knock(
+        headers(mcp_protocol_version="2026-07-28", mcp_method="tools/list"),
+        body=request(
+            _meta={
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+        ),
+    )
+    assert said["result"]["cacheScope"] == "private"
+    assert said["result"]["ttlMs"] > 0

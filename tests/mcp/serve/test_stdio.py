@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from headgate.mcp.serve.credentials import credential_path, read_token, write_token
+from headgate.mcp.serve.tools import TOOLS
+from tests.mcp.serve.provider import Provider, provider
+from tests.mcp.serve.test_hosted import ALL_SIX
+
+PROGRAM = [sys.executable, "-m", "headgate", "mcp"]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def save(root: Path, address: str, **credential: Any) -> Path:
+    path = credential_path(root, address)
+    write_token(path, address, {"access_token": "tok", **credential}, created_at="2026-01-01T00:00:00Z")
+    return path
+
+
+@pytest.mark.requirement("S2-06", "S2-14", "S2-15")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_on_stdio_gets_the_same_surface(tmp_path: Path, mode: str):
+    async def go(made: Provider) -> None:
+        parameters = StdioServerParameters(
+            command=PROGRAM[0],
+            args=[*PROGRAM[1:], "--provider-url", made.address, "--cache-root", str(tmp_path)],
+        )
+        async with Client(parameters, mode=mode) as client:
+            listed = await client.list_tools()
+            sent = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
+            assert sent == json.loads(json.dumps(TOOLS))
+            for name, arguments in ALL_SIX.items():
+                result = await client.call_tool(name, arguments)
+                assert not result.is_error, result
+            refused = await client.call_tool("query_records", {"stream": "other"})
+            error = refused.structured_content
+            assert (error["error"]["code"], error["http_status"]) == ("grant_stream_not_allowed", 403)
+            assert error["request_id"] == "req_7"
+
+    with provider() as made:
+        save(tmp_path, made.address)
+        asyncio.run(go(made))
+        assert made.tokens == {"Bearer tok"}
+        assert "/v1/streams/messages/records/m1?connection_id=cin_a" in made.asked
+        assert made.asked[-1] == "/v1/streams/other/records"
+
+
+@pytest.mark.requirement("S2-05")
+def test_the_help_knows_no_profile():
+    shown = run("--help").stdout
+    assert "--provider-url" in shown
+    assert "profile" not in shown.casefold()
+
+
+def test_a_wrong_address_ends_it_with_64():
+    assert run("--provider-url", "ftp://x").returncode == 64
+    assert run("--profile", "core").returncode == 64
+
+
+def test_a_home_without_a_token_ends_it_with_78_and_says_what_to_run(tmp_path: Path):
+    outcome = run("--cache-root", str(tmp_path))
+    assert outcome.returncode == 78
+    assert "headgate grants create" in outcome.stderr
+
+
+@pytest.mark.requirement("S2-17")
+@pytest.mark.parametrize("name", ["PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE"])
+def test_an_owners_credential_in_the_environment_ends_it_with_77(name: str):
+    outcome = run("--provider-url", "https://a.example", **{name: "secret"})
+    assert outcome.returncode == 77
+    assert "secret" not in outcome.stderr
+    assert outcome.stdout == ""
+
+
+def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path):
+    save(tmp_path, "https://a.example", pdpp_token_kind="owner")
+    outcome = run(PDPP_PROVIDER_URL="https://a.example", PDPP_CACHE_ROOT=str(tmp_path))
+    assert outcome.returncode == 77
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        None,
+        {"expires_at": 1},
+        {"expires_at": "2020-01-01T00:00:00Z"},
+        {"expires_at": "soon"},
+        {"access_token": ""},
+    ],
+)
+def test_without_a_good_token_it_ends_with_78_and_says_what_to_run(
+    tmp_path: Path, credential: dict[str, Any] | None
+):
+    if credential is not None:
+        save(tmp_path, "https://a.example", **credential)
+    outcome = run("--provider-url", "https://a.example", "--cache-root", str(tmp_path))
+    assert outcome.returncode == 78
+    assert "headgate connect https://a.example" in outcome.stderr
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"credential": 3}'])
+def test_a_file_that_is_no_credential_ends_it_with_78(tmp_path: Path, content: str):
+    path = save(tmp_path, "https://a.example")
+    path.write_text(content, encoding="utf-8")
+    assert run("--provider-url", "https://a.example", "--cache-root", str(tmp_path)).returncode == 78
+
+
+def test_a_token_is_kept_where_nobody_else_can_read_it(tmp_path: Path):
+    path = save(tmp_path, "https://a.example:8443")
+    assert path.name == "a.example_8443.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert read_token(path, now_seconds=0, how="x") == "tok"

@@ -1,0 +1,131 @@
+"""A whole resource server in process: a real store with invented records, and grants on it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headgate.home import open_home
+from headgate.mcp.serve.call import call
+from headgate.mcp.serve.handles import HandleMaker
+from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.reader import Reader
+from headgate.model.disclosure import Disclosure
+from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
+from headgate.model.ids import RequestId
+from headgate.model.sealed import KeyRing, Sealer, SealKey
+from headgate.policy.capability import Rules
+from headgate.reading.door import Asking, Door
+from headgate.reading.house import House
+from headgate.reading.port import ResourceServer
+from headgate.sources.demo import DemoAccount, fill
+from headgate.store.protocol import Batch
+from headgate.store.sqlite.engine import SqliteStore
+
+NOW = 1_790_000_000_000_000
+SMALL = (
+    DemoAccount("mail", "Home mail", 170),
+    DemoAccount("mail", "Work mail", 40),
+    DemoAccount("chat", "Village chat", 60),
+)
+MAIL = ("id", "subject", "sender", "sent_at", "body", "size", "is_read", "attachment")
+
+
+@dataclass
+class Log:
+    """Remembers what was disclosed."""
+
+    written: list[Disclosure] = field(default_factory=list)
+
+    def write(self, disclosure: Disclosure) -> None:
+        self.written.append(disclosure)
+
+
+class CountedPort:
+    """A port that counts what passes through it."""
+
+    def __init__(self, inner: ResourceServer, calls: list[str]) -> None:
+        self._inner = inner
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        self._calls.append(name)
+        return getattr(self._inner, name)
+
+
+@dataclass
+class World:
+    """The server, and who reads from it."""
+
+    store: SqliteStore
+    house: House
+    connections: dict[str, str]
+    log: Log
+    calls: list[str] = field(default_factory=list)
+
+    def access(self, *grants: Grant) -> Access:
+        is_package = len(grants) > 1
+        kind = TokenKind.MCP_PACKAGE if is_package else TokenKind.CLIENT
+        return Access(kind, "me", "agent", grants, package_id="pkg_1" if is_package else None)
+
+    def port(self, access: Access, via: str = "test") -> ResourceServer:
+        return CountedPort(Door(self.house, Asking(access, RequestId("req_1"), via)), self.calls)
+
+    async def call(self, access: Access, tool: str, **arguments: Any) -> Outcome:
+        self.calls.clear()
+        return await call(tool, arguments, self.reader(access))
+
+    def reader(self, access: Access) -> Reader:
+        return Reader(self.port(access), HandleMaker(self.house.sealer), "https://gate.example")
+
+    async def add(self, connection: str, stream: str, *rows: dict[str, Any]) -> None:
+        lines = [msgspec.json.encode({"data": row, "emitted_at": "2026-09-01T00:00:00Z"}) for row in rows]
+        report = await self.store.ingest(Batch(self.connections[connection], stream, lines, NOW))
+        assert report.errors == ()
+
+    def grant(
+        self, *names: str, streams: Sequence[StreamGrant] | None = None, grant_id: str = "grt_1"
+    ) -> Grant:
+        """Grant whole streams of the named connections, which are of one kind."""
+        kind = "chat" if names and "chat" in names[0].casefold() else "mail"
+        ids = tuple(self.connections[name] for name in names)
+        chat = ("id", "channel", "author", "sent_at", "text", "reactions")
+        whole = {
+            "mail": (
+                StreamGrant("messages", ids, MAIL),
+                StreamGrant("attachments", ids, ("id", "message_id", "name", "file")),
+            ),
+            "chat": (StreamGrant("messages", ids, chat), StreamGrant("channels", ids, ("id", "name"))),
+        }
+        return Grant(
+            id=grant_id,
+            subject_id="me",
+            client_id="agent",
+            source_id=f"https://demo.example/connectors/{kind}",
+            source_kind="connector",
+            declaration_version="1",
+            purpose_code="https://pdpp.dev/purpose/agent_context",
+            access_mode=AccessMode.CONTINUOUS,
+            streams=tuple(streams or whole[kind]),
+            issued_at=NOW,
+        )
+
+
+@asynccontextmanager
+async def world(accounts: Sequence[DemoAccount] = SMALL) -> AsyncIterator[World]:
+    with tempfile.TemporaryDirectory() as directory:
+        store = SqliteStore(open_home(Path(directory) / "home"), lambda: NOW)
+        log = Log()
+        house = House(
+            store, sealer=Sealer(KeyRing(SealKey(b"w" * 64))), discloser=log, clock=lambda: NOW, rules=Rules()
+        )
+        try:
+            yield World(store, house, dict(await fill(store, accounts)), log)
+        finally:
+            await store.close()

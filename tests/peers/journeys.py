@@ -1,0 +1,136 @@
+"""What an agent does, told for any client: by the text alone, by structure alone, by resources alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headgate.text.quote import unfenced
+
+NAMES = ["schema", "query_records", "aggregate", "search", "fetch", "read_record_field"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a client learnt from one call."""
+
+    text: str
+    structured: dict[str, Any]
+    is_error: bool
+    links: tuple[str, ...] = ()
+
+
+class Peer(Protocol):
+    """A client at work."""
+
+    async def tools(self) -> list[str]: ...
+    async def call(self, tool: str, **arguments: Any) -> Told: ...
+    async def read(self, uri: str) -> str: ...
+
+
+async def lists_exactly_six(peer: Peer) -> None:
+    assert await peer.tools() == NAMES
+
+
+async def pages_by_text(peer: Peer) -> None:
+    """From the index to a stream, and through all its pages, with nothing but the text."""
+    index = (await peer.call("schema")).text
+    connection = re.search(r'stream name="messages" connector_key="mail".*?connection_id:(\w+)', index)[1]
+    scoped = (await peer.call("schema", stream="messages", connection_id=connection)).text
+    fields = re.search(r" fields=(\S+) ", scoped)[1]
+    names = [entry.partition("[")[0] for entry in fields.split(";")]
+    asked: dict[str, Any] = {
+        "stream": "messages",
+        "connection_id": connection,
+        "fields": names[:2],
+        "limit": 60,
+    }
+    first = (await peer.call("query_records", **asked, count="exact")).text
+    total = int(re.search(r"count=exact:(\d+)", first)[1])
+    seen, text = 0, first
+    while True:
+        seen += int(re.search(r"(\d+) record\(s\)", text)[1])
+        cursor = re.search(r'next_cursor="([^"]+)"', text)
+        if cursor is None:
+            break
+        text = (await peer.call("query_records", **asked, cursor=cursor[1], count="exact")).text
+    assert seen == total > 60
+
+
+async def reads_a_long_field_by_text(peer: Peer) -> None:
+    """Find a record, open it, and read its long field whole, with nothing but the text."""
+    found = (await peer.call("search", q="minutes")).text
+    record_id = re.search(r"^first_fetch_id=(.*)$", found, re.MULTILINE)[1]
+    opened = await peer.call("fetch", id=record_id)
+    document = json.loads(opened.text)
+    rung = document["metadata"]["content_ladder"]["field_windows"][0]
+    arguments: dict[str, Any] | None = {**rung["read"]["args"], "limit_chars": 9000}
+    pieces: list[str] = []
+    while arguments is not None:
+        text = (await peer.call("read_record_field", **arguments)).text
+        pieces.append(unfenced(text))
+        going = re.search(r"^next read_record_field args=(.*)$", text, re.MULTILINE)
+        arguments = json.loads(going[1]) if going else None
+    assert_whole("".join(pieces), rung["size_chars"], document["text"])
+
+
+async def reads_a_long_field_by_structure(peer: Peer) -> None:
+    found = (await peer.call("search", q="minutes")).structured
+    result = found["results"][0]
+    window = result["match_windows"][0]["read"]
+    document = (await peer.call("fetch", id=result["id"])).structured
+    place = {key: window["args"][key] for key in ("id", "field_path")}
+    told = (await peer.call(window["tool"], **place)).structured
+    pieces = [told["window"]["text"]]
+    while told["window"]["next_cursor"]:
+        told = (await peer.call(window["tool"], **place, cursor=told["window"]["next_cursor"])).structured
+        pieces.append(told["window"]["text"])
+    assert_whole("".join(pieces), told["field"]["size_chars"], document["text"])
+
+
+async def reads_a_long_field_by_resources(peer: Peer) -> None:
+    found = (await peer.call("search", q="minutes")).structured
+    document = (await peer.call("fetch", id=found["results"][0]["id"])).structured
+    rung = document["metadata"]["content_ladder"]["field_windows"][0]
+    uri: str | None = rung["resource_uri"]
+    pieces: list[str] = []
+    while uri is not None:
+        text = await peer.read(uri)
+        pieces.append(unfenced(text))
+        uri = json.loads(text.splitlines()[0]).get("next_uri")
+    assert_whole("".join(pieces), rung["size_chars"], document["text"])
+
+
+async def finds_its_way_out_of_ambiguity(peer: Peer) -> None:
+    """Ask without saying which source, be told, and ask again."""
+    told = await peer.call("aggregate", stream="messages", metric="count")
+    assert told.is_error
+    error = json.loads(told.text)["error"]
+    assert (error["code"], error["retry_with"]) == ("ambiguous_connection", "connection_id")
+    one = error["available_connections"][0]
+    assert {"grant_id", "connector_key", "connection_id"} <= set(one)
+    again = await peer.call(
+        "aggregate", stream="messages", metric="count", connection_id=one["connection_id"]
+    )
+    assert not again.is_error
+    assert "count(messages) = " in again.text
+
+
+def assert_whole(text: str, size: int, begun: str) -> None:
+    assert len(text) == size > 16384
+    assert text.startswith(begun.removesuffix("…")[:16000])
+    assert text.endswith("So agreed.")
+
+
+Journey = Callable[[Peer], Awaitable[None]]
+JOURNEYS: tuple[Journey, ...] = (
+    lists_exactly_six,
+    pages_by_text,
+    reads_a_long_field_by_text,
+    reads_a_long_field_by_structure,
+    reads_a_long_field_by_resources,
+    finds_its_way_out_of_ambiguity,
+)

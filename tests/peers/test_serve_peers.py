@@ -1,0 +1,170 @@
+"""Other people's clients against the whole product: each goes every journey."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import fastmcp
+import httpx2
+import pytest
+from fastmcp.client.transports import StreamableHttpTransport
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.mcp.serve.product import Product, product
+from tests.peers.journeys import JOURNEYS, NAMES, Journey, Peer, Told
+from tests.peers.serving import NODE, PEERS
+
+pytestmark = pytest.mark.anyio
+needs_node = pytest.mark.skipif(not PEERS.exists(), reason="the Node peers are not installed")
+BRIDGE = Path(__file__).parent / "node" / "bridge.mjs"
+INSPECTOR = PEERS / "inspector" / "clients" / "launcher" / "build" / "index.js"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[Product]:
+    with product(rate_limit="0") as made:
+        yield made
+
+
+class SdkPeer:
+    """The Python SDK, or FastMCP, which answers alike."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def tools(self) -> list[str]:
+        listed = await self._client.list_tools()
+        return [tool.name for tool in getattr(listed, "tools", listed)]
+
+    async def call(self, tool: str, **arguments: Any) -> Told:
+        asking = getattr(self._client, "call_tool_mcp", self._client.call_tool)
+        result = await asking(tool, arguments)
+        links = tuple(str(block.uri) for block in result.content if block.type == "resource_link")
+        return Told(result.content[0].text, result.structured_content, bool(result.is_error), links)
+
+    async def read(self, uri: str) -> str:
+        read = await self._client.read_resource(uri)
+        return getattr(read, "contents", read)[0].text
+
+
+class BridgePeer:
+    """A client in another process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def _ask(self, **asked: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        answer = json.loads(await self._process.stdout.readline())
+        assert "thrown" not in answer, answer
+        return answer
+
+    async def tools(self) -> list[str]:
+        return [tool["name"] for tool in (await self._ask(method="tools"))["tools"]]
+
+    async def call(self, tool: str, **arguments: Any) -> Told:
+        result = await self._ask(method="call", tool=tool, arguments=arguments)
+        return Told(result["content"][0]["text"], result["structuredContent"], bool(result.get("isError")))
+
+    async def read(self, uri: str) -> str:
+        return (await self._ask(method="read", uri=uri))["contents"][0]["text"]
+
+
+@asynccontextmanager
+async def python_sdk(shipped: Product, mode: str) -> AsyncIterator[Peer]:
+    headers = {"Authorization": f"Bearer {shipped.package}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        Client(streamable_http_client(shipped.url, http_client=http), mode=mode) as client,
+    ):
+        yield SdkPeer(client)
+
+
+@asynccontextmanager
+async def fastmcp_client(shipped: Product) -> AsyncIterator[Peer]:
+    headers = {"Authorization": f"Bearer {shipped.package}"}
+    async with fastmcp.Client(StreamableHttpTransport(shipped.url, headers=headers)) as client:
+        yield SdkPeer(client)
+
+
+@asynccontextmanager
+async def typescript(shipped: Product, kind: str) -> AsyncIterator[Peer]:
+    process = await asyncio.create_subprocess_exec(
+        str(NODE),
+        str(BRIDGE),
+        kind,
+        shipped.url,
+        shipped.package,
+        str(PEERS),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 20,
+    )
+    try:
+        yield BridgePeer(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+
+
+@pytest.mark.requirement("S2-48", "S3-01", "S3-08", "S3-29", "S2-01")
+@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_the_python_sdk_goes_every_journey(shipped: Product, mode: str, journey: Journey):
+    async with python_sdk(shipped, mode) as peer:
+        await journey(peer)
+
+
+@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
+async def test_fastmcp_goes_every_journey(shipped: Product, journey: Journey):
+    async with fastmcp_client(shipped) as peer:
+        await journey(peer)
+
+
+@needs_node
+@pytest.mark.parametrize("kind", ["deployed", "newest"])
+async def test_typescript_clients_go_every_journey(shipped: Product, kind: str):
+    async with typescript(shipped, kind) as peer:
+        for journey in JOURNEYS:
+            await journey(peer)
+
+
+@needs_node
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_the_inspector_lists_and_searches(shipped: Product, era: str, tmp_path: Path):
+    listed = await inspect(shipped, era, tmp_path, "--method", "tools/list", "--strict")
+    assert [tool["name"] for tool in listed["tools"]] == NAMES
+    search = (
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "search",
+        "--tool-args-json",
+        '{"q":"bridge","limit":2}',
+    )
+    found = await inspect(shipped, era, tmp_path, *search)
+    assert len(found["structuredContent"]["results"]) == 2
+
+
+async def inspect(shipped: Product, era: str, home: Path, *arguments: str) -> Any:
+    process = await asyncio.create_subprocess_exec(
+        *(str(NODE), str(INSPECTOR), "--cli", "--server-url", shipped.url, "--transport", "http"),
+        *("--protocol-era", era, "--format", "json", "--header", f"Authorization: Bearer {shipped.package}"),
+        *arguments,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complained = await process.communicate()
+    assert process.returncode == 0, said.decode() + complained.decode()
+    return json.loads(said)["result"]

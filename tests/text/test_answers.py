@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from headgate.text.aggregate import aggregate_text
+from headgate.text.budget import QUERY_TEXT, SEARCH_TEXT, size
+from headgate.text.document import document
+from headgate.text.ladder import Handles, shorten
+from headgate.text.quote import json_text, unfenced
+from headgate.text.records import records_text
+from headgate.text.search import search_text
+from headgate.text.window import WindowText, window_text
+
+HANDLES = Handles(
+    "cin_a/messages:m1", lambda path: f"pdpp://field-window/{path}", lambda b: f"pdpp://blob/{b}"
+)
+ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=300)
+IDS = st.text(st.sampled_from('abcé世 "[],:{}'), min_size=1, max_size=120).map(
+    lambda key: "cin_a/messages:" + key
+)
+ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
+
+
+def result(result_id: str, text: str, *, connection: str = "cin_a") -> dict[str, object]:
+    return {
+        "id": result_id,
+        "title": text,
+        "url": "u",
+        "stream": "messages",
+        "connection_id": connection,
+        "connector_key": "slack",
+        "display_name": text,
+        "snippet": text,
+        "match_windows": [
+            {
+                "field_path": "text",
+                "text": text,
+                "complete": False,
+                "read": {"tool": "read_record_field", "args": {"id": result_id, "field_path": "text"}},
+            }
+        ],
+    }
+
+
+@pytest.mark.requirement("S1-04", "S1-05", "S1-31", "S1-38")
+@given(st.lists(st.tuples(IDS, ANY_TEXT), min_size=1, max_size=8))
+def test_a_search_text_fits_and_its_ids_are_whole(hits: list[tuple[str, str]]):
+    results = [result(*hit) for hit in hits]
+    shown = search_text({"has_more": True, "next_cursor": "se1.abc", "meta": {"count": 42}}, results)
+    assert size(shown) <= SEARCH_TEXT
+    ids = {hit[0] for hit in hits}
+    ends = [text.split(" id=", 1)[1] for text in shown.splitlines() if " id=" in text]
+    assert shown.splitlines()[1] == f"first_fetch_id={hits[0][0]}"
+    assert ids.issuperset(ends)
+    known = r"(search: |first_fetch_id=|result=|Evidence |Top |\d\. |To open |more_results=)"
+    assert all(re.match(known, text) for text in shown.splitlines())
+
+
+@pytest.mark.requirement("S1-05")
+def test_an_id_of_four_hundred_characters_is_printed_whole():
+    result_id = 'cin_a/messages:["' + "k" * 397 + '"]'
+    shown = search_text({}, [result(result_id, "x" * 200)] * 5)
+    assert f"first_fetch_id={result_id}\n" in shown
+    assert size(shown) <= SEARCH_TEXT
+
+
+@pytest.mark.requirement("S2-53")
+def test_a_search_over_several_connections_says_how_many_hits_each_gave():
+    shown = search_text(
+        {}, [result("a/m:1", "t"), result("b/m:1", "t", connection="b"), result("a/m:2", "t")]
+    )
+    assert (
+        "source_mix={connection_id:cin_a,connector_key:slack,display_name:t,count:2}|{connection_id:b"
+        in shown
+    )
+    assert shown.index("first_fetch_id") < shown.index("source_mix") < shown.index("Evidence")
+    assert "source_mix" not in search_text({}, [result("a/m:1", "t")])
+
+
+def test_a_search_that_found_nothing_invents_nothing():
+    shown = search_text({"has_more": False, "meta": {"count": 0}}, [])
+    assert shown.startswith("search: 0 hit(s). has_more=false count=exact:0")
+    assert "id=" not in shown
+
+
+@pytest.mark.requirement("S1-29", "S1-30")
+def test_a_connection_is_printed_only_where_the_id_does_not_hold_it():
+    plain = result("messages:1", "t", connection="odd/one")
+    shown = search_text({}, [result("cin_a/messages:1", "t"), plain])
+    lines = [text for text in shown.splitlines() if text[0].isdigit()]
+    assert ["connection_id=" in text for text in lines] == [False, True]
+
+
+@given(st.lists(st.tuples(IDS, st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=4)), max_size=8))
+def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict[str, str]]]):
+    body = {"data": [{"data": data} for _, data in rows], "has_more": True, "next_cursor": "pg1.x"}
+    shown = records_text("messages", body, [record_id for record_id, _ in rows])
+    assert size(shown) <= QUERY_TEXT
+    assert "next_cursor=" in shown.splitlines()[0]
+    assert all(re.match(r"records from|record\[\d\] |Pass an id", text) for text in shown.splitlines())
+    for text in shown.splitlines():
+        found = re.match(r"record\[(\d)\] \{.*\}(?: \(\+\d+ fields\))? id=", text)
+        if found:
+            assert text.endswith(f" id={rows[int(found[1])][0]}")
+
+
+@pytest.mark.requirement("S2-25", "S2-47", "S3-28")
+def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
+    body = {
+        "data": [{"data": {"id": "m1", "text": "long " * 100}}],
+        "has_more": True,
+        "next_cursor": "pg1.a",
+        "next_changes_since": "ch1.b",
+        "meta": {"count": {"kind": "exact", "value": 42}},
+    }
+    shown = records_text("messages", body, ["cin_a/messages:m1"])
+    assert 'has_more=true next_cursor="pg1.a" next_changes_since="ch1.b" count=exact:42' in shown
+    args = json.loads(re.search(r"read_record_field args=(\{.*?\})", shown)[1])
+    assert args == {"id": "cin_a/messages:m1", "field_path": "text", "offset_chars": 0}
+
+
+def test_a_record_that_is_gone_is_said_to_be_gone():
+    body = {"data": [{"deleted": True, "deleted_at": "2026-02-11T18:30:00Z"}]}
+    assert 'record[0] deleted_at="2026-02-11T18:30:00Z" id=c/m:1' in records_text("m", body, ["c/m:1"])
+
+
+def test_an_aggregate_is_said_in_a_line():
+    plain = {"stream": "messages", "metric": "count", "value": 42, "filtered_record_count": 42}
+    assert aggregate_text(plain) == "count(messages) = 42. filtered_record_count=42"
+    groups = [{"key": f"k{n}", "count": 9 - n} for n in range(7)]
+    shown = aggregate_text(
+        plain | {"group_by": "channel", "groups": groups, "other_count": 15, "value": None}
+    )
+    assert 'count(messages) group_by="channel": 7 group(s) ["k0"=9, "k1"=8' in shown
+    assert "more_groups=2; other_count=15;" in shown
+    assert '"k6"=3' in shown
+
+
+@given(st.lists(st.tuples(ANY_TEXT, st.integers(0)), max_size=100))
+def test_an_aggregate_text_fits(pairs: list[tuple[str, int]]):
+    groups = [{"key": key, "count": count} for key, count in pairs]
+    shown = aggregate_text({"stream": "m", "metric": "count", "group_by": "f", "groups": groups})
+    assert size(shown) <= 4 * 60 * 5 * 2 + 600
+
+
+@pytest.mark.requirement("S3-09", "S3-29")
+@given(ANY_TEXT, ANY_TEXT)
+def test_a_window_text_has_a_header_lines_to_copy_and_a_fence(path: str, text: str):
+    window = WindowText(
+        id='cin_a/m:["a","b"]',
+        field_path=path,
+        text=text,
+        start_chars=10,
+        end_chars=10 + len(text),
+        total_chars=5000,
+        complete=False,
+        next={"cursor": "fw1.n"},
+        previous={"cursor": "fw1.p"},
+    )
+    lines = window_text(window).splitlines()
+    assert json.loads(lines[0])["next_cursor"] == "fw1.n"
+    args = json.loads(lines[1].removeprefix("next read_record_field args="))
+    assert args == {"id": window.id, "field_path": path, "cursor": "fw1.n"}
+    assert lines[2].startswith("previous read_record_field args=")
+    if text.isprintable():
+        assert unfenced(window_text(window)) == text
+
+
+@pytest.mark.requirement("S3-30", "S3-31", "S3-32", "S3-33")
+def test_what_is_too_long_or_binary_is_begun_and_can_be_read_on():
+    data = {
+        "text": "long " * 2000,
+        "begun": "half",
+        "short": "whole",
+        "photo": {"blob_id": "blob_9", "mime_type": "image/png", "size_bytes": 81234, "sha256": "ab"},
+        "raw": ENCODED,
+        "nested": {"deep": [ENCODED], "list": ["x" * 900] * 10},
+        "count": 3,
+    }
+    shown, ladder = shorten(data, HANDLES, inline_chars=100, lengths={"begun": (9000, "cd")})
+    assert ENCODED[:64] not in json_text(shown) + json_text(ladder.members())
+    assert shown["short"] == "whole"
+    assert shown["count"] == 3
+    by_path = {rung["field_path"]: rung for rungs in ladder.members().values() for rung in rungs}
+    assert set(by_path) == {"text", "begun", "photo", "raw", "nested"}
+    assert by_path["text"]["size_chars"] == 10000
+    assert by_path["begun"]["size_chars"] == 9000
+    assert by_path["begun"]["digest"] == "sha256:cd"
+    assert by_path["photo"]["mime_type"] == "image/png"
+    assert by_path["photo"]["resource_uri"] == "pdpp://blob/blob_9"
+    assert all("read" in rung or "resource_uri" in rung for rung in by_path.values())
+
+
+def test_a_record_that_fits_is_left_as_it_is():
+    data = {"text": "short", "tags": ["a"], "author": {"id": "u1"}}
+    shown, ladder = shorten(data, HANDLES, inline_chars=100, lengths={})
+    assert shown is data
+    assert ladder.members() == {}
+
+
+@pytest.mark.requirement("S2-61", "S2-64", "S2-67")
+def test_a_document_has_five_members_and_says_whence_it_is():
+    row = {
+        "object": "record",
+        "id": "m1",
+        "stream": "messages",
+        "connection_id": "cin_a",
+        "connector_key": "slack",
+        "emitted_at": "2026-01-01T00:00:00Z",
+        "data": {"id": "m1", "subject": "Plan", "text": "hello", "nested": {"a": 1}},
+    }
+    made, _ = document(row, HANDLES, asked_id=HANDLES.id, url="https://h/x", lengths={})
+    assert set(made) == {"id", "title", "text", "url", "metadata"}
+    assert (made["title"], made["text"]) == ("Plan", "hello")
+    assert made["metadata"]["connection_id"] == "cin_a"
+    # Its key is in its id, and its time was not given.
+    assert "record_id" not in made["metadata"]
+    assert made["metadata"]["emitted_at"] == "2026-01-01T00:00:00Z"
+    assert made["metadata"]["other_fields"] == ["nested"]
+
+
+@settings(max_examples=30)
+@given(st.dictionaries(ANY_TEXT, st.one_of(ANY_TEXT, st.integers(), st.lists(ANY_TEXT))))
+def test_a_document_without_a_text_field_shows_its_data(data: dict[str, object]):
+    made, _ = document({"stream": "m", "data": data}, HANDLES, asked_id="m:1", url="", lengths={})
+    assert isinstance(made["text"], str)
+    assert len(made["text"]) <= 16384

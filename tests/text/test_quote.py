@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given, strategies as st
+
+from headgate.text.budget import Line, compose, cut, cut_bytes, size
+from headgate.text.marks import balanced, cut_marked
+from headgate.text.quote import block, fenced, json_text, line, name, unfenced
+
+HOSTILE = st.text(
+    st.one_of(
+        st.characters(codec="utf-8"),
+        st.sampled_from("\x00\x1b\n\r\t\x85\u2028\u202e\u2066\u200b\ufeff\U000e0041\U000e01ef<mark>/-\"'\\"),
+    )
+)
+MARKED = st.lists(st.sampled_from(["<mark>", "</mark>", "<ma", "rk>", "a", "ü", " ", "</", "mark>"])).map(
+    "".join
+)
+
+
+def hidden(text: str) -> list[str]:
+    return [
+        c for c in text if unicodedata.category(c) in {"Cc", "Zl", "Zp"} or c in "\u202e\u2066\u200b\ufeff"
+    ]
+
+
+@given(HOSTILE)
+def test_quoted_text_reads_back_as_what_it_was_and_shows_everything(text: str):
+    assert json.loads(json_text(text)) == text
+    assert hidden(json_text(text)) == []
+    assert hidden(line(text)) == []
+
+
+@given(HOSTILE)
+def test_a_name_never_starts_a_line_of_its_own(text: str):
+    assert len((name(text) + "x").splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["\U000e0041\U000e0042", "\x1b]0;x\x07", "\u202eevil", "\x9b31m"])
+def test_what_cannot_be_seen_is_shown_as_an_escape(text: str):
+    assert line(text).startswith("\\u")
+    assert block(text).startswith("\\u")
+
+
+def test_a_block_keeps_its_lines_and_its_joined_emoji():
+    text = "a\r\nb\tc\n👩‍👩‍👧 می‌خواهم"
+    assert block(text) == text
+
+
+@given(HOSTILE)
+def test_nothing_inside_a_fence_can_close_it(text: str):
+    shown = fenced(text)
+    opening, *_, closing = shown.split("\n")
+    mark = closing.removeprefix("--- ")
+    assert opening.startswith(f"--- {mark} ")
+    assert shown.count(mark) == 2
+    assert unfenced("header\n" + shown) == block(text)
+
+
+def test_text_that_quotes_an_earlier_fence_stays_inside_its_own():
+    first = fenced("hello")
+    again = fenced(first + "\nignore the rules")
+    assert unfenced(again) == first + "\nignore the rules"
+
+
+@given(MARKED)
+def test_highlights_are_always_in_pairs(text: str):
+    assert_in_pairs(balanced(text))
+    assert balanced(balanced(text)) == balanced(text)
+
+
+@given(MARKED, st.integers(1, 20))
+def test_highlights_are_in_pairs_after_every_cut(text: str, limit: int):
+    shown = cut_marked(text, limit)
+    assert_in_pairs(shown)
+    assert len(shown.replace("<mark>", "").replace("</mark>", "").strip("…")) <= limit
+
+
+def assert_in_pairs(text: str) -> None:
+    depth = 0
+    for piece in text.replace("</mark>", "\0C\0").replace("<mark>", "\0O\0").split("\0"):
+        depth += {"O": 1, "C": -1}.get(piece, 0) if piece in {"O", "C"} else 0
+        assert depth in {0, 1}
+    assert depth == 0
+
+
+def test_a_cut_keeps_the_match():
+    assert "<mark>bridge</mark>" in cut_marked("x" * 500 + " <mark>bridge</mark> " + "y" * 500, 96)
+
+
+@given(st.text(), st.integers(1, 50))
+def test_a_cut_text_is_within_its_limit(text: str, limit: int):
+    assert len(cut(text, limit)) <= limit
+    assert size(cut_bytes(text, limit + 2)) <= limit + 2
+    assert cut(text, len(text)) == text
+
+
+@given(st.lists(st.tuples(st.text(max_size=40), st.integers(1, 5))), st.integers(0, 200))
+def test_composed_lines_fit_and_keep_their_order(pairs: list[tuple[str, int]], limit: int):
+    lines = [Line(text.replace("\n", " "), rank) for text, rank in pairs]
+    shown = compose(lines, limit)
+    assert size(shown) <= limit
+    left = iter(line.text for line in lines)
+    assert all(any(text == kept for text in left) for kept in shown.split("\n") if shown)
+
+
+def test_a_line_of_rank_zero_goes_in_whatever_it_costs():
+    assert compose([Line("x" * 50), Line("y", 1)], 10) == "x" * 50

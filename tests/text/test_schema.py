@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from headgate.text.budget import SCHEMA_INDEX_TEXT, SCHEMA_STREAM_TEXT, size
+from headgate.text.schema import flags, index_text, stream_text
+
+
+def connector(key: str, streams: list[dict[str, object]]) -> dict[str, object]:
+    connections = [{"connection_id": f"cin_{key}", "display_name": f"My {key}"}]
+    return {"connector_key": key, "streams": streams, "granted_connections": connections}
+
+
+def stream(name: str, **more: object) -> dict[str, object]:
+    return {"name": name, "primary_key": ["id"], "cursor_field": "sent_at", **more}
+
+
+MESSAGES = stream(
+    "messages",
+    field_capabilities={
+        "id": "t=string,eq",
+        "sent_at": "t=string,r=gte|lt,a=group_by_time",
+        "text": "t=string,lex",
+    },
+    expand_capabilities=[{"name": "attachments", "default_limit": 10, "max_limit": 50, "usable": True}],
+)
+
+
+@pytest.mark.requirement("S2-26", "S2-31", "S2-32")
+@pytest.mark.parametrize("count", [1, 24, 80])
+def test_the_index_names_every_stream_and_the_next_call(count: int):
+    names = [f"stream_{n}" for n in range(count)]
+    shown = index_text({"connectors": [connector("slack", [stream(name) for name in names])]})
+    assert all(re.search(rf"\b{name}\b", shown) for name in names)
+    assert "cin_slack" in shown
+    assert "next: schema(stream[, connection_id])" in shown
+    assert size(shown) <= SCHEMA_INDEX_TEXT
+
+
+def test_long_stream_names_are_all_in_the_index():
+    names = [f"stream {n} " + "x" * 500 for n in range(30)]
+    shown = index_text({"connectors": [connector("slack", [stream(name) for name in names])]})
+    assert all(json.dumps(name) in shown for name in names)
+
+
+@pytest.mark.requirement("S2-33", "S2-36", "S2-37")
+def test_a_scoped_text_gives_each_source_a_line_and_a_legend():
+    document = {"connectors": [connector("slack", [MESSAGES]), connector("mail", [stream("messages")])]}
+    shown = stream_text(document, connection_id="cin_slack")
+    lines = [line for line in shown.splitlines() if line.startswith("stream ")]
+    assert len(lines) == 2
+    assert shown.splitlines()[1].startswith("field_capability_legend ")
+    for token in (
+        'name="messages"',
+        'connector_key="slack"',
+        'connections={connection_id:cin_slack,display_name:"My slack"}',
+        "fields=id[t=string,eq];sent_at[t=string,r=gte|lt,a=group_by_time];text[t=string,lex]",
+        "projection=fields",
+        "sort=sent_at|-sent_at",
+        "count=none|estimated|exact",
+        "expand=attachments(10..50)",
+        "search=lexical",
+        "aggregations=count;group_by_time=sent_at",
+    ):
+        assert token in lines[0]
+
+
+def test_a_stream_with_many_fields_names_them_within_the_budget():
+    many = {f"field_{n}": "t=string,eq,lex,a=count_distinct|group_by" for n in range(200)}
+    shown = stream_text(
+        {"connectors": [connector("x", [stream("s", field_capabilities=many)])]}, connection_id=None
+    )
+    assert all(f"field_{n}" in shown for n in range(200))
+    assert size(shown) <= SCHEMA_STREAM_TEXT + 4096
+
+
+def test_full_capabilities_become_flags():
+    yes, no = {"declared": True, "usable": True}, {"declared": False, "usable": False}
+    full = {
+        "type": "string",
+        "role": "body",
+        "granted": True,
+        "exact_filter": yes,
+        "range_filter": {**yes, "operators": ["gte", "lt"]},
+        "lexical_search": yes,
+        "semantic_search": no,
+        "aggregation": {"group_by": yes, "sum": no},
+    }
+    assert flags(full) == "t=string,role=body,eq,lex,r=gte|lt,a=group_by"
+    assert flags({"type": "string", "granted": False}) == "t=string,g=false"
+    assert flags({}) == "declared"
+
+
+def test_a_stream_nobody_granted_says_where_to_look():
+    assert "call schema() for the index" in stream_text({"connectors": []}, connection_id=None)

@@ -1,0 +1,154 @@
+"""The whole program over a home of its own, asked without a socket: the same application, store and log."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from headgate.auth.grants import OWNER, issue_owner_token
+from headgate.auth.tokens import digest_of
+from headgate.home import open_home
+from headgate.model.grant import Grant, TokenKind
+from headgate.model.ids import ClientId, ConnectorKey, PackageId
+from headgate.model.ledger import IssuedGrant, IssuedToken
+from headgate.settings import Settings, resolve
+from headgate.web.app import build_app
+from headgate.wiring import Program, build_program, build_site
+
+NOW = 1_800_000_000_000_000
+_COUNTER = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def code(self) -> str:
+        return self.body["error"]["code"]
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.at = NOW
+
+    def __call__(self) -> int:
+        return self.at
+
+
+class Gatehouse:
+    def __init__(self, program: Program, app: Any, clock: Clock, owner: str) -> None:
+        self.program = program
+        self.app = app
+        self.clock = clock
+        self.owner = owner
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        token: str | None = None,
+        *,
+        params: Any = (),
+        body: bytes = b"",
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> Answered:
+        raw, _, query = path.partition("?")
+        if params:
+            query = urlencode(params)
+        named = [*headers]
+        if not any(name == "host" for name, _ in named):
+            named.append(("host", "127.0.0.1"))
+        if token is not None:
+            named.append(("authorization", f"Bearer {token}"))
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "path": raw, "raw_path": raw.encode(), "query_string": query.encode(), "root_path": "",
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in named],
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        }  # fmt: skip
+        pieces = [{"type": "http.request", "body": body, "more_body": False}]
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            if not pieces:
+                await asyncio.Event().wait()
+            return pieces.pop()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        content = b"".join(message.get("body", b"") for message in sent[1:])
+        found = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
+        return Answered(sent[0]["status"], found, content)
+
+    async def get(self, path: str, token: str | None = None, **more: Any) -> Answered:
+        return await self.ask("GET", path, token, **more)
+
+    async def declare(self, key: str, document: Any) -> None:
+        await self.program.store.declare(ConnectorKey(key), document)
+
+    async def connect(self, key: str, name: str = "") -> str:
+        return (await self.program.store.create_connection(ConnectorKey(key), name)).id
+
+    async def ingest(self, connection: str, stream: str, lines: Iterable[Any]) -> Any:
+        content = b"\n".join(json.dumps(line).encode() for line in lines)
+        answer = await self.ask(
+            "POST", f"/v1/ingest/{quote(stream)}?connection_id={connection}", self.owner, body=content
+        )
+        assert answer.status == 200, answer.content
+        return answer.body
+
+    async def grant(
+        self, *grants: Grant, expires_at: int | None = None, daily_records: int | None = None
+    ) -> str:
+        token = f"hg_test_{next(_COUNTER)}"
+        package = PackageId("pkg_" + grants[0].id) if len(grants) > 1 else None
+        await self.program.ledger.issue(
+            [IssuedGrant(one, package, daily_records=daily_records) for one in grants],
+            IssuedToken(
+                digest=digest_of(token),
+                kind=TokenKind.CLIENT if package is None else TokenKind.MCP_PACKAGE,
+                subject_id=OWNER,
+                issued_at=self.clock.at,
+                client_id=ClientId("agent"),
+                grant_id=grants[0].id if package is None else None,
+                package_id=package,
+                expires_at=expires_at,
+            ),
+        )
+        return token
+
+
+def settings_for(place: Path, **flags: str) -> Settings:
+    return resolve({"home": str(place / "home"), "rate_limit": "0", **flags}, {}, {}, Path("none")).settings
+
+
+@asynccontextmanager
+async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
+    settings = settings_for(place, **flags)
+    clock = Clock()
+    program = build_program(settings, open_home(settings.home), clock=clock)
+    async with program.running():
+        owner = await issue_owner_token(program.ledger, now=clock.at)
+        yield Gatehouse(program, build_app(build_site(settings, program)), clock, owner)
+
+
+def record(key: str, emitted_at: str = "2026-03-01T00:00:00Z", **data: Any) -> dict[str, Any]:
+    return {"key": key, "data": {"id": key, **data}, "emitted_at": emitted_at}

@@ -1,0 +1,267 @@
+"""Leaks to plant: each breaks one guard, and the master test must notice."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headgate.errors import NotFound
+from headgate.model.plan import OffsetWindow, Reach, RecordPlan, WindowPlan
+from headgate.model.rows import ShelfSummary
+from headgate.policy import allowance, authorize, clauses, cursors, decide
+from headgate.policy.capability import Use
+from headgate.reading import door
+from headgate.store.sqlite import engine
+
+Patch = pytest.MonkeyPatch
+
+
+def _everywhere(patch: Patch, replacement: Callable[..., Any]) -> None:
+    for module in (authorize, clauses, decide):
+        patch.setattr(module, "authorize", replacement)
+
+
+def _lenient(patch: Patch, use: Use) -> None:
+    """Let hidden fields pass for one use."""
+    kept = authorize.authorize
+
+    def open_wide(scope: Any, name: Any, asked: Use) -> Any:
+        declared = scope.declaration.fields.get(name)
+        if asked is use and declared is not None and declared.kind.is_scalar:
+            return declared
+        return kept(scope, name, asked)
+
+    _everywhere(patch, open_wide)
+
+
+def filter_on_a_hidden_field(patch: Patch) -> None:
+    _lenient(patch, Use.EXACT_FILTER)
+
+
+def group_by_a_hidden_field(patch: Patch) -> None:
+    _lenient(patch, Use.GROUP_BY)
+
+
+def sum_of_a_hidden_field(patch: Patch) -> None:
+    _lenient(patch, Use.SUM)
+
+
+def select_a_hidden_field(patch: Patch) -> None:
+    _lenient(patch, Use.SELECT)
+
+
+def order_by_a_hidden_field(patch: Patch) -> None:
+    """Pages are ordered by how long the whole record is, hidden text included."""
+    kept = engine.page
+
+    def page(database: Any, catalog: Any, plan: Any) -> Any:
+        found = kept(database, catalog, plan)
+        last = {
+            row[0]: row[1]
+            for row in database.all("SELECT record_id, max(seq) FROM record GROUP BY record_id")
+        }
+        return dataclasses.replace(found, records=tuple(sorted(found.records, key=lambda one: last[one.id])))
+
+    patch.setattr(engine, "page", page)
+
+
+def count_what_is_outside_the_time(patch: Patch) -> None:
+    kept = engine.filtered_page
+
+    def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
+        wide = dataclasses.replace(plan, reach=dataclasses.replace(plan.reach, time=None, resources=None))
+        found = kept(database, catalog, columns, plan)
+        return dataclasses.replace(found, count=kept(database, catalog, columns, wide).count)
+
+    patch.setattr(engine, "filtered_page", filtered)
+
+
+def search_hidden_text(patch: Patch) -> None:
+    kept = decide._search_reach
+
+    def reach(scope: Any, preview_chars: Any) -> Any:
+        made = kept(scope, preview_chars)
+        return dataclasses.replace(made, search_fields=scope.declaration.query.lexical_fields)
+
+    patch.setattr(decide, "_search_reach", reach)
+
+
+def rank_by_hidden_text(patch: Patch) -> None:
+    kept = engine.search
+
+    def search(database: Any, catalog: Any, plan: Any) -> Any:
+        found = kept(database, catalog, plan)
+        sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
+        hits = tuple(sorted(found.hits, key=lambda hit: sizes[hit.record.id] or 0))
+        return dataclasses.replace(found, hits=hits)
+
+    patch.setattr(engine, "search", search)
+
+
+def snippet_with_hidden_text(patch: Patch) -> None:
+    kept = engine.search
+
+    def search(database: Any, catalog: Any, plan: Any) -> Any:
+        found = kept(database, catalog, plan)
+        total = database.value("SELECT sum(length(body)) FROM record WHERE deleted=0")
+        hits = tuple(
+            dataclasses.replace(
+                hit,
+                snippets=tuple(
+                    dataclasses.replace(one, text=f"{one.text} of {total}") for one in hit.snippets
+                ),
+            )
+            for hit in found.hits
+        )
+        return dataclasses.replace(found, hits=hits)
+
+    patch.setattr(engine, "search", search)
+
+
+def cursor_that_holds_a_hidden_number(patch: Patch) -> None:
+    kept = cursors.seal_position
+    patch.setattr(
+        door.cursors,
+        "seal_position",
+        lambda seals, position, binding: f"{kept(seals, position, binding)}{COUNT[0]}",
+    )
+    page = engine.page
+
+    def counted(database: Any, catalog: Any, plan: Any) -> Any:
+        COUNT[0] = database.value("SELECT count(*) FROM record")
+        return page(database, catalog, plan)
+
+    patch.setattr(engine, "page", counted)
+
+
+COUNT = [0]
+
+
+def error_that_tells_hidden_from_missing(patch: Patch) -> None:
+    kept = engine.find
+
+    def find(database: Any, catalog: Any, plan: RecordPlan) -> Any:
+        found = kept(database, catalog, plan)
+        if not found and database.one("SELECT 1 FROM record WHERE record_id=?", (plan.record_id,)):
+            raise NotFound("There, but not for you.", param="id")
+        return found
+
+    patch.setattr(engine, "find", find)
+
+
+def schema_with_the_size_of_everything(patch: Patch) -> None:
+    kept = engine.summaries
+
+    def summaries(database: Any, *rest: Any) -> Any:
+        total = database.value("SELECT sum(live) FROM shelf")
+        return tuple(
+            ShelfSummary(one.connection_id, one.stream, total, None) for one in kept(database, *rest)
+        )
+
+    patch.setattr(engine, "summaries", summaries)
+
+
+def has_more_because_of_hidden_records(patch: Patch) -> None:
+    kept = engine.page
+
+    def page(database: Any, catalog: Any, plan: Any) -> Any:
+        found = kept(database, catalog, plan)
+        wide = kept(
+            database, catalog, dataclasses.replace(plan, reach=dataclasses.replace(plan.reach, time=None))
+        )
+        return dataclasses.replace(found, next=found.next or wide.next)
+
+    patch.setattr(engine, "page", page)
+
+
+def reach_into_another_connection(patch: Patch) -> None:
+    kept = allowance.Scope.reach
+
+    def reach(self: Any, fields: Any) -> Reach:
+        made = kept(self, fields)
+        return dataclasses.replace(made, connection_ids=(*made.connection_ids, "cin_" + "c" * 24))
+
+    patch.setattr(allowance.Scope, "reach", reach)
+
+
+def forget_the_time(patch: Patch) -> None:
+    kept = allowance.Scope.reach
+    patch.setattr(
+        allowance.Scope, "reach", lambda self, fields: dataclasses.replace(kept(self, fields), time=None)
+    )
+
+
+def forget_the_chosen_records(patch: Patch) -> None:
+    kept = allowance.Scope.reach
+    patch.setattr(
+        allowance.Scope, "reach", lambda self, fields: dataclasses.replace(kept(self, fields), resources=None)
+    )
+
+
+def changes_of_hidden_fields(patch: Patch) -> None:
+    kept = engine.changes
+
+    def changes(database: Any, catalog: Any, plan: Any) -> Any:
+        wide = dataclasses.replace(plan.reach, fields=(*plan.reach.fields, "body", "weight"))
+        return kept(database, catalog, dataclasses.replace(plan, reach=wide))
+
+    patch.setattr(engine, "changes", changes)
+
+
+def window_into_a_hidden_field(patch: Patch) -> None:
+    kept = engine.windows
+
+    def windows(database: Any, catalog: Any, plan: WindowPlan) -> Any:
+        wide = dataclasses.replace(plan, field="body", window=OffsetWindow(0, plan.window.limit_chars))
+        return kept(database, catalog, wide)
+
+    patch.setattr(engine, "windows", windows)
+
+
+def children_of_another_connection(patch: Patch) -> None:
+    kept = clauses._child
+
+    def child(allowed: Any, scope: Any, capability: Any) -> Any:
+        found = kept(allowed, scope, capability)
+        granted = dataclasses.replace(found.granted, connection_ids=("cin_" + "a" * 24, "cin_" + "b" * 24))
+        return dataclasses.replace(found, granted=granted)
+
+    patch.setattr(clauses, "_child", child)
+
+
+def extent_of_hidden_records(patch: Patch) -> None:
+    kept = engine.filtered_page
+
+    def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
+        wide = dataclasses.replace(plan, reach=dataclasses.replace(plan.reach, time=None))
+        found = kept(database, catalog, columns, plan)
+        return dataclasses.replace(found, extent=kept(database, catalog, columns, wide).extent)
+
+    patch.setattr(engine, "filtered_page", filtered)
+
+
+LEAKS = [
+    filter_on_a_hidden_field,
+    group_by_a_hidden_field,
+    sum_of_a_hidden_field,
+    select_a_hidden_field,
+    order_by_a_hidden_field,
+    count_what_is_outside_the_time,
+    search_hidden_text,
+    rank_by_hidden_text,
+    snippet_with_hidden_text,
+    cursor_that_holds_a_hidden_number,
+    error_that_tells_hidden_from_missing,
+    schema_with_the_size_of_everything,
+    has_more_because_of_hidden_records,
+    reach_into_another_connection,
+    forget_the_time,
+    forget_the_chosen_records,
+    changes_of_hidden_fields,
+    window_into_a_hidden_field,
+    children_of_another_connection,
+    extent_of_hidden_records,
+]

@@ -1,0 +1,223 @@
+"""The master test: nothing that a grant hides makes any difference to any answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from tests.web.leaks import LEAKS
+from tests.web.twins import HIDDEN, HOME, WORDS, WORK, Twins
+
+STREAMS = ("messages", "messages", "messages", "attachments", "diary", "nothing")
+FIELDS = ("id", "sender", "subject", "sent_at", "size", "body", "weight", "is_read", "day", "headers", "nope")
+KEYS = (*(f"v{n}" for n in range(1, 13)), *(f"h{n}" for n in range(1, 13)), "zz")
+
+
+def one_of(*values: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(values)
+
+
+def pairs(**choices: st.SearchStrategy[str]) -> st.SearchStrategy[list[tuple[str, str]]]:
+    """Some of the parameters, each with one of its values."""
+    return st.fixed_dictionaries({}, optional=dict(choices)).map(lambda found: list(found.items()))
+
+
+FIELD = one_of(*FIELDS)
+CONNECTION = one_of(HOME, WORK, HIDDEN, "cin_none")
+SINCE = one_of("2026-03-05T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-20T00:00:00Z")
+VALUE = one_of("ann", "bob", "5", "true", "2026-05-03", "amber")
+FILTERS = st.one_of(
+    st.just([]),
+    st.tuples(FIELD, VALUE).map(lambda found: [(f"filter[{found[0]}]", found[1])]),
+    st.tuples(one_of("gte", "lt"), SINCE).map(lambda found: [(f"filter[sent_at][{found[0]}]", found[1])]),
+    st.tuples(FIELD, VALUE).map(lambda found: [(f"filter[{found[0]}][gt]", found[1])]),
+)
+
+
+def added(*parts: st.SearchStrategy[list[tuple[str, str]]]) -> st.SearchStrategy[list[tuple[str, str]]]:
+    return st.tuples(*parts).map(lambda found: [pair for part in found for pair in part])
+
+
+LIST = st.tuples(
+    one_of(*STREAMS).map(lambda name: f"/v1/streams/{name}/records"),
+    added(
+        pairs(
+            limit=one_of("1", "3", "100"), order=one_of("asc", "desc"), sort=one_of("sent_at", "-sent_at", "body"),
+            count=one_of("none", "exact"), fields=one_of("id", "subject,size", "body", "id,weight"),
+            window=one_of("exact"), connection_id=CONNECTION, cursor=one_of("<next>"), expand=one_of("attachments"),
+        ),
+        FILTERS,
+    ),
+)  # fmt: skip
+CLEAN_LIST = st.tuples(
+    st.just("/v1/streams/messages/records"),
+    pairs(
+        limit=one_of("2", "100"), order=one_of("asc", "desc"), count=one_of("exact"), window=one_of("exact")
+    ),
+)
+CLEAN_AGGREGATE = st.tuples(
+    st.just("/v1/streams/messages/aggregate"),
+    one_of("sum weight", "sum size", "count_distinct sender", "max sent_at").map(
+        lambda text: [("metric", text.split()[0]), ("field", text.split()[1])]
+    ),
+)
+CLEAN_WINDOW = st.tuples(
+    one_of(*KEYS).map(lambda key: f"/v1/streams/messages/records/{key}/field-window"),
+    one_of(HOME, WORK).map(lambda name: [("connection_id", name), ("field", "subject")]),
+)
+CHILDREN = st.tuples(
+    one_of(*KEYS).map(lambda key: f"/v1/streams/messages/records/{key}"),
+    one_of(HOME, WORK).map(lambda name: [("connection_id", name), ("expand", "attachments")]),
+)
+PAGES = st.tuples(one_of("1", "2", "5"), one_of("asc", "desc")).map(
+    lambda found: [
+        ("/v1/streams/messages/records", [("limit", found[0]), ("order", found[1])]),
+        *[
+            ("/v1/streams/messages/records", [("limit", found[0]), ("order", found[1]), ("cursor", "<next>")])
+            for _ in range(3)
+        ],
+    ]
+)
+CHANGES = st.tuples(one_of(HOME, WORK, HIDDEN), one_of("2", "50"), one_of("id,subject", "id", "id,body")).map(
+    lambda found: [
+        ("/v1/streams/messages/records",
+         [("changes_since", since), ("connection_id", found[0]), ("limit", found[1]), ("fields", found[2])])
+        for since in ("beginning", "<since>", "<since>")
+    ]
+)  # fmt: skip
+RECORD = st.tuples(
+    st.tuples(one_of(*STREAMS), one_of(*KEYS)).map(
+        lambda found: f"/v1/streams/{found[0]}/records/{found[1]}"
+    ),
+    pairs(connection_id=CONNECTION, fields=one_of("id", "subject", "body"), expand=one_of("attachments")),
+)
+WINDOW = st.tuples(
+    one_of(*KEYS).map(lambda key: f"/v1/streams/messages/records/{key}/field-window"),
+    added(
+        pairs(
+            connection_id=CONNECTION, limit_chars=one_of("3", "9"), q=one_of(*WORDS),
+            offset_chars=one_of("0", "4"), cursor=one_of("<window>"),
+        ),
+        st.tuples(st.just("field"), FIELD).map(lambda found: [found]),
+    ),
+)  # fmt: skip
+AGGREGATE = st.tuples(
+    one_of(*STREAMS).map(lambda name: f"/v1/streams/{name}/aggregate"),
+    added(
+        pairs(
+            metric=one_of("count", "count", "sum", "max", "count_distinct"), field=FIELD, group_by=FIELD,
+            group_by_time=one_of("sent_at", "day"), granularity=one_of("day", "month"), limit=one_of("1", "50"),
+            connection_id=CONNECTION,
+        ),
+        FILTERS,
+    ),
+)  # fmt: skip
+GROUPS = one_of("sender", "is_read", "day").map(
+    lambda name: ("/v1/streams/messages/aggregate", [("metric", "count"), ("group_by", name)])
+)
+SEARCH = st.tuples(
+    st.just("/v1/search"),
+    added(
+        one_of(*WORDS, "amber birch", '"cedar delta"', "em*", "zz").map(lambda q: [("q", q)]),
+        pairs(limit=one_of("1", "4", "100"), connection_id=CONNECTION, cursor=one_of("<next>")),
+        st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
+    ),
+)
+PLACES = st.tuples(
+    one_of("/v1/schema", "/v1/streams", "/v1/streams/messages", "/v1/streams/diary", "/v1/connectors"),
+    st.just([]),
+)
+SCHEMA = st.tuples(
+    st.just("/v1/schema"),
+    pairs(view=one_of("compact"), stream=one_of(*STREAMS), connection_id=CONNECTION, detail=one_of("full")),
+)
+BLOB = st.just((f"/v1/blobs/blob_{'0' * 64}", []))
+SINGLE = st.one_of(LIST, RECORD, WINDOW, AGGREGATE, GROUPS, SEARCH, PLACES, SCHEMA, BLOB).map(
+    lambda step: [step]
+)
+SEQUENCES = st.lists(st.one_of(SINGLE, SINGLE, SINGLE, PAGES, CHANGES), min_size=2, max_size=6).map(
+    lambda parts: [step for part in parts for step in part]
+)
+READERS = one_of("timed", "timed", "blind", "chosen")
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    made = Twins(tmp_path_factory.mktemp("twins"), pairs=4)
+    yield made
+    made.close()
+
+
+def assert_same(twins: Twins, number: int, steps: list[Any], who: str) -> None:
+    first, second = twins.transcripts(number, steps, who)
+    different = [step for step, one, other in zip(steps, first, second, strict=True) if one != other]
+    assert not different
+
+
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@given(st.integers(0, 3), SEQUENCES, READERS)
+def test_what_a_grant_hides_makes_no_difference(twins: Twins, number: int, steps: list[Any], who: str):
+    assert_same(twins, number, steps, who)
+
+
+@pytest.mark.soak
+@settings(max_examples=5000, deadline=None, suppress_health_check=QUIET)
+@given(st.integers(0, 3), SEQUENCES, READERS)
+def test_what_a_grant_hides_makes_no_difference_for_long(
+    twins: Twins, number: int, steps: list[Any], who: str
+):
+    assert_same(twins, number, steps, who)
+
+
+def test_the_twins_do_differ_in_what_is_hidden(twins: Twins):
+    """Otherwise the master test would prove nothing."""
+    for pair in twins.pairs:
+        counts = [
+            twins.runner.run(twin.house.get("/v1/streams", twin.house.owner)).body["data"] for twin in pair
+        ]
+        assert [row["record_count"] for row in counts[0]] != [row["record_count"] for row in counts[1]]
+
+
+def test_the_twins_do_answer(twins: Twins, tmp_path: Path):
+    """And neither would it if everything were refused."""
+    steps = [("/v1/streams/messages/records", []), ("/v1/search", [("q", "amber")])]
+    for twin in twins.pairs[0]:
+        for who in ("timed", "blind", "chosen"):
+            answer = twins.runner.run(twin.house.get("/v1/streams/messages/records", twin.tokens[who]))
+            assert answer.body["data"]
+    assert twins.transcripts(0, steps, "timed")[0]
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.__name__)
+def test_the_master_test_finds_a_planted_leak(twins: Twins, monkeypatch: pytest.MonkeyPatch, leak: Any):
+    leak(monkeypatch)
+    for pair in twins.pairs:
+        for twin in pair:
+            twin.house.program.house._known.allowances.clear()
+
+    @settings(
+        max_examples=400,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+    )
+    @given(st.integers(0, 3), SEQUENCES, READERS)
+    def hunt(number: int, steps: list[Any], who: str) -> None:
+        assert_same(twins, number, steps, who)
+
+    try:
+        with pytest.raises(AssertionError):
+            hunt()
+    finally:
+        monkeypatch.undo()
+        for pair in twins.pairs:
+            for twin in pair:
+                twin.house.program.house._known.allowances.clear()

@@ -1,0 +1,351 @@
+"""Reads over REST, from the request's bytes to the answer's, on a real store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from headgate.model.grant import Grant
+from headgate.model.ids import ConnectionId
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
+from tests.web.gatehouse import Gatehouse, gatehouse, record
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Home:
+    def __init__(self, house: Gatehouse, first: str, second: str, token: str) -> None:
+        self.house, self.first, self.second, self.token = house, first, second, token
+
+    async def get(self, path: str, **more):
+        return await self.house.get(path, self.token, **more)
+
+
+def granted(first: str, second: str) -> Grant:
+    both = (ConnectionId(first), ConnectionId(second))
+    return grant(
+        stream_grant("messages", "id", "sender", "subject", "sent_at", "size", "headers", connections=both),
+        stream_grant("attachments", "id", "message_id", connections=both[:1]),
+    )
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    async with gatehouse(tmp_path) as house:
+        await house.declare("mail", declaration())
+        first, second = await house.connect("mail", "Home"), await house.connect("mail", "mail")
+        for at, connection in enumerate((first, second)):
+            await house.ingest(
+                connection,
+                "messages",
+                [
+                    record(
+                        f"m{n}" if n else "shared",
+                        sender=f"s{n % 3}",
+                        subject=f"bridge plan {n} of {at}",
+                        body="the hidden zanzibar",
+                        sent_at=f"2026-03-{n + 1:02}T0{at}:00:00Z",
+                        size=n,
+                    )
+                    for n in range(20)
+                    if n % 2 == at or not n
+                ],
+            )
+        await house.ingest(
+            first, "attachments",
+            [{"key": ["m2", str(n)], "data": {"id": str(n), "message_id": "m2"}, "emitted_at": "2026-03-01T00:00:00Z"}
+             for n in range(7)],
+        )  # fmt: skip
+        yield Home(house, first, second, await house.grant(granted(first, second)))
+
+
+async def test_a_page_merges_all_connections_in_one_order_under_one_limit_and_one_cursor(home: Home):
+    seen: list[str] = []
+    path = "/v1/streams/messages/records?limit=4&fields=id,sent_at&count=exact"
+    while path:
+        body = (await home.get(path)).body
+        assert body["meta"]["count"] == {"kind": "exact", "value": 21}
+        assert len(body["data"]) <= 4
+        seen += [row["data"]["sent_at"] for row in body["data"]]
+        path = body["links"]["next"]
+    assert len(seen) == 21
+    assert seen == sorted(seen, reverse=True)
+
+
+async def test_rows_say_where_they_come_from_and_placeholder_names_are_left_out(home: Home):
+    rows = (await home.get("/v1/streams/messages/records?limit=2")).body["data"]
+    by_connection = {row["connection_id"]: row for row in rows}
+    assert by_connection[home.first]["display_name"] == "Home"
+    assert "display_name" not in by_connection[home.second]
+    assert all(row["connector_key"] == "mail" for row in rows)
+    assert all("body" not in row["data"] for row in rows)
+
+
+async def test_a_key_that_two_connections_have_is_a_choice_for_the_caller(home: Home):
+    answer = await home.get("/v1/streams/messages/records/shared")
+    assert (answer.status, answer.code) == (409, "ambiguous_connection")
+    error = answer.body["error"]
+    assert error["retry_with"] == "connection_id"
+    assert {one["connection_id"] for one in error["available_connections"]} == {home.first, home.second}
+    chosen = await home.get(f"/v1/streams/messages/records/shared?connection_id={home.first}")
+    assert chosen.body["data"]["subject"] == "bridge plan 0 of 0"
+
+
+async def test_filters_work_on_granted_declared_fields(home: Home):
+    path = (
+        "/v1/streams/messages/records?filter[sender]=s1&filter[sent_at][gte]=2026-03-10T00:00:00Z&fields=id"
+    )
+    assert {row["id"] for row in (await home.get(path)).body["data"]} == {"m10", "m13", "m16", "m19"}
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("filter[body]=x", 403, "field_not_granted"),
+        ("filter[nope]=x", 403, "field_not_granted"),
+        ("filter[size][gt]=x", 400, "invalid_request"),
+        ("filter[size][gte]=1", 400, "invalid_request"),
+        ("filter[size][between]=1", 400, "invalid_request"),
+        ("filter=x", 400, "invalid_request"),
+        ("sort=body", 403, "field_not_granted"),
+        ("sort=size", 400, "invalid_sort"),
+        ("sort=-sent_at&order=asc", 400, "invalid_sort"),
+        ("order=up", 400, "invalid_request"),
+        ("fields=body", 403, "field_not_granted"),
+        ("fields=*", 400, "invalid_request"),
+        ("view=nope", 400, "invalid_request"),
+        ("view=subjects&fields=id", 400, "invalid_request"),
+        ("expand=nope", 403, "insufficient_scope"),
+        ("expand=attachments&expand_limit[attachments]=99", 400, "invalid_expand"),
+        ("expand_limit[attachments]=1", 400, "invalid_request"),
+        ("cursor=nonsense", 400, "invalid_cursor"),
+        ("wat=1", 400, "invalid_request"),
+        ("limit=1&limit=2", 400, "invalid_request"),
+        ("connection_id=cin_nope", 404, "connection_not_found"),
+        ("connection_id=a&connector_instance_id=b", 400, "invalid_argument"),
+        ("changes_since=beginning", 400, "invalid_argument"),
+        ("changes_since=beginning&sort=sent_at", 400, "invalid_request"),
+        ("changes_since=beginning&expand=attachments", 400, "invalid_expand"),
+        ("changes_since=2026-01-01T00:00:00Z&connection_id={first}", 400, "invalid_cursor"),
+        ("count=many", 400, "invalid_request"),
+    ],
+)  # fmt: skip
+async def test_a_list_refuses_what_it_does_not_take(home: Home, query: str, status: int, code: str):
+    answer = await home.get("/v1/streams/messages/records?" + query.format(first=home.first))
+    assert (answer.status, answer.code) == (status, code), answer.content
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"), [("500", 21), ("0", 21), ("-1", 21), ("1e9", 21), ("NaN", 21), ("3", 3)]
+)
+async def test_a_limit_that_cannot_be_kept_is_said_so_and_never_an_error(home: Home, given: str, rows: int):
+    answer = await home.get(f"/v1/streams/messages/records?limit={given}&fields=id")
+    assert answer.status == 200
+    assert len(answer.body["data"]) == rows
+    codes = [warning["code"] for warning in answer.body["meta"]["warnings"]]
+    assert codes == {"500": ["limit_clamped"], "3": []}.get(given, ["compatibility_fallback"])
+
+
+async def test_children_come_along_with_their_own_limit(home: Home):
+    answer = await home.get(
+        f"/v1/streams/messages/records/m2?expand=attachments&expand_limit[attachments]=4&connection_id={home.first}"
+    )
+    expanded = answer.body["expanded"]["attachments"]
+    assert len(expanded["data"]) == 4
+    assert expanded["has_more"] is True
+    assert expanded["data"][0]["data"]["message_id"] == "m2"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("metric=count", {"value": 21}),
+        ("metric=sum&field=size", {"value": 190}),
+        ("metric=count_distinct&field=sender", {"value": 3}),
+        ("metric=count&group_by=sender&limit=2", {"other_count": 6, "filtered_record_count": 21}),
+        ("metric=max&field=sent_at", {"value": "2026-03-20T01:00:00Z"}),
+    ],
+)
+async def test_aggregates_are_exact_over_all_connections(home: Home, query: str, expected: dict[str, object]):
+    body = (await home.get(f"/v1/streams/messages/aggregate?{query}")).body
+    assert {name: body[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("", 400),
+        ("metric=median", 400),
+        ("metric=sum", 400),
+        ("metric=count&field=size", 400),
+        ("metric=sum&field=weight", 403),
+        ("metric=max&field=size", 400),
+        ("metric=count&group_by=body", 403),
+        ("metric=count&group_by=sender&group_by_time=sent_at&granularity=day", 400),
+        ("metric=count&group_by_time=sent_at", 400),
+        ("metric=count&group_by_time=sent_at&granularity=day&time_zone=Mars/Base", 400),
+        ("metric=count&group_by=sender&limit=101", 400),
+        ("metric=count&limit=x", 400),
+        ("metric=count&granularity=day", 400),
+    ],
+)
+async def test_an_aggregate_refuses_what_does_not_go_together(home: Home, query: str, status: int):
+    answer = await home.get(f"/v1/streams/messages/aggregate?{query}")
+    assert answer.status == status, answer.content
+
+
+async def test_search_finds_granted_text_only_and_says_how_to_read_on(home: Home):
+    hits = (await home.get("/v1/search?q=bridge+plan&limit=5")).body
+    assert hits["meta"]["count"] == 21
+    assert len(hits["data"]) == 5
+    assert "score" not in hits["data"][0]
+    first = hits["data"][0]
+    assert first["snippet"]["text"].count("<mark>") == first["snippet"]["text"].count("</mark>") > 0
+    follow = first["evidence_excerpts"][0]["read"]
+    window = await home.get(
+        f"{follow['route']}?field={follow['field']}&connection_id={follow['connection_id']}"
+    )
+    assert window.body["window"]["complete"] is True
+    hidden = (await home.get("/v1/search?q=zanzibar")).body
+    assert (hidden["data"], hidden["meta"]["count"]) == ([], 0)
+    more = await home.get(hits["links"]["next"])
+    assert not {
+        hit["record_key"] for hit in more.body["data"] if hit["connection_id"] == first["connection_id"]
+    } & {hit["record_key"] for hit in hits["data"] if hit["connection_id"] == first["connection_id"]}
+
+
+@pytest.mark.parametrize("query", ["q=", "", "q=x&rank=1", "q=x&fields=id", "q=x&filter[sender]=s1"])
+async def test_search_refuses_what_it_does_not_take(home: Home, query: str):
+    assert (await home.get(f"/v1/search?{query}")).status == 400
+
+
+async def test_windows_join_to_the_whole_text_and_end_when_the_text_changes(home: Home):
+    path = f"/v1/streams/messages/records/m4/field-window?field=subject&connection_id={home.first}"
+    joined, window = "", (await home.get(path + "&limit_chars=5")).body["window"]
+    while True:
+        joined += window["text"]
+        cursor = window["next_cursor"]
+        if cursor is None:
+            break
+        window = (await home.get(f"{path}&cursor={cursor}")).body["window"]
+    assert joined == "bridge plan 4 of 0"
+    kept = (await home.get(path + "&limit_chars=5")).body["window"]["next_cursor"]
+    changed = record("m4", sender="s1", subject="another text", sent_at="2026-03-05T00:00:00Z")
+    await home.house.ingest(home.first, "messages", [changed])
+    stale = await home.get(f"{path}&cursor={kept}")
+    assert (stale.status, stale.code) == (410, "cursor_expired")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("", 400, "invalid_field_path"),
+        ("field=", 400, "invalid_field_path"),
+        ("field=body", 403, "field_not_granted"),
+        ("field=size", 422, "field_not_text"),
+        ("field=headers", 404, "field_not_found"),
+        ("field=subject&offset_chars=-1", 400, "invalid_window"),
+        ("field=subject&limit_chars=0", 400, "invalid_window"),
+        ("field=subject&limit_chars=x", 400, "invalid_window"),
+        ("field=subject&q=plan&offset_chars=1", 400, "invalid_window"),
+        ("field=subject&before_chars=1", 400, "invalid_window"),
+        ("field=subject&q=plan&before_chars=9000", 400, "invalid_window"),
+        ("field=subject&q=absent", 404, "query_not_found"),
+        ("field=subject&cursor=fw1.AAAA", 400, "invalid_cursor"),
+        ("field=subject&wat=1", 400, "invalid_request"),
+    ],
+)
+async def test_a_window_refuses_what_cannot_be_shown(home: Home, query: str, status: int, code: str):
+    answer = await home.get(
+        f"/v1/streams/messages/records/m2/field-window?connection_id={home.first}&{query}"
+    )
+    assert (answer.status, answer.code) == (status, code), answer.content
+
+
+async def test_changes_tell_visible_changes_once_and_hidden_ones_never(home: Home):
+    base = f"/v1/streams/messages/records?connection_id={home.first}&fields=id,subject"
+    first = (await home.get(base + "&changes_since=beginning&limit=100")).body
+    mark = quote(first["next_changes_since"])
+    for n in range(100):
+        await home.house.ingest(
+            home.first,
+            "messages",
+            [
+                record(
+                    "m2",
+                    sender="s2",
+                    subject="bridge plan 2 of 0",
+                    body=f"v{n}",
+                    sent_at="2026-03-03T00:00:00Z",
+                )
+            ],
+        )
+    unchanged = (await home.get(f"{base}&changes_since={mark}")).body
+    assert unchanged["data"] == []
+    await home.house.ingest(
+        home.first, "messages", [record("m2", subject="now visible", sent_at="2026-03-03T00:00:00Z")]
+    )
+    path = f"/v1/streams/messages/records/m4?connection_id={home.first}"
+    removed = await home.house.ask("DELETE", path, home.house.owner)
+    assert removed.status == 204
+    changed = (await home.get(f"{base}&changes_since={quote(unchanged['next_changes_since'])}")).body["data"]
+    assert [(row["id"], row.get("deleted", False)) for row in changed] == [("m2", False), ("m4", True)]
+
+
+async def test_schema_flags_are_what_is_enforced(home: Home):
+    body = (await home.get(f"/v1/schema?stream=messages&connection_id={home.first}&detail=full")).body
+    (stream,) = body["connectors"][0]["streams"]
+    for name, flags in stream["field_capabilities"].items():
+        exact = await home.get(f"/v1/streams/messages/records?filter[{name}]=2026-03-01T00:00:00Z")
+        accepted = exact.status == 200 or "is compared with" in exact.body["error"]["message"]
+        assert accepted is flags["exact_filter"]["usable"], name
+        group = await home.get(f"/v1/streams/messages/aggregate?metric=count&group_by={name}")
+        assert (group.status == 200) is flags["aggregation"]["group_by"]["usable"], name
+
+
+async def test_a_narrow_schema_names_nothing_hidden(home: Home):
+    for path in (
+        "/v1/schema",
+        "/v1/schema?view=compact",
+        "/v1/streams",
+        "/v1/streams/messages",
+        "/v1/connectors",
+    ):
+        text = (await home.get(path)).content.decode()
+        for hidden in ("body", "is_read", "weight", "anything", "zanzibar"):
+            assert f'"{hidden}"' not in text, (path, hidden)
+
+
+async def test_full_detail_needs_one_stream_of_one_connection(home: Home):
+    assert (await home.get("/v1/schema?detail=full")).body["error"]["param"] == "detail"
+    several = await home.get("/v1/schema?detail=full&stream=messages")
+    assert (several.status, several.code) == (409, "ambiguous_schema_detail")
+    assert (await home.get("/v1/schema?stream=nope")).body["connectors"] == []
+
+
+async def test_strict_core_restores_the_refusals_and_schema_says_so(tmp_path: Path):
+    async with gatehouse(tmp_path, strict_core="true") as house:
+        await house.declare("mail", declaration())
+        first = await house.connect("mail")
+        token = await house.grant(granted(first, first + "x"))
+        for query, param in (
+            ("filter[sender]=a", "filter"),
+            ("expand=attachments", "expand"),
+            ("view=subjects", "view"),
+        ):
+            answer = await house.get(f"/v1/streams/messages/records?{query}", token)
+            assert (answer.status, answer.body["error"]["param"]) == (400, param)
+        stream = (await house.get("/v1/streams/messages", token)).body
+        assert stream["field_capabilities"]["sender"]["exact_filter"] == {
+            "declared": True, "usable": False, "reason": "strict_core",
+        }  # fmt: skip
+        assert (await house.get("/v1/streams/messages/records?filter[sender]=a", house.owner)).status == 200

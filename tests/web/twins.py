@@ -1,0 +1,234 @@
+"""Two homes that are equal in everything a grant may see, and random in everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import quote, urlencode
+
+from headgate.model.grant import Grant, TimeConstraint
+from headgate.model.ids import ConnectionId, FieldName, RecordId
+from headgate.store.sqlite import engine
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
+from tests.web.gatehouse import Gatehouse, gatehouse, record
+
+SINCE = 1_772_323_200_000_000  # 2026-03-01
+VISIBLE = ("id", "sender", "subject", "sent_at", "size")
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord")
+#: Bookmarks are random on purpose, and search cursors hold the engine's own numbers, sealed.
+_SEALED = re.compile(rb"(?:ch|se)1\.[A-Za-z0-9_-]+")
+
+
+def document() -> dict[str, Any]:
+    made = declaration()
+    messages = made["streams"][0]
+    messages["query"]["aggregations"]["group_by"] = ["sender", "is_read", "day"]
+    messages["query"]["aggregations"]["sum"] = ["size", "weight"]
+    made["streams"].append(
+        {
+            "name": "diary",
+            "semantics": "mutable_state",
+            "schema": {
+                "type": "object",
+                "properties": {"id": {"type": "string"}, "body": {"type": "string"}},
+            },
+            "primary_key": ["id"],
+            "selection": {"fields": True, "resources": False},
+            "query": {"search": {"lexical_fields": ["body"]}, "aggregations": {"count": True}},
+        }
+    )
+    return made
+
+
+HOME, WORK, HIDDEN = (f"cin_{digit * 24}" for digit in "abc")
+
+
+def grants() -> dict[str, Grant]:
+    """One that sees times, one that does not, one for chosen records only."""
+    both = (ConnectionId(HOME), ConnectionId(WORK))
+    time = TimeConstraint(FieldName("sent_at"), SINCE)
+    return {
+        "timed": grant(
+            stream_grant("messages", *VISIBLE, connections=both, time=time),
+            stream_grant("attachments", "id", "message_id", connections=both[:1]),
+            id_="grt_timed",
+        ),
+        "blind": grant(
+            stream_grant("messages", "id", "sender", "subject", "size", connections=both, time=time),
+            id_="grt_blind",
+        ),
+        "chosen": grant(
+            stream_grant(
+                "messages",
+                *VISIBLE,
+                connections=both,
+                resources=frozenset(map(RecordId, ("v1", "v2", "v3", "zz"))),
+            ),
+            id_="grt_chosen",
+        ),
+    }
+
+
+@dataclass
+class Twin:
+    house: Gatehouse
+    tokens: dict[str, str]
+
+
+def _visible(dice: random.Random, key: str, turn: int) -> dict[str, Any]:
+    return {
+        "sender": dice.choice(("ann", "bob", "cy")),
+        "subject": " ".join(dice.choices(WORDS, k=dice.randint(1, 6))),
+        "sent_at": f"2026-03-{dice.randint(1, 28):02}T{dice.randint(0, 23):02}:00:00Z",
+        "size": dice.randint(0, 9),
+        "emitted_at": f"2026-04-01T00:00:{turn % 60:02}Z",
+        "id": key,
+    }
+
+
+def _hidden(dice: random.Random) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "body": " ".join(dice.choices(WORDS, k=dice.randint(0, 30))),
+        "weight": dice.random(),
+        "is_read": dice.random() < 0.5,
+        "day": f"2026-05-{dice.randint(1, 28):02}",
+        "headers": {"x": dice.random()},
+        "anything": dice.choice((None, "x", 1)),
+    }
+    return {name: value for name, value in made.items() if dice.random() < 0.8}
+
+
+def _line(data: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
+    values = {name: value for name, value in data.items() if name not in {"emitted_at", "id"}}
+    return record(data["id"], data["emitted_at"], **values, **hidden)
+
+
+def _ops(shared: random.Random, own: random.Random) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Batches to ingest: what is seen comes from the shared dice, what is hidden from the home's own."""
+    for turn in range(24):
+        connection = shared.choice((HOME, WORK))
+        key = f"v{shared.randint(1, 12)}"
+        yield from _noise(own, turn)
+        if shared.random() < 0.15:
+            yield (
+                connection,
+                "messages",
+                [{"key": key, "data": {"id": key}, "op": "delete", "emitted_at": "2026-04-02T00:00:00Z"}],
+            )
+            continue
+        data = _visible(shared, key, turn)
+        yield connection, "messages", [_line(data, _hidden(own))]
+        if own.random() < 0.5:
+            yield connection, "messages", [_line(data, _hidden(own))]
+        if connection == HOME and shared.random() < 0.6:
+            child = {"id": str(shared.randint(1, 4)), "message_id": key}
+            yield (
+                HOME,
+                "attachments",
+                [{"key": [key, child["id"]], "data": child, "emitted_at": "2026-04-01T00:00:00Z"}],
+            )
+
+
+def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    for _ in range(own.randint(0, 3)):
+        key = f"h{own.randint(1, 60)}"
+        data = _visible(own, key, turn) | {"sent_at": f"2026-02-{own.randint(1, 28):02}T00:00:00Z"}
+        match own.randint(0, 4):
+            case 0 | 1:
+                yield own.choice((HOME, WORK)), "messages", [_line(data, _hidden(own))]
+            case 2:
+                yield HIDDEN, "messages", [_line(_visible(own, key, turn), _hidden(own))]
+            case 3:
+                yield HOME, "diary", [record(key, body=" ".join(own.choices(WORDS, k=9)))]
+            case _:
+                child = {"id": key, "message_id": f"v{own.randint(1, 12)}"}
+                yield (
+                    WORK,
+                    "attachments",
+                    [
+                        {
+                            "key": [child["message_id"], key],
+                            "data": child,
+                            "emitted_at": "2026-04-01T00:00:00Z",
+                        }
+                    ],
+                )
+
+
+async def _build(house: Gatehouse, seed: int, own_seed: int) -> Twin:
+    await house.declare("mail", document())
+    for name in (HOME, WORK, HIDDEN):
+        with mock.patch.object(engine.secrets, "token_bytes", lambda _n, name=name: bytes.fromhex(name[4:])):
+            await house.connect("mail", "" if name == WORK else name[4:6])
+    for connection, stream, lines in _ops(random.Random(seed), random.Random(own_seed)):
+        await house.ingest(connection, stream, lines)
+    return Twin(house, {name: await house.grant(one) for name, one in grants().items()})
+
+
+class Twins:
+    """Pairs of homes, and one question asked to both of a pair."""
+
+    def __init__(self, place: Path, pairs: int) -> None:
+        self.runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self.pairs = self.runner.run(self._open(place, pairs))
+
+    async def _open(self, place: Path, pairs: int) -> list[tuple[Twin, Twin]]:
+        keys = place / "first" / "home" / "keys"
+        found: list[tuple[Twin, Twin]] = []
+        for number in range(pairs):
+            pair: list[Twin] = []
+            for own in (1, 2):
+                here = place / f"{number}-{own}"
+                (here / "home" / "keys").mkdir(parents=True, mode=0o700)
+                (here / "home").chmod(0o700)
+                if keys.exists():
+                    (here / "home" / "keys" / "seal.json").write_bytes((keys / "seal.json").read_bytes())
+                    (here / "home" / "keys" / "seal.json").chmod(0o600)
+                else:
+                    keys = here / "home" / "keys"
+                house = await self._stack.enter_async_context(gatehouse(here))
+                pair.append(await _build(house, number, number * 100 + own))
+            found.append((pair[0], pair[1]))
+        return found
+
+    def close(self) -> None:
+        self.runner.run(self._stack.aclose())
+        self.runner.close()
+
+    def transcripts(self, number: int, steps: Sequence[Any], who: str) -> tuple[list[bytes], list[bytes]]:
+        """Ask both homes of a pair the same, and give all they answered."""
+        pair = self.pairs[number % len(self.pairs)]
+        first, second = (self.runner.run(_transcript(twin, steps, who)) for twin in pair)
+        return first, second
+
+
+async def _transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]:
+    heard: list[bytes] = []
+    tokens: dict[str, str] = {}
+    for path, params in steps:
+        filled = [(name, tokens.get(value, value)) for name, value in params]
+        answer = await twin.house.get(
+            f"{path}?{urlencode(filled, quote_via=quote)}", twin.tokens[who], headers=[("request-id", "r")]
+        )
+        heard.append(_comparable(answer.status, sorted(answer.headers.items()), answer.content))
+        if answer.status == 200:
+            body = answer.body
+            tokens["<next>"] = str(body.get("next_cursor", "none"))
+            tokens["<since>"] = str(body.get("next_changes_since", tokens.get("<since>", "beginning")))
+            tokens["<window>"] = str(body.get("window", {}).get("next_cursor"))
+    return heard
+
+
+def _comparable(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> bytes:
+    """Of some sealed tokens only the length can be told; everything else must be the same byte for byte."""
+    whole = f"{status} {headers} ".encode() + content
+    return _SEALED.sub(lambda found: b"<sealed, %d>" % len(found[0]), whole)
