@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
+from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.engine import SqliteStore
 from tests.hostile.store.disks import Disk, watched
@@ -182,14 +184,24 @@ def test_a_home_that_may_not_be_written_is_refused_by_name_and_left_alone():
 # F5
 
 
-def failing_at(path: Path, call: int | None, *, for_good: bool) -> tuple[int, int]:
+def laid_out(path: Path) -> ConnectionId:
+    """Make a store with one batch in it."""
+    database = open_writer(path)
+    connection_id = lay_out(database)
+    take(database, connection_id, [line(f"0/{n}") for n in range(5)])
+    database.db.close()
+    return connection_id
+
+
+def failing_at(
+    path: Path, connection_id: ConnectionId, call: int | None, *, for_good: bool
+) -> tuple[int, int]:
     """Take two batches in on a disk that fails at one call; gives the calls made and batches acknowledged."""
     disk = Disk(fails_for_good=for_good)
     done = 0
     with watched(disk) as vfs:
         database = open_writer(path, vfs=vfs)
-        connection_id = lay_out(database)
-        take(database, connection_id, [line(f"0/{n}") for n in range(5)])
+        take(database, connection_id, [line("warm")])
         disk.calls, disk.fail_at = 0, call
         for number in (1, 2):
             try:
@@ -209,12 +221,15 @@ def failing_at(path: Path, call: int | None, *, for_good: bool) -> tuple[int, in
 
 @pytest.mark.parametrize("for_good", [False, True])
 def test_a_disk_that_fails_at_any_call_never_tears_a_batch(tmp_path: Path, *, for_good: bool):
-    calls, _ = failing_at(tmp_path / "records.db", None, for_good=for_good)
+    connection_id = laid_out(tmp_path / "base.db")
+    shutil.copy(tmp_path / "base.db", tmp_path / "records.db")
+    calls, _ = failing_at(tmp_path / "records.db", connection_id, None, for_good=for_good)
     failures = 0
     for call in range(1, calls + 1):
         place = tmp_path / str(call)
         place.mkdir()
-        _, done = failing_at(place / "records.db", call, for_good=for_good)
+        shutil.copy(tmp_path / "base.db", place / "records.db")
+        _, done = failing_at(place / "records.db", connection_id, call, for_good=for_good)
         failures += done < 2
         database = open_reader(place / "records.db")
         held = [

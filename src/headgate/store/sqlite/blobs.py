@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from headgate.errors import BlobNotFound, ResourceLimit
+from headgate.home import sync_directory
 from headgate.model.ids import BlobId, FieldName, RecordId, blob_id_from
 from headgate.model.plan import BlobPlan
 from headgate.model.rows import FoundBlob
@@ -61,6 +62,9 @@ class BlobFiles:
         target = self.path(blob_id)
         target.parent.mkdir(mode=0o700, exist_ok=True)
         Path(name).replace(target)
+        # Content that is synced under a name that is not would be lost with the power all the same.
+        sync_directory(target.parent)
+        sync_directory(self._directory)
 
     async def read(self, blob_id: BlobId, start: int, end: int | None) -> AsyncIterator[bytes]:
         """Read a file from one byte to another, in pieces.

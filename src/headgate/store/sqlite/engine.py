@@ -130,9 +130,9 @@ class _Thread:
 class SqliteStore:
     """A store in one file of the home."""
 
-    def __init__(self, home: Home, now: Callable[[], int], *, vfs: str | None = None) -> None:
+    def __init__(self, home: Home, now: Callable[[], int]) -> None:
         path = home.path / FILE
-        writing = open_writer(path, vfs=vfs)
+        writing = open_writer(path)
         with typed_failures():
             migrate(writing, all_migrations())
         self._now = now
@@ -194,7 +194,9 @@ class SqliteStore:
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
         """Register a declaration; a new version adds columns and changes nothing that is there."""
-        return await self._writer.run(lambda database: declare.declare(database, connector_key, document))
+        return await self._writer.run_alone(
+            lambda database: declare.declare(database, connector_key, document)
+        )
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
         """Give the newest declaration of every connector."""
@@ -223,7 +225,7 @@ class SqliteStore:
 
     async def delete_connection(self, connection_id: ConnectionId) -> None:
         """Remove a connection with everything it brought."""
-        await self._writer.run(lambda database: connections.delete(database, connection_id))
+        await self._writer.run_alone(lambda database: connections.delete(database, connection_id))
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""

@@ -76,6 +76,22 @@ class Writer:
         # A caller that goes away leaves its job to be done: it shares a transaction with others.
         return await asyncio.shield(done)
 
+    async def run_alone(self, work: Callable[[Database], Any]) -> Any:
+        """Do one job in a transaction that it shares with no other.
+
+        For work that writes index rows before it is done: among them would be those of jobs beside it, and
+        they would be undone with it.
+
+        Raises:
+            StorageUnusable: or one of its kinds; then nothing of the job was kept.
+        """
+
+        def whole(database: Database) -> Any:
+            with database.writing():
+                return work(database)
+
+        return await self.run(whole, in_transaction=False)
+
     async def close(self) -> None:
         """Finish the jobs that wait, then empty the log into the file."""
         with self._news:
