@@ -108,8 +108,8 @@ class Household:
 
     def big_file(self, number: int) -> Made:
         """Make a file whose text is very long and holds no word of the others; its last word is its own."""
-        start = number * BIG_CHARS
-        text = " ".join(f"{at:09}" for at in range(start, start + BIG_CHARS // 10))
+        numbers = self.random.choices(range(10_000, 60_000), k=BIG_CHARS // 6)
+        text = " ".join(map(str, numbers))
         data = {
             **self._file(f"big_{number:04}", _FIRST),
             "content": f"{text} {FARAWAY}",
