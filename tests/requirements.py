@@ -61,159 +61,159 @@ S0-B6 planned | structured result is composable | a Local operation consumes the
 S0-B7 planned | builds on the shared HTTP client and error mapping | injected client used; MCP_* codes have a defined HTTP status
 S0-B8 planned | error path separate from output path | error with declared schema: no normalise, no issues
 # Self-contained ids and search text
-S1-01 planned | A search id alone is enough to fetch | fetch({id}) with no other arg succeeds for every fetchable hit
-S1-02 planned | Hit with a connection gets {connection_id}/{stream}:{record_id} | regex on results[].id
-S1-03 planned | / is reserved; ids with no / parse as legacy unchanged | a table of good and bad ids
-S1-04 planned | Full id is in text and in results | text contains results[i].id byte for byte for each previewed hit
-S1-05 planned | Id never cut below usability in text | 400-char key and compound key still fetch from text
-S1-06 planned | fetch takes both grammars | two calls, both 200
-S1-07 planned | Embedded connection forwarded as connection_id query param | RS request log
-S1-08 planned | Adapter never invents/rewrites a connection id | forwarded value equals embedded bytes
-S1-09 planned | RS stays the authority on grant scope | foreign connection → RS error shown unchanged
-S1-10 planned | Legacy id keeps optional connection_id and typed 409 | see S1-19, S1-20
-S1-11 planned | Every segment checked for traversal before the RS | RS call count 0 for bad ids
-S1-12 planned | Non-record base ids (URLs) are not wrapped | hit with only url keeps its id
-S1-13 planned | No wrapping when the connection id cannot survive | connection id with / or : → plain id + separate connection_id
-S1-14 planned | Multi-source search: each id embeds its own connection | two connections fixture
-S1-15 planned | Those ids appear in text and results | substring check
-S1-16 planned | results[] still carries connection_id | field present
-S1-17 planned | Text-only journey: embedded connection forwarded | extract id from text, fetch, inspect RS query
-S1-18 planned | ...and fetch succeeds without ambiguous_connection | isError absent
-S1-19 planned | ...and document id echoes the handle | equality
-S1-20 planned | Legacy id behaves exactly as before, arg scopes it | RS query has/has not connection_id
-S1-21 planned | Unscoped ambiguous legacy read shows RS 409 envelope | error.code, available_connections, http_status:409
-S1-22 planned | Embedded ≠ argument → typed actionable error | conflicting_connection_id, message names both
-S1-23 planned | ...without an RS call | call count 0
-S1-24 planned | Empty / extra-separator / traversal segments → typed error | specific code, not generic
-S1-25 planned | ...without an RS call | call count 0
-S1-26 planned | Search text has a bounded hit preview, not just a count | text lists ids
-S1-27 planned | Each previewed hit shows its complete id | as S1-04
-S1-28 planned | ...and connector key, label, stream when present | substring
-S1-29 planned | connection_id not repeated when embedded | no connection_id= token
-S1-30 planned | connection_id shown only for non-embeddable hits | token present for that hit only
-S1-31 planned | Text compact | < 1 800 bytes at 100 fat hits
-S1-32 planned | Text is not the JSON envelope | not parseable as envelope, no "object":"list"
-S1-33 planned | structuredContent.data is the canonical envelope | object/has_more/next_cursor/meta equal to RS body
-S1-34 planned | structuredContent.results is the flattened projection | id/title/url on each
-S1-35 planned | Preview carries each previewed hit's self-contained id | as S1-04
-S1-36 planned | Available stream/label/connector/title/snippet shown within budget | substring
-S1-37 planned | Text says: pass the id as is; connection_id only if shown | phrase check
-S1-38 planned | Many/large hits → text still bounded | byte test
-S1-39 planned | Full canonical search envelope kept in structuredContent.data | deep-equal to RS body
+S1-01 done | A search id alone is enough to fetch | fetch({id}) with no other arg succeeds for every fetchable hit
+S1-02 done | Hit with a connection gets {connection_id}/{stream}:{record_id} | regex on results[].id
+S1-03 done | / is reserved; ids with no / parse as legacy unchanged | a table of good and bad ids
+S1-04 done | Full id is in text and in results | text contains results[i].id byte for byte for each previewed hit
+S1-05 done | Id never cut below usability in text | 400-char key and compound key still fetch from text
+S1-06 done | fetch takes both grammars | two calls, both 200
+S1-07 done | Embedded connection forwarded as connection_id query param | RS request log
+S1-08 done | Adapter never invents/rewrites a connection id | forwarded value equals embedded bytes
+S1-09 done | RS stays the authority on grant scope | foreign connection → RS error shown unchanged
+S1-10 done | Legacy id keeps optional connection_id and typed 409 | see S1-19, S1-20
+S1-11 done | Every segment checked for traversal before the RS | RS call count 0 for bad ids
+S1-12 done | Non-record base ids (URLs) are not wrapped | hit with only url keeps its id
+S1-13 done | No wrapping when the connection id cannot survive | connection id with / or : → plain id + separate connection_id
+S1-14 done | Multi-source search: each id embeds its own connection | two connections fixture
+S1-15 done | Those ids appear in text and results | substring check
+S1-16 done | results[] still carries connection_id | field present
+S1-17 done | Text-only journey: embedded connection forwarded | extract id from text, fetch, inspect RS query
+S1-18 done | ...and fetch succeeds without ambiguous_connection | isError absent
+S1-19 done | ...and document id echoes the handle | equality
+S1-20 done | Legacy id behaves exactly as before, arg scopes it | RS query has/has not connection_id
+S1-21 done | Unscoped ambiguous legacy read shows RS 409 envelope | error.code, available_connections, http_status:409
+S1-22 done | Embedded ≠ argument → typed actionable error | conflicting_connection_id, message names both
+S1-23 done | ...without an RS call | call count 0
+S1-24 done | Empty / extra-separator / traversal segments → typed error | specific code, not generic
+S1-25 done | ...without an RS call | call count 0
+S1-26 done | Search text has a bounded hit preview, not just a count | text lists ids
+S1-27 done | Each previewed hit shows its complete id | as S1-04
+S1-28 done | ...and connector key, label, stream when present | substring
+S1-29 done | connection_id not repeated when embedded | no connection_id= token
+S1-30 done | connection_id shown only for non-embeddable hits | token present for that hit only
+S1-31 done | Text compact | < 1 800 bytes at 100 fat hits
+S1-32 done | Text is not the JSON envelope | not parseable as envelope, no "object":"list"
+S1-33 done | structuredContent.data is the canonical envelope | object/has_more/next_cursor/meta equal to RS body
+S1-34 done | structuredContent.results is the flattened projection | id/title/url on each
+S1-35 done | Preview carries each previewed hit's self-contained id | as S1-04
+S1-36 done | Available stream/label/connector/title/snippet shown within budget | substring
+S1-37 done | Text says: pass the id as is; connection_id only if shown | phrase check
+S1-38 done | Many/large hits → text still bounded | byte test
+S1-39 done | Full canonical search envelope kept in structuredContent.data | deep-equal to RS body
 # The agent entrypoint
-S2-01 planned | One profile-free read entrypoint recommended | docs/CLI/metadata show one MCP URL
-S2-02 planned | Operator never has to know profile words | grep docs/help for core/events/full/toolset
-S2-03 planned | Setup shows the recommended path before variants | doc order
-S2-04 planned | Recommended path shows no event tools, dev tools, owner/control bearers, profiles | grep
-S2-05 planned | stdio help/env advertise no profile selector | --help text
-S2-06 planned | stdio starts the same surface as hosted | equal tools/list
-S2-07 planned | Surface is exactly six tools: schema, query_records, aggregate, search, fetch, read_record_field | set and order of tools/list
-S2-08 planned | connection_id is the source selector | schema property
-S2-09 planned | connector_instance_id is no MCP input | absent everywhere
-S2-10 planned | tools/list set equality | sorted names == expected
-S2-11 planned | no list_streams, fetch_blob, event tools | absence
-S2-12 planned | data tools advertise optional connection_id | per tool
-S2-13 planned | none advertises the alias | per tool
-S2-14 planned | Calls go through the same RS read contracts | RS log; unknown args rejected
-S2-15 planned | Never broaden grant or retry with owner credentials | one RS call, same bearer on 401/403
-S2-16 planned | Owner/control bearers rejected | 403 at /mcp
-S2-17 planned | Owner bearer in request or env → refusal | 403; exit 77
-S2-18 planned | ...and not processed as MCP | no JSON-RPC result
-S2-19 planned | Regression test measures tools/list | test exists
-S2-20 planned | ...asserts exact members and byte budget | < 24 576
-S2-21 planned | Serialized list below budget | measured
-S2-22 planned | Test fails if event/dev tool appears | mutate and fail
-S2-23 planned | schema defaults to compact global | data.detail=="compact"
-S2-24 planned | Exhaustive schema only when scoped to a stream | error otherwise
-S2-25 planned | Read tools put cursor/bookmark/count in text | next_cursor=, next_changes_since=, count=
-S2-26 planned | If rows are capped, an index lists every stream per connector | 80-stream fixture
-S2-27 planned | Global result bounded including structuredContent | < 60 000 bytes
-S2-28 planned | Broad discovery is an index | no per-field data
-S2-29 planned | Field detail through scoped calls | flags present with stream
-S2-30 planned | No stream → compact projection | a call with no arguments gives data.detail == compact
-S2-31 planned | Text enough to pick a stream and call again | names + hint line
-S2-32 planned | Every granted stream name in text | set equality
-S2-33 planned | Shared stream name: field + aggregation summary per row | both connectors' rows
-S2-34 planned | Content-only client can pick valid filter/sort/aggregate/projection/connection args | build args from text, RS accepts
-S2-35 planned | stream+connection_id → only that source | one row
-S2-36 planned | Text has connection, connector, stream, label, fields, projection, sort, count, expand, search modes, aggregation | token list
-S2-37 planned | Abbreviated flags come with a legend | field_capability_legend line
-S2-38 planned | From text alone valid filter/sort/projection/aggregate args | round-trip test
-S2-39 planned | detail:full w/o stream rejected before fetching the grant-wide schema | RS call count 0
-S2-40 planned | Error teaches schema(stream, connection_id, detail:"full") | message
-S2-41 planned | Scoped full returns only matching rows (RS and MCP) | row count
-S2-42 planned | >1 source without connection_id → typed error retry_with:"connection_id" before content | code 409, no schema body
-S2-43 planned | With connection_id only that connection | granted_connections length 1
-S2-44 planned | Scoped full is bounded | size cap test (200 KB hard cap with typed error)
-S2-45 planned | Document directly under structuredContent.data | no data.data
-S2-46 planned | No duplicate stream rows top-level and nested | streams absent when connectors present
-S2-47 planned | next_cursor/next_changes_since/count in text when present | token check on all read tools incl. search
-S2-48 planned | Content-only client can page, resume, verify counts | journey test
-S2-49 planned | Fan-in limit = max merged hits | ≤N over k children
-S2-50 planned | Each hit tells its configured connection | connection_id on hit
-S2-51 planned | Unscoped limit:N → ≤N | count of results over two connections
-S2-52 planned | Hit has connection_id, connector_key, stream, record id, label | fields
-S2-53 planned | Text has source mix when >1 connection | source_mix=
-S2-54 planned | Snippets: balanced tags or plain prose | tag balance after every truncation
-S2-55 planned | Title is human-readable and ≠ snippet | inequality
-S2-56 planned | Title fallback prefers authored over emitted_at | fixture with both times, in search and fetch
-S2-57 planned | connection_id restricts search | RS query / one child
-S2-58 planned | limit applies to the scoped set | limit 1 on a scoped search gives one hit
-S2-59 planned | fields narrows payloads in structured tools | only those keys in data
-S2-60 planned | fetch follows the search/fetch document contract | shape
-S2-61 planned | One document object as structuredContent | keys
-S2-62 planned | Text is the JSON of that exact object | json.loads(text)==structuredContent
-S2-63 planned | No record envelope/body under structuredContent.data | absent
-S2-64 planned | Only id,title,text,url,metadata | key set equality
-S2-65 planned | content[] has the JSON mirror | json.loads of the text equals the document
-S2-66 planned | No data, provider_url, request_id | absent
-S2-67 planned | Source identity for citation/retry in metadata | stream, connection_id, connector_key
-S2-68 planned | fetch(fields) projects before rendering | RS called with fields
-S2-69 planned | Unrequested fields nowhere | canary value absent from whole result
-S2-70 planned | Source identity still in metadata | stream, connection_id and connector_key in metadata of a projected fetch
-S2-71 planned | query_records(fields) narrows to requested + identity | keys of data equal the requested fields
-S2-72 planned | Extra remaining fields declared as identity/operational | docs/schema list them
-S2-73 planned | Ambiguity errors bounded and fast | size + zero child calls
-S2-74 planned | Small packages: enough identity to retry; large: capped, point to schema | 12-entry cap
-S2-75 planned | Typed ambiguous_connection, retry_with:"connection_id" | code and retry_with of the error
-S2-76 planned | No child probes to build it | call count 0
-S2-77 planned | Entries have grant_id, connector_key, connection_id | non-null
-S2-78 planned | Large: totals, truncation flags, visible hint | available_connection_count, ..._truncated, ..._omitted and discovery_hint
+S2-01 done | One profile-free read entrypoint recommended | docs/CLI/metadata show one MCP URL
+S2-02 done | Operator never has to know profile words | grep docs/help for core/events/full/toolset
+S2-03 done | Setup shows the recommended path before variants | doc order
+S2-04 done | Recommended path shows no event tools, dev tools, owner/control bearers, profiles | grep
+S2-05 done | stdio help/env advertise no profile selector | --help text
+S2-06 done | stdio starts the same surface as hosted | equal tools/list
+S2-07 done | Surface is exactly six tools: schema, query_records, aggregate, search, fetch, read_record_field | set and order of tools/list
+S2-08 done | connection_id is the source selector | schema property
+S2-09 done | connector_instance_id is no MCP input | absent everywhere
+S2-10 done | tools/list set equality | sorted names == expected
+S2-11 done | no list_streams, fetch_blob, event tools | absence
+S2-12 done | data tools advertise optional connection_id | per tool
+S2-13 done | none advertises the alias | per tool
+S2-14 done | Calls go through the same RS read contracts | RS log; unknown args rejected
+S2-15 done | Never broaden grant or retry with owner credentials | one RS call, same bearer on 401/403
+S2-16 done | Owner/control bearers rejected | 403 at /mcp
+S2-17 done | Owner bearer in request or env → refusal | 403; exit 77
+S2-18 done | ...and not processed as MCP | no JSON-RPC result
+S2-19 done | Regression test measures tools/list | test exists
+S2-20 done | ...asserts exact members and byte budget | < 24 576
+S2-21 done | Serialized list below budget | measured
+S2-22 done | Test fails if event/dev tool appears | mutate and fail
+S2-23 done | schema defaults to compact global | data.detail=="compact"
+S2-24 done | Exhaustive schema only when scoped to a stream | error otherwise
+S2-25 done | Read tools put cursor/bookmark/count in text | next_cursor=, next_changes_since=, count=
+S2-26 done | If rows are capped, an index lists every stream per connector | 80-stream fixture
+S2-27 done | Global result bounded including structuredContent | < 60 000 bytes
+S2-28 done | Broad discovery is an index | no per-field data
+S2-29 done | Field detail through scoped calls | flags present with stream
+S2-30 done | No stream → compact projection | a call with no arguments gives data.detail == compact
+S2-31 done | Text enough to pick a stream and call again | names + hint line
+S2-32 done | Every granted stream name in text | set equality
+S2-33 done | Shared stream name: field + aggregation summary per row | both connectors' rows
+S2-34 done | Content-only client can pick valid filter/sort/aggregate/projection/connection args | build args from text, RS accepts
+S2-35 done | stream+connection_id → only that source | one row
+S2-36 done | Text has connection, connector, stream, label, fields, projection, sort, count, expand, search modes, aggregation | token list
+S2-37 done | Abbreviated flags come with a legend | field_capability_legend line
+S2-38 done | From text alone valid filter/sort/projection/aggregate args | round-trip test
+S2-39 done | detail:full w/o stream rejected before fetching the grant-wide schema | RS call count 0
+S2-40 done | Error teaches schema(stream, connection_id, detail:"full") | message
+S2-41 done | Scoped full returns only matching rows (RS and MCP) | row count
+S2-42 done | >1 source without connection_id → typed error retry_with:"connection_id" before content | code 409, no schema body
+S2-43 done | With connection_id only that connection | granted_connections length 1
+S2-44 done | Scoped full is bounded | size cap test (200 KB hard cap with typed error)
+S2-45 done | Document directly under structuredContent.data | no data.data
+S2-46 done | No duplicate stream rows top-level and nested | streams absent when connectors present
+S2-47 done | next_cursor/next_changes_since/count in text when present | token check on all read tools incl. search
+S2-48 done | Content-only client can page, resume, verify counts | journey test
+S2-49 done | Fan-in limit = max merged hits | ≤N over k children
+S2-50 done | Each hit tells its configured connection | connection_id on hit
+S2-51 done | Unscoped limit:N → ≤N | count of results over two connections
+S2-52 done | Hit has connection_id, connector_key, stream, record id, label | fields
+S2-53 done | Text has source mix when >1 connection | source_mix=
+S2-54 done | Snippets: balanced tags or plain prose | tag balance after every truncation
+S2-55 done | Title is human-readable and ≠ snippet | inequality
+S2-56 done | Title fallback prefers authored over emitted_at | fixture with both times, in search and fetch
+S2-57 done | connection_id restricts search | RS query / one child
+S2-58 done | limit applies to the scoped set | limit 1 on a scoped search gives one hit
+S2-59 done | fields narrows payloads in structured tools | only those keys in data
+S2-60 done | fetch follows the search/fetch document contract | shape
+S2-61 done | One document object as structuredContent | keys
+S2-62 done | Text is the JSON of that exact object | json.loads(text)==structuredContent
+S2-63 done | No record envelope/body under structuredContent.data | absent
+S2-64 done | Only id,title,text,url,metadata | key set equality
+S2-65 done | content[] has the JSON mirror | json.loads of the text equals the document
+S2-66 done | No data, provider_url, request_id | absent
+S2-67 done | Source identity for citation/retry in metadata | stream, connection_id, connector_key
+S2-68 done | fetch(fields) projects before rendering | RS called with fields
+S2-69 done | Unrequested fields nowhere | canary value absent from whole result
+S2-70 done | Source identity still in metadata | stream, connection_id and connector_key in metadata of a projected fetch
+S2-71 done | query_records(fields) narrows to requested + identity | keys of data equal the requested fields
+S2-72 done | Extra remaining fields declared as identity/operational | docs/schema list them
+S2-73 done | Ambiguity errors bounded and fast | size + zero child calls
+S2-74 done | Small packages: enough identity to retry; large: capped, point to schema | 12-entry cap
+S2-75 done | Typed ambiguous_connection, retry_with:"connection_id" | code and retry_with of the error
+S2-76 done | No child probes to build it | call count 0
+S2-77 done | Entries have grant_id, connector_key, connection_id | non-null
+S2-78 done | Large: totals, truncation flags, visible hint | available_connection_count, ..._truncated, ..._omitted and discovery_hint
 # The content ladder
-S3-01 planned | Every truncated/non-inline field reachable by text, structured metadata, tool window, resource (if available) | for each such field find all four
-S3-02 planned | Truncated search hit text: id, field path, truncation status, next step | tokens
-S3-03 planned | results carry continuation metadata for same record+field | match_windows[].read.args
-S3-04 planned | Default search does not inline the whole body | length cap
-S3-05 planned | Tool read_record_field exists | tools/list
-S3-06 planned | Takes record identity, field identity, one selector | schema
-S3-07 planned | Returns readable text + continuation | result
-S3-08 planned | Content-only client following the hint gets the window | journey test
-S3-09 planned | Reply shows how to go next/previous | args lines
-S3-10 planned | cursor with offset_chars or q rejected before RS | call count 0
-S3-11 planned | Message explains cursor exclusivity | text
-S3-12 planned | Input = id+field_path or triple+field_path | oneOf in advertised schema
-S3-13 planned | Output has record, field, window, optional resource per the fixed schema | validate against the strict output schema
-S3-14 planned | tools/list shows the fixed input schema | equal to the strict input schema
-S3-15 planned | ...and an output schema that validates results | jsonschema
-S3-16 planned | Templates pdpp://record/{handle}, pdpp://field-window/{handle} | resources/templates/list
-S3-17 planned | Resource read enforces same auth and bounds as the tool | ungranted field → same code
-S3-18 planned | Reading a linked URI gives the tool's window | text equality
-S3-19 planned | Resource reply exposes a standard continuation URI | next_uri
-S3-20 planned | Handles are continuation state only | decode has no secret
-S3-21 planned | ...and do not authorise | replay with other token fails
-S3-22 planned | Every read goes through token + RS grant check | RS log
-S3-23 planned | Out-of-grant handle fails like the RS read | same code/status
-S3-24 planned | Handle contents cannot bypass stream/field/time/connection limits | forged handles matrix
-S3-25 planned | No fetch-whole-then-slice in the adapter | only /field-window called; response ≤ limit
-S3-26 planned | Windows served by an RS path that enforces constraints first | RS unit tests
-S3-27 planned | RS path exists before the tool is enabled | startup check: tool hidden if RS lacks the route
-S3-28 planned | No opaque-only marker for bodies or continuations | scan text for marker without tool args
-S3-29 planned | Every visible handle has a callable path | for each handle, call it
-S3-30 planned | Oversized body → bounded preview + standard continuation | long-text fixture through all three tools
-S3-31 planned | Body never replaced by only a marker | preview length > 0
-S3-32 planned | Large binary as metadata + handle in default results | no base64 in text/structured preview
-S3-33 planned | MIME, size or grade, digest, standard path exposed | binary_fields[]
-S3-34 planned | Large binary not inlined in content[] | scan
+S3-01 done | Every truncated/non-inline field reachable by text, structured metadata, tool window, resource (if available) | for each such field find all four
+S3-02 done | Truncated search hit text: id, field path, truncation status, next step | tokens
+S3-03 done | results carry continuation metadata for same record+field | match_windows[].read.args
+S3-04 done | Default search does not inline the whole body | length cap
+S3-05 done | Tool read_record_field exists | tools/list
+S3-06 done | Takes record identity, field identity, one selector | schema
+S3-07 done | Returns readable text + continuation | result
+S3-08 done | Content-only client following the hint gets the window | journey test
+S3-09 done | Reply shows how to go next/previous | args lines
+S3-10 done | cursor with offset_chars or q rejected before RS | call count 0
+S3-11 done | Message explains cursor exclusivity | text
+S3-12 done | Input = id+field_path or triple+field_path | oneOf in advertised schema
+S3-13 done | Output has record, field, window, optional resource per the fixed schema | validate against the strict output schema
+S3-14 done | tools/list shows the fixed input schema | equal to the strict input schema
+S3-15 done | ...and an output schema that validates results | jsonschema
+S3-16 done | Templates pdpp://record/{handle}, pdpp://field-window/{handle} | resources/templates/list
+S3-17 done | Resource read enforces same auth and bounds as the tool | ungranted field → same code
+S3-18 done | Reading a linked URI gives the tool's window | text equality
+S3-19 done | Resource reply exposes a standard continuation URI | next_uri
+S3-20 done | Handles are continuation state only | decode has no secret
+S3-21 done | ...and do not authorise | replay with other token fails
+S3-22 done | Every read goes through token + RS grant check | RS log
+S3-23 done | Out-of-grant handle fails like the RS read | same code/status
+S3-24 done | Handle contents cannot bypass stream/field/time/connection limits | forged handles matrix
+S3-25 done | No fetch-whole-then-slice in the adapter | only /field-window called; response ≤ limit
+S3-26 done | Windows served by an RS path that enforces constraints first | RS unit tests
+S3-27 done | RS path exists before the tool is enabled | startup check: tool hidden if RS lacks the route
+S3-28 done | No opaque-only marker for bodies or continuations | scan text for marker without tool args
+S3-29 done | Every visible handle has a callable path | for each handle, call it
+S3-30 done | Oversized body → bounded preview + standard continuation | long-text fixture through all three tools
+S3-31 done | Body never replaced by only a marker | preview length > 0
+S3-32 done | Large binary as metadata + handle in default results | no base64 in text/structured preview
+S3-33 done | MIME, size or grade, digest, standard path exposed | binary_fields[]
+S3-34 done | Large binary not inlined in content[] | scan
 # MCP answers in response envelopes
 S4-01 planned | declared outputSchema converted, else unknown | declared: equal; absent: output_kind not declared; with undeclared_output="unknown" schema is {}
 S4-02 planned | handler returns an MCP envelope; never raw content; no raise on isError | call registration.handler directly for ok, error, empty: isinstance envelope, meta.source == "mcp"

@@ -81,9 +81,9 @@ def get_logger() -> structlog.stdlib.BoundLogger:
     return structlog.stdlib.get_logger()
 
 
-def is_logged(level: str) -> bool:
-    """Say whether lines of a level are written at all: asking is cheaper than making one."""
-    return logging.getLogger().isEnabledFor(logging.getLevelNamesMapping()[level.upper()])
+def logs_requests() -> bool:
+    """Say whether lines about requests are written at all: asking is cheaper than making one."""
+    return logging.root.isEnabledFor(logging.INFO)
 
 
 def withhold_values(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

@@ -135,7 +135,7 @@ def build_site(settings: Settings, program: Program) -> Site:
     hosted = HostedMcp(
         Doorkeeper(program.house, program.admission, limits, settings.public_url),
         HandleMaker(program.house.sealer),
-        Identity(__version__, icon=f"{settings.public_url}/icon.svg" if settings.public_url else None),
+        Identity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
     )
     own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return Site(

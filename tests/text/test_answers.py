@@ -218,7 +218,10 @@ def test_a_document_has_five_members_and_says_whence_it_is():
     assert set(made) == {"id", "title", "text", "url", "metadata"}
     assert (made["title"], made["text"]) == ("Plan", "hello")
     assert made["metadata"]["connection_id"] == "cin_a"
-    assert made["metadata"]["record_id"] == "m1"
+    # Its key is in its id, and its time was not given.
+    assert "record_id" not in made["metadata"]
+    assert made["metadata"]["emitted_at"] == "2026-01-01T00:00:00Z"
+    assert made["metadata"]["other_fields"] == ["nested"]
 
 
 @settings(max_examples=30)

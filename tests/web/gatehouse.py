@@ -71,7 +71,9 @@ class Gatehouse:
         raw, _, query = path.partition("?")
         if params:
             query = urlencode(params)
-        named = [("host", "127.0.0.1"), *headers]
+        named = [*headers]
+        if not any(name == "host" for name, _ in named):
+            named.append(("host", "127.0.0.1"))
         if token is not None:
             named.append(("authorization", f"Bearer {token}"))
         scope = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, date, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,6 +28,7 @@ def instant(text: str) -> int | None:
     return microseconds if _FIRST <= microseconds <= _LAST else None
 
 
+@functools.lru_cache(maxsize=16_384)
 def iso(microseconds: int) -> str:
     """Write an instant as RFC 3339 in UTC, with a fraction only where there is one."""
     return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
-from headgate.model.record import Connection
 from headgate.model.sealed import Sealer
 from headgate.policy.allowance import Allowance, Catalog, allow
 from headgate.policy.capability import Rules
@@ -26,7 +25,6 @@ class _Known:
     """What was last seen of the catalog, and the allowances worked out from it."""
 
     declarations: Mapping[ConnectorKey, SourceDeclaration] | None = None
-    connections: tuple[Connection, ...] = ()
     catalog: Catalog = field(default_factory=lambda: Catalog({}, {}))
     allowances: OrderedDict[tuple[str, ...], Allowance] = field(
         default_factory=OrderedDict[tuple[str, ...], Allowance]
@@ -55,18 +53,12 @@ class House:
 
     async def catalog(self) -> Catalog:
         """Give what is declared and connected; the same value as long as nothing has changed."""
-        declarations, connections = await self.store.declarations(), await self.store.connections()
-        known = self._known
-        if (known.declarations is not declarations and known.declarations != declarations) or (
-            known.connections is not connections and known.connections != connections
-        ):
-            known = None
-        if known is None:
-            known = _Known(
-                declarations, connections, Catalog(dict(declarations), {one.id: one for one in connections})
-            )
-            self._known = known
-        return known.catalog
+        declarations = await self.store.declarations()
+        # A store gives the same mapping as long as nothing is declared, connected or renamed.
+        if self._known.declarations is not declarations:
+            connections = {one.id: one for one in await self.store.connections()}
+            self._known = _Known(declarations, Catalog(dict(declarations), connections))
+        return self._known.catalog
 
     async def allowance(self, access: Access) -> Allowance:
         """Work out what an access reaches, or remember it: grants never change, and the catalog seldom."""

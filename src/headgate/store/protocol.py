@@ -110,7 +110,10 @@ class RecordWriter(Protocol):
         ...
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
-        """Give the newest declaration of every connector."""
+        """Give the newest declaration of every connector.
+
+        The very same mapping is given as long as nothing is declared, connected, renamed or removed.
+        """
         ...
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:

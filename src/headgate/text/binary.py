@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-_MIN_ENCODED_CHARS = 256
+#: Texts below this are never taken for encoded bytes.
+SHORT_CHARS = 256
 _MIN_DISTINCT = 4
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _TWINS = {
@@ -40,19 +41,15 @@ def _blob_facts(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _encoded_facts(value: str) -> dict[str, Any] | None:
-    if len(value) < _MIN_ENCODED_CHARS:
+    if len(value) < SHORT_CHARS:
         return None
-    found = _DATA_URL.match(value[:_MIN_ENCODED_CHARS])
+    found = _DATA_URL.match(value[:SHORT_CHARS])
     if found:
         return {**_about(), "mime_type": found[1], "size_chars": len(value)}
     # A short look first: almost every long text has a space early on.
-    if not _ENCODED.fullmatch(value, 0, _MIN_ENCODED_CHARS):
+    if not _ENCODED.fullmatch(value, 0, SHORT_CHARS):
         return None
-    if (
-        len(value) % 4
-        or len(set(value[:_MIN_ENCODED_CHARS])) < _MIN_DISTINCT
-        or not _ENCODED.fullmatch(value)
-    ):
+    if len(value) % 4 or len(set(value[:SHORT_CHARS])) < _MIN_DISTINCT or not _ENCODED.fullmatch(value):
         return None
     return {**_about(), "mime_type": "application/octet-stream", "size_chars": len(value)}
 

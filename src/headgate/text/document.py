@@ -12,6 +12,8 @@ from headgate.text.titles import title
 
 _TEXT_FIELDS = ("text", "content", "body", "summary")
 _IDENTITY = ("stream", "connection_id", "connector_key", "connector_id", "display_name")
+_SHORT_CHARS = 160
+_TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 _ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
 
 
@@ -26,31 +28,51 @@ def document(
         lengths=lengths,
     )
     named = title(row)
-    text, facts = _text(data, ladder)
-    metadata = {**_metadata(row, {asked_id, named, url}), **facts}
+    known = {asked_id, named, url, *([row["id"]] if _ends_with(asked_id, row.get("id")) else [])}
+    text, facts = _text(data, ladder, known)
+    metadata = {**_metadata(row, known), **facts}
+    if not _TIMES.isdisjoint(facts.get("fields", ())):
+        # When it was written matters; when it was taken in matters only where nothing else is known.
+        metadata.pop("emitted_at", None)
     rungs = ladder.members()
     if rungs:
         metadata["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
     return {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}, ladder
 
 
-def _text(data: Mapping[str, Any], ladder: Ladder) -> tuple[str, dict[str, Any]]:
+def _ends_with(asked_id: str, record_id: Any) -> bool:
+    return isinstance(record_id, str) and asked_id.endswith(f":{record_id}")
+
+
+def _text(data: Mapping[str, Any], ladder: Ladder, known: set[str]) -> tuple[str, dict[str, Any]]:
     main = next((path for path in _TEXT_FIELDS if isinstance(data.get(path), str) and data[path]), None)
     if main is not None:
         entry = next((rung for rung in ladder.field_windows if rung["field_path"] == main), None)
-        others = [path for path in data if path != main]
-        return data[main], _cut_facts(entry, others)
+        return data[main], _beside(data, main, known) | _cut_facts(entry)
     whole = json_text(data)
     if len(whole) <= FALLBACK_CHARS:
         return whole, {}
     return _as_json(data, whole)
 
 
-def _cut_facts(entry: Mapping[str, Any] | None, others: list[str]) -> dict[str, Any]:
-    facts: dict[str, Any] = {"other_fields": others} if others else {}
-    if entry is not None:
-        facts |= {"text_truncated": True, "text_total_chars": entry["size_chars"]}
-    return facts
+def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> dict[str, Any]:
+    """Tell what else the record holds: short values as they are, of the others the names."""
+    others = {
+        path: value
+        for path, value in data.items()
+        if path != main and value is not None and not (isinstance(value, str) and value in known)
+    }
+    short = {path: value for path, value in others.items() if _is_short(value)}
+    long = [path for path in others if path not in short]
+    return ({"fields": short} if short else {}) | ({"other_fields": long} if long else {})
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT_CHARS)
+
+
+def _cut_facts(entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {} if entry is None else {"text_truncated": True, "text_total_chars": entry["size_chars"]}
 
 
 def _as_json(data: Mapping[str, Any], whole: str) -> tuple[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.text.binary import binary_facts
+from headgate.text.binary import SHORT_CHARS, binary_facts
 from headgate.text.budget import cut
 
 READ_TOOL = "read_record_field"
@@ -69,6 +69,17 @@ def shorten(
         if short is not value:
             changed[path] = short
     return ({**data, **changed} if changed else data), ladder
+
+
+def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
+    """Say quickly that nothing in a record's data has to be cut or looked into."""
+    for value in data.values():
+        if isinstance(value, str):
+            if len(value) >= SHORT_CHARS and (len(value) > inline_chars or binary_facts(value) is not None):
+                return False
+        elif isinstance(value, dict | list):
+            return False
+    return True
 
 
 def record_entry(row: Mapping[str, Any], handles: Handles, ladder: Ladder) -> dict[str, Any]:

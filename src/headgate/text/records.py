@@ -12,17 +12,18 @@ from headgate.text.budget import QUERY_TEXT, Line, compose, cut, size
 from headgate.text.ladder import READ_TOOL, without_bytes
 from headgate.text.quote import json_text
 
-_SHOWN = 5
+#: How many rows are printed, and so how many ids are needed.
+SHOWN = 5
+_NAMED = 8
 _VALUE_CHARS = 96
 _ROW_BYTES = 420
-_FOOTER_ROOM = 200
 
 
 def records_text(stream: str, body: Mapping[str, Any], ids: Sequence[str]) -> str:
-    """Draw the text of a page from its body and the ids of its rows."""
+    """Draw the text of a page from its body and the ids of its first rows."""
     rows = cast("Sequence[Mapping[str, Any]]", body.get("data", ()))
     lines = [Line(_header(stream, body, len(rows)))]
-    for position, row in enumerate(rows[:_SHOWN]):
+    for position, row in enumerate(rows[:SHOWN]):
         lines += _row(position, row, ids[position])
     lines.append(Line(_footer(body, len(rows)), 1))
     return compose(lines, QUERY_TEXT)
@@ -54,8 +55,8 @@ def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
 
 def _footer(body: Mapping[str, Any], total: int) -> str:
     hints = ["Pass an id to fetch to read that record."]
-    if total > _SHOWN:
-        hints.append(f"{total - _SHOWN} more record(s) of this page are not printed; use limit or fields.")
+    if total > SHOWN:
+        hints.append(f"{total - SHOWN} more record(s) of this page are not printed; use limit or fields.")
     if body.get("has_more"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
     return " ".join(hints)
@@ -78,26 +79,27 @@ def _row(position: int, row: Mapping[str, Any], record_id: str) -> list[Line]:
 
 def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
     """Show a record's data as JSON within a budget, and name the text fields that were cut."""
-    shown: dict[str, Any] = {}
-    cut_paths: list[str] = []
-    used, left_out = 2, 0
-    for path, value in data.items():
-        short = _short(value)
-        needed = size(json_text({path: short})) - 1
-        if used + needed > limit_bytes:
-            left_out += 1
-        else:
-            shown[path] = short
-            used += needed
-        if isinstance(value, str) and short is not value and binary_facts(value) is None:
-            cut_paths.append(path)
+    shown = {path: _short(value) for path, value in data.items()}
+    cut_paths = [path for path, value in data.items() if isinstance(value, str) and shown[path] is not value]
+    named = [path for path in cut_paths if isinstance(shown[path], str)][:_NAMED]
     text = json_text(shown)
-    return (f"{text} (+{left_out} fields)" if left_out else text), cut_paths[:8]
+    return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named
+
+
+def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
+    kept: dict[str, Any] = {}
+    used = 2
+    for path, value in shown.items():
+        needed = size(json_text({path: value})) - 1
+        if used + needed <= limit_bytes:
+            kept[path] = value
+            used += needed
+    return f"{json_text(kept)} (+{len(shown) - len(kept)} fields)"
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, str):
-        return binary_facts(value) or (value if len(value) <= _VALUE_CHARS else cut(value, _VALUE_CHARS))
+        return value if len(value) <= _VALUE_CHARS else binary_facts(value) or cut(value, _VALUE_CHARS)
     if isinstance(value, dict | list):
         clean = binary_facts(value) or without_bytes(value)
         text = msgspec.json.encode(clean).decode()

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.desk import Desk
 from headgate.auth.introspect import introspect, is_resource_server
@@ -72,10 +72,21 @@ def build_app(site: Site) -> ASGIApp:
         Route("/.well-known/oauth-protected-resource/mcp", _mcp_resource(site)),
         Route("/introspect", _told(_introspect(site)), methods=["POST"]),
         Route("/grants/{grant_id}/revoke", _told(_revoke(site)), methods=["POST"]),
-        Mount("/v1", Api(site.rooms, site.limits)),
         *site.more,
     ]
-    return Guard(Starlette(routes=routes, lifespan=site.lifespan), site.doorstep, metrics)
+    app = Starlette(routes=routes, lifespan=site.lifespan)
+    app.router.redirect_slashes = False
+    return Guard(_fast_lane(Api(site.rooms, site.limits), app), site.doorstep, metrics)
+
+
+def _fast_lane(api: ASGIApp, others: ASGIApp) -> ASGIApp:
+    """Lead reads past the list of all other addresses: they are most of what is asked."""
+
+    async def lead(scope: Scope, receive: Receive, send: Send) -> None:
+        is_read = scope["type"] == "http" and scope["path"].startswith("/v1")
+        await (api if is_read else others)(scope, receive, send)
+
+    return lead
 
 
 Endpoint = Callable[[Request], Any]

@@ -24,7 +24,7 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.model.ids import ClientId, request_id
-from headgate.telemetry import get_logger, is_logged
+from headgate.telemetry import get_logger, logs_requests
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.replies import NOSNIFF, send_reply
 
@@ -42,6 +42,7 @@ class Visit:
     #: Scheme and host as the caller used them: what addresses in answers start with.
     origin: str
     address: str
+    headers: dict[bytes, bytes]
     route: str = "unknown"
     status: int = 0
     seconds: float = 0.0
@@ -157,7 +158,7 @@ class Guard:
             return
         headers = _single_headers(scope)
         host = headers.get(b"host", b"").decode("latin-1")
-        visit = Visit(_request_id(headers), f"{scope['scheme']}://{host}", _address(scope))
+        visit = Visit(_request_id(headers), f"{scope['scheme']}://{host}", _address(scope), headers)
         scope["headgate.visit"] = visit
         sending = self._sending(send, visit)
         self._metrics.under_way += 1
@@ -210,7 +211,7 @@ class Guard:
         self._metrics.requests[visit.route, visit.status] += 1
         before = self._metrics.seconds.get(visit.route, 0.0)
         self._metrics.seconds[visit.route] = before + visit.seconds
-        if is_logged("info"):
+        if logs_requests():
             get_logger().info(
                 "request",
                 request_id=visit.request_id,

@@ -72,9 +72,15 @@ def test_the_help_knows_no_profile():
     assert "profile" not in shown.casefold()
 
 
-def test_without_an_address_it_ends_with_64():
-    assert run().returncode == 64
+def test_a_wrong_address_ends_it_with_64():
     assert run("--provider-url", "ftp://x").returncode == 64
+    assert run("--profile", "core").returncode == 64
+
+
+def test_a_home_without_a_token_ends_it_with_78_and_says_what_to_run(tmp_path: Path):
+    outcome = run("--cache-root", str(tmp_path))
+    assert outcome.returncode == 78
+    assert "headgate grants create" in outcome.stderr
 
 
 @pytest.mark.requirement("S2-17")

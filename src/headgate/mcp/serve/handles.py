@@ -37,6 +37,8 @@ class HandleMaker:
     def result_id(self, ref: RecordRef) -> str:
         """Give the id that a model passes on: as plain text if it survives copying, else as a URI."""
         text = format_result_id(ref)
+        if text is not None and " " not in text and text.isascii():
+            return text
         if text is None and ref.connection_id is not None and not _fits(ref.connection_id):
             # The record has a plain name, its connection none: the two are told apart.
             text = format_result_id(RecordRef(None, ref.stream, ref.record_id))

@@ -14,8 +14,8 @@ from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.reading.port import Answer
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
-from headgate.text.ladder import READ_TOOL, Ladder, record_entry, shorten
-from headgate.text.records import records_text
+from headgate.text.ladder import READ_TOOL, Ladder, is_whole, record_entry, shorten
+from headgate.text.records import SHOWN, records_text
 
 #: How much of a long text stays in its row; the next smaller one is taken while a page is too large.
 _STEPS = (INLINE_CHARS, 1024, 256, 64)
@@ -59,18 +59,19 @@ def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[str], list[Json]
 
 
 def _shortened(reader: Reader, body: Json, inline_chars: int) -> tuple[list[str], list[Json], list[Json]]:
-    """Cut the rows of a body in place; give their ids, the rungs of what was cut, and links to files."""
-    ids: list[str] = []
+    """Cut the rows of a body in place; give the first ids, the rungs of what was cut, and links to files."""
+    rows = cast("list[Json]", body.get("data", []))
     entries: list[Json] = []
     links: list[Json] = []
-    for row in cast("list[Json]", body.get("data", [])):
-        ids.append(reader.handles.result_id(ref_of(row)))
-        for record in _with_children(row):
+    for row in rows:
+        for record in _with_children(row) if "expanded" in row else (row,):
+            if "previews" not in record and is_whole(record.get("data") or {}, inline_chars):
+                continue
             entry, ladder = shorten_row(reader, record, inline_chars)
             if entry:
                 entries.append(entry)
                 links += file_links(ladder)
-    return ids, entries, links
+    return [reader.handles.result_id(ref_of(row)) for row in rows[:SHOWN]], entries, links
 
 
 def shorten_row(reader: Reader, row: Json, inline_chars: int) -> tuple[Json | None, Ladder]:

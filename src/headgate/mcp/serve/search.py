@@ -32,7 +32,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
     body = answer.body()
     hits = cast("list[Json]", body.get("data", []))
     results = [_result(reader, hit) for hit in hits]
-    structured = {
+    structured: Json = {
         "results": results,
         **reader.structured(body, answer),
         "content_ladder": {
@@ -43,7 +43,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
     }
     mix = source_mix(results)
     if len(mix) > 1:
-        body.setdefault("meta", {})["source_mix"] = mix
+        structured["source_mix"] = mix
     text = search_text(body, results)
     return Outcome(_fitted(structured, hits), text)
 

@@ -232,7 +232,14 @@ TOOLS: tuple[Json, ...] = (
                 },
                 required=("q",),
             ),
-            _answer({**_BODY, "results": {"type": "array", "items": _RESULT}}, ("results", "data")),
+            _answer(
+                {
+                    **_BODY,
+                    "results": {"type": "array", "items": _RESULT},
+                    "source_mix": {"type": "array", "items": {"type": "object"}},
+                },
+                ("results", "data"),
+            ),
         ),
     ),
     _tool(

@@ -96,7 +96,7 @@ class Api:
             return matched
         route, path = matched
         visit.route = route.endpoint.route
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers = visit.headers
         _refuse_version(headers)
         access = self._admit(headers, visit)
         _refuse_kind(route.endpoint, access)

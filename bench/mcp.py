@@ -1,0 +1,261 @@
+"""What a tool call over ``/mcp`` costs, beside the same read over REST, the SDK alone, and a bare echo.
+
+One worker, real grants and checks, loopback. `python -m bench mcp` prints one table; ratios of a run can be trusted,
+single figures of a shared machine cannot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import re
+import signal
+import subprocess  # noqa: TID251 - the servers that are measured are programs of their own
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import uvicorn
+
+from headgate import wiring
+from headgate.auth.grants import Choice, Conditions, issue
+from headgate.mcp.serve.hosted import HostedMcp
+from headgate.model.ids import ClientId, ConnectorKey, StreamName
+from headgate.settings import Settings, resolve
+from headgate.sources.demo import DemoAccount, fill
+from headgate.store.protocol import Batch
+
+RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
+REQUESTS = {1: 250, 8: 800}
+_TICKS = os.sysconf("SC_CLK_TCK")
+_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A home to measure, and what to ask of it."""
+
+    home: Path
+    token: str
+    connection: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One cell of the table."""
+
+    per_second: float
+    p50_ms: float
+    p95_ms: float
+    cpu_us: float
+    size_bytes: int
+
+
+def main() -> None:
+    """Measure everything once, and print it."""
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
+        prepared = asyncio.run(_prepare(Path(directory) / "home"))
+        figures: dict[tuple[str, str, int], Figure] = {}
+        for way in ("echo", "rest", "sdk", "mcp"):
+            with _server(way, prepared) as (pid, port):
+                for name, request in _requests(way, prepared, port).items():
+                    for concurrency in (1, 8):
+                        figures[way, name, concurrency] = asyncio.run(
+                            _measure(pid, port, request, concurrency)
+                        )
+        _print(figures)
+
+
+async def _prepare(home: Path) -> Prepared:
+    settings = _settings(home)
+    async with wiring.open_archive(settings) as archive:
+        accounts = [DemoAccount(ConnectorKey("mail"), "Home mail", RECORDS)]
+        connection = (await fill(archive.store, accounts))["Home mail"]
+        long = [
+            {"id": name, "subject": name, "sent_at": "2020-01-01T00:00:00Z", "body": "words " * (size // 6)}
+            for name, size in (("5kB", 5_000), ("5MB", 5_000_000))
+        ]
+        lines = [msgspec.json.encode({"data": row, "emitted_at": "2020-01-01T00:00:00Z"}) for row in long]
+        await archive.store.ingest(Batch(connection, StreamName("messages"), lines, wiring.now()))
+        issued = await issue(
+            archive.ledger,
+            Choice(),
+            Conditions(ClientId("bench")),
+            catalog=await archive.catalog(),
+            now=wiring.now(),
+        )
+    return Prepared(home, issued.access_token, connection)
+
+
+def _settings(home: Path) -> Settings:
+    given = {"home": str(home), "log_level": "error", "rate_limit": "0", "port": "0"}
+    return resolve(given, {}, {}, Path("none")).settings
+
+
+@contextmanager
+def _server(way: str, prepared: Prepared) -> Iterator[tuple[int, int]]:
+    command = [sys.executable, "-m", "bench.mcp", way, str(prepared.home)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own
+    try:
+        assert process.stdout is not None
+        found = re.search(r":(\d+)$", process.stdout.readline().strip())
+        assert found is not None
+        yield process.pid, int(found[1])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def _serve(way: str, home: Path) -> None:
+    """Be the server that is measured."""
+    if way == "echo":
+        _serve_echo()
+        return
+    if way == "sdk":
+        wiring.HostedMcp = functools.partial(HostedMcp, with_fast_path=False)  # pyright: ignore - only here
+    wiring.run_server(_settings(home), lambda address, _home: print(address, flush=True))
+
+
+def _serve_echo() -> None:
+    async def echo(scope: Any, _receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"2")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+    taken = wiring.listen("127.0.0.1", 0)
+    taken.listen(128)
+    print(f"http://127.0.0.1:{taken.getsockname()[1]}", flush=True)
+    uvicorn.Server(uvicorn.Config(echo, access_log=False, log_level="critical", lifespan="off")).run(
+        sockets=[taken]
+    )
+
+
+def _requests(way: str, prepared: Prepared, port: int) -> dict[str, bytes]:
+    if way == "echo":
+        return {"echo": _http(port, prepared.token, "POST", "/mcp", b"{}")}
+    reads = _reads(prepared.connection)
+    if way == "rest":
+        return {name: _http(port, prepared.token, "GET", path, b"") for name, (_, _, path) in reads.items()}
+    return {name: _tool(port, prepared.token, tool, given) for name, (tool, given, _) in reads.items()}
+
+
+def _reads(connection: str) -> dict[str, tuple[str, dict[str, Any], str]]:
+    place = f"?connection_id={connection}"
+    base = "/v1/streams/messages"
+    middle = f"m{RECORDS // 2:05}"
+    found = {
+        "fetch": ("fetch", {"id": f"{connection}/messages:{middle}"}, f"{base}/records/{middle}{place}"),
+        "query 25": ("query_records", {"stream": "messages"}, f"{base}/records"),
+        "aggregate count": (
+            "aggregate",
+            {"stream": "messages", "metric": "count"},
+            f"{base}/aggregate?metric=count",
+        ),
+        "search 25": (
+            "search",
+            {"q": '"bridge boat"'},
+            f"/v1/search?q={quote(chr(34) + 'bridge boat' + chr(34))}",
+        ),
+        "schema": ("schema", {"stream": "messages"}, "/v1/schema?view=compact&stream=messages"),
+    }
+    for name in ("5kB", "5MB"):
+        window = {"id": f"{connection}/messages:{name}", "field_path": "body", "offset_chars": 2000}
+        path = f"{base}/records/{name}/field-window{place}&field=body&offset_chars=2000"
+        found[f"window of {name}"] = ("read_record_field", window, path)
+    return found
+
+
+def _tool(port: int, token: str, tool: str, arguments: dict[str, Any]) -> bytes:
+    params = {"name": tool, "arguments": arguments, "_meta": _META}
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    more = f"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+    return _http(port, token, "POST", "/mcp", body, more)
+
+
+def _http(port: int, token: str, method: str, path: str, body: bytes, more: str = "") -> bytes:
+    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+        f"Accept: application/json, text/event-stream\r\n{length}{more}\r\n"
+    )
+    return head.encode() + body
+
+
+async def _measure(pid: int, port: int, request: bytes, concurrency: int) -> Figure:
+    await _ask_many(port, request, 10, [])
+    each = REQUESTS[concurrency] // concurrency
+    times: list[float] = []
+    cpu, started = _cpu(pid), time.perf_counter()
+    sizes = await asyncio.gather(*(_ask_many(port, request, each, times) for _ in range(concurrency)))
+    seconds, used = time.perf_counter() - started, _cpu(pid) - cpu
+    count = each * concurrency
+    cuts = quantiles(times, n=20)
+    return Figure(count / seconds, cuts[9] * 1e3, cuts[18] * 1e3, used / count * 1e6, sizes[0])
+
+
+async def _ask_many(port: int, request: bytes, count: int, times: list[float]) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    size = 0
+    for _ in range(count):
+        started = time.perf_counter()
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"bench: {head[:100]!r}")
+        found = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        assert found is not None
+        size = int(found[1])
+        body = await reader.readexactly(size)
+        if b'"isError":true' in body:
+            raise SystemExit(f"bench: {body[:300]!r}")
+        times.append(time.perf_counter() - started)
+    writer.close()
+    return size
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _print(figures: dict[tuple[str, str, int], Figure]) -> None:
+    print(f"\n/mcp over {RECORDS} records, one worker, real grant, loopback")
+    print(
+        f"{'':26} {'req/s':>7} {'p50 ms':>7} {'p95 ms':>7} | c=8: {'req/s':>7} {'p50 ms':>7} {'p95 ms':>7} {'CPU us':>7} {'bytes':>8}"
+    )
+    for (way, name, concurrency), figure in figures.items():
+        if concurrency == 1:
+            other = figures[way, name, 8]
+            print(
+                f"{way + ' ' + name:26} {figure.per_second:7.0f} {figure.p50_ms:7.2f} {figure.p95_ms:7.2f} |      "
+                f"{other.per_second:7.0f} {other.p50_ms:7.2f} {other.p95_ms:7.2f} {other.cpu_us:7.0f} {other.size_bytes:8}"
+            )
+    _print_promises(lambda way, name: figures[way, name, 8])
+
+
+def _print_promises(of: Callable[[str, str], Figure]) -> None:
+    print("\nwhat was promised")
+    for name in ("fetch", "query 25", "aggregate count"):
+        ratio = of("mcp", name).cpu_us / of("rest", name).cpu_us
+        print(f"  {name}: {ratio:.2f} x the CPU of the REST read (at most 1.5)")
+    gain = of("mcp", "fetch").per_second / of("sdk", "fetch").per_second
+    print(f"  fetch: {gain:.1f} x the throughput of the SDK alone (at least 5)")
+    windows = of("mcp", "window of 5MB").p50_ms / of("mcp", "window of 5kB").p50_ms
+    print(f"  window of 5 MB: {windows:.2f} x the time of one of 5 kB (at most 2)")
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], Path(sys.argv[2]))

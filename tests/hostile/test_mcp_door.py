@@ -1,0 +1,179 @@
+"""What comes to ``/mcp`` of the whole product and should not get in."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.mcp.serve.product import Product, product
+
+MODERN = {
+    "MCP-Protocol-Version": "2026-07-28",
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "schema",
+}
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[Product]:
+    with product(rate_limit="0") as made:
+        yield made
+
+
+def body(**changes: Any) -> bytes:
+    params = {"name": "schema", "arguments": {}, "_meta": META}
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params, **changes}
+    ).encode()
+
+
+def post(
+    shipped: Product,
+    content: bytes | None = None,
+    *,
+    path: str = "/mcp",
+    token: str | None = None,
+    **headers: str,
+) -> tuple[int, dict[str, str], Any]:
+    connection = http.client.HTTPConnection(urlsplit(shipped.address).netloc, timeout=20)
+    given = {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        **MODERN,
+        **({} if token is None else {"Authorization": f"Bearer {token}"}),
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    connection.request("POST", path, body() if content is None else content, given)
+    answer = connection.getresponse()
+    said = answer.read()
+    found = {name.lower(): value for name, value in answer.getheaders()}
+    connection.close()
+    is_json = found.get("content-type", "").startswith("application/json")
+    return answer.status, found, json.loads(said) if said and is_json else said
+
+
+def ask(shipped: Product, method: str, path: str, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(urlsplit(shipped.address).netloc, timeout=10)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, content
+
+
+def test_a_good_call_is_answered(shipped: Product):
+    status, found, said = post(shipped, token=shipped.package)
+    assert (status, said["result"]["isError"]) == (200, False)
+    assert found["request-id"] == said["result"]["structuredContent"]["request_id"]
+    assert found["x-pdpp-grant-package-member-count"] == "2"
+
+
+def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Product):
+    status, found, said = post(shipped)
+    assert (status, said["error"]["code"]) == (401, "authentication_error")
+    metadata = f"{shipped.address}/.well-known/oauth-protected-resource/mcp"
+    assert found["www-authenticate"] == f'Bearer resource_metadata="{metadata}", scope="records:read"'
+    _, content = ask(shipped, "GET", urlsplit(metadata).path)
+    document = json.loads(content)
+    assert document["resource"] == shipped.url
+    assert document["authorization_servers"]
+    assert "profile" not in json.dumps(document).replace("profile_free", "")
+
+
+@pytest.mark.parametrize("token", ["x" * 43, "hg_" + "A" * 43, "é", ""])
+def test_a_token_that_nobody_has_gets_the_same_answer_whatever_it_is(shipped: Product, token: str):
+    status, _, said = post(shipped, token=token)
+    assert status == 401
+    assert said["error"]["code"] == "authentication_error"
+
+
+def test_a_token_in_the_address_is_no_token(shipped: Product):
+    assert post(shipped, path=f"/mcp?access_token={shipped.package}")[0] == 401
+
+
+def test_an_owner_is_turned_away(shipped: Product):
+    status, _, said = post(shipped, token=shipped.owner)
+    assert (status, said["error"]["code"]) == (403, "permission_error")
+
+
+def test_a_package_opens_nothing_but_mcp(shipped: Product):
+    status, _ = ask(shipped, "GET", "/v1/schema", Authorization=f"Bearer {shipped.package}")
+    assert status in {403, 404}
+
+
+def test_two_tokens_are_none(shipped: Product):
+    host, port = urlsplit(shipped.address).netloc.split(":")
+    with socket.create_connection((host, int(port)), 10) as raw:
+        content = body()
+        raw.sendall(
+            f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {shipped.package}\r\n"
+            f"Authorization: Bearer {shipped.mail}\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+            + content
+        )
+        assert raw.recv(12) in {b"HTTP/1.1 400", b"HTTP/1.1 401"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Mcp_Name": "fetch"}, 400),
+        ({"MCP_Protocol_Version": "2099-01-01"}, 400),
+    ],
+)
+def test_strange_headers_are_refused(shipped: Product, headers: dict[str, str], expected: int):
+    assert post(shipped, token=shipped.package, **headers)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "code"),
+    [
+        (b"[" + body() + b"]", 400, -32600),
+        (b"[" * 200_000, 400, -32700),
+        (body(id=None), 400, -32600),
+        (b"", 400, -32700),
+        (body(method="nope"), 400, -32020),
+    ],
+)
+def test_strange_bodies_are_errors_of_the_protocol(shipped: Product, content: bytes, status: int, code: int):
+    answered, _, said = post(shipped, content, token=shipped.package)
+    assert (answered, said["error"]["code"]) == (status, code)
+
+
+def test_a_body_of_five_megabytes_is_refused(shipped: Product):
+    status, _, said = post(shipped, b" " * 5_000_000, token=shipped.package)
+    assert (status, said["error"]["code"]) == (413, "resource_limit")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_no_stream_to_open_and_no_session_to_end(shipped: Product, method: str, path: str):
+    status, _ = ask(shipped, method, path, Authorization=f"Bearer {shipped.package}", **MODERN)
+    assert status == 405
+
+
+def test_the_other_spelling_is_served_but_not_past_the_door(shipped: Product):
+    assert post(shipped, path="/mcp/", token=shipped.package)[0] == 200
+    assert post(shipped, path="/mcp/")[0] == 401
+
+
+def test_a_revoked_grant_ends_with_the_next_request():
+    with product(rate_limit="0") as own:
+        assert post(own, token=own.mail)[0] == 200
+        own.revoke(own.mail)
+        status, _, said = post(own, token=own.mail)
+        assert (status, said["error"]["code"]) == (401, "grant_revoked")
+        own.revoke(own.package)
+        assert post(own, token=own.package)[0] == 403

@@ -1,0 +1,102 @@
+"""The same read over REST, hosted MCP and stdio gives the same body."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from headgate.mcp.serve.credentials import credential_path, home_credential_path, write_token
+from tests.mcp.serve.product import Product, product
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[Product]:
+    with product(rate_limit="0") as made:
+        yield made
+
+
+def reads(shipped: Product) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Addresses, and the tools that read the same."""
+    connection = shipped.connections["Home mail"]
+    record = f"/v1/streams/messages/records/m00001?connection_id={connection}"
+    return {
+        "/v1/streams/messages/records?limit=3&count=exact": (
+            "query_records",
+            {"stream": "messages", "limit": 3, "count": "exact"},
+        ),
+        "/v1/streams/messages/records?filter[sender]=Aiko+Mori&limit=2": (
+            "query_records",
+            {"stream": "messages", "filter": {"sender": "Aiko Mori"}, "limit": 2},
+        ),
+        "/v1/streams/messages/aggregate?metric=count&group_by=sender": (
+            "aggregate",
+            {"stream": "messages", "metric": "count", "group_by": "sender"},
+        ),
+        "/v1/search?q=bridge&limit=4": ("search", {"q": "bridge", "limit": 4}),
+        "/v1/schema?view=compact&stream=messages": ("schema", {"stream": "messages"}),
+        record + "&fields=nope": ("fetch", {"id": f"{connection}/messages:m00001", "fields": ["nope"]}),
+        "/v1/streams/secrets/records": ("query_records", {"stream": "secrets"}),
+    }
+
+
+async def clients(shipped: Product, root: Path, stack: AsyncExitStack) -> dict[str, Client]:
+    headers = {"Authorization": f"Bearer {shipped.mail}"}
+    http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
+    for path in (
+        credential_path(root, shipped.address),
+        home_credential_path(root, shipped.settings.home),
+    ):
+        write_token(path, shipped.address, {"access_token": shipped.mail}, created_at="2026-01-01T00:00:00Z")
+    program = ["-m", "headgate", "--home", str(shipped.settings.home), "mcp", "--cache-root", str(root)]
+    ways = {
+        "hosted": streamable_http_client(shipped.url, http_client=http),
+        "stdio": StdioServerParameters(command=sys.executable, args=program),
+        "remote": StdioServerParameters(
+            command=sys.executable, args=[*program, "--provider-url", shipped.address]
+        ),
+    }
+    return {way: await stack.enter_async_context(Client(how)) for way, how in ways.items()}
+
+
+@pytest.mark.requirement("S2-06", "S2-14", "S1-33")
+def test_every_surface_tells_the_same(shipped: Product, tmp_path: Path):
+    async def go() -> None:
+        async with AsyncExitStack() as stack:
+            made = await clients(shipped, tmp_path, stack)
+            lists = [await client.list_tools() for client in made.values()]
+            assert lists[0].tools == lists[1].tools == lists[2].tools
+            for path, (tool, arguments) in reads(shipped).items():
+                expected = bare(rest(shipped, path))
+                for way, client in made.items():
+                    told = (await client.call_tool(tool, arguments)).structured_content
+                    found = bare(told)
+                    assert found == expected, (way, path)
+
+    asyncio.run(go())
+
+
+def rest(shipped: Product, path: str) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {shipped.mail}"}
+    answer = httpx2.get(shipped.address + path, headers=headers, trust_env=False)
+    body = answer.json()
+    return body if "error" in body else {"data": body}
+
+
+def bare(told: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what names one request, and what only MCP adds."""
+    if "error" in told:
+        return {key: told["error"][key] for key in ("type", "code", "message")}
+    data = told["data"]
+    data.pop("field_capability_legend", None)
+    # A cursor holds the second at which it ends.
+    assert bool(data.pop("next_cursor", None)) == bool(data.pop("links").get("next"))
+    return data
