@@ -1,23 +1,31 @@
-"""Run every benchmark: `python -m bench`, or some of them: `python -m bench model`."""
+"""Run every benchmark: `python -m bench`, or some of them: `python -m bench store --records 1000000`."""
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Callable, Mapping, Sequence
 
-from bench import mcp, model, rest
+from bench import mcp, model, rest, store
 
-ALL = {"model": model.main, "rest": rest.main, "mcp": mcp.main}
+ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
+    "model": lambda _: model.main(),
+    "rest": lambda _: rest.main(),
+    "mcp": lambda _: mcp.main(),
+    "store": store.main,
+}
 
 
 def main() -> int:
     """Run the benchmarks that were asked for."""
-    asked = sys.argv[1:] or list(ALL)
+    names = list(itertools.takewhile(lambda text: not text.startswith("-"), sys.argv[1:]))
+    asked = names or list(ALL)
     unknown = [name for name in asked if name not in ALL]
     if unknown:
         print(f"bench: there is no benchmark '{unknown[0]}'; there are {', '.join(ALL)}", file=sys.stderr)
         return 64
     for name in asked:
-        ALL[name]()
+        ALL[name](sys.argv[1 + len(names) :])
     return 0
 
 

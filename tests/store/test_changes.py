@@ -136,6 +136,17 @@ def test_a_record_that_leaves_the_scope_leaves_a_tombstone_and_may_come_back(led
     assert list(reader.copy.values()) == [{"id": "a", "title": "changed outside"}]
 
 
+def test_what_happens_to_a_record_out_of_sight_is_not_told(ledger: Ledger):
+    ledger.put({"id": "a", "at": JANUARY})
+    reader = _reader(ledger, until="2026-02-01")
+    ledger.put({"id": "a", "at": "2026-01-20T00:00:00Z"}, received_at=NOW + 1)
+    ledger.put({"id": "a", "at": FEBRUARY}, received_at=NOW + 2)
+    ledger.put({"id": "a", "at": "2026-03-01T00:00:00Z"}, received_at=NOW + 3)
+    ledger.send(b'{"op":"delete","key":"a","emitted_at":"2026-03-01T00:00:00Z"}', received_at=NOW + 4)
+    (tombstone,) = reader.told()
+    assert tombstone == Tombstone(ledger.ids[0], NOTES, "a", NOW + 2, NOW + 2)
+
+
 def test_a_time_without_a_reader_moves_nothing_when_it_stays_in_scope(ledger: Ledger):
     ledger.put({"id": "a", "at": JANUARY, "title": "t"})
     reader = _reader(ledger, until="2026-02-01")

@@ -58,14 +58,22 @@ def _numbers(database: Database) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class _State:
+    is_live: bool
+    ts: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Session:
     reach: Reach
     since: int
     horizon: int
 
-    def sees(self, record_id: str, ts: int | None) -> bool:
-        """Say whether a live record of this key and time is inside the reach."""
-        reach = self.reach
+    def covers(self, record_id: str, state: _State) -> bool:
+        """Say whether a record of this key is inside the reach in that state."""
+        reach, ts = self.reach, state.ts
+        if not state.is_live:
+            return False
         if reach.resources is not None and record_id not in reach.resources:
             return False
         if reach.time is None:
@@ -135,29 +143,34 @@ def _entry(
     rid, sid, record_id, emitted_at = row[:4]
     seq, born_seq, ts, deleted, changed = row[7:]
     now = _State(not deleted, ts)
-    then, at_horizon, left_at = now, now, emitted_at
+    lives: list[tuple[Any, ...]] = []
     if deleted or changed is not None:
         lives = database.all("SELECT seq, was_live, was_ts, at FROM life WHERE rid = ? ORDER BY seq", (rid,))
-        then = _state_at(session.since, lives, now)
-        at_horizon = _state_at(session.horizon, lives, now)
-        left_at = next((at for number, _, _, at in lives if number > session.since), emitted_at)
-    saw = born_seq <= session.since and then.is_live and session.sees(record_id, then.ts)
-    sees = born_seq <= session.horizon and at_horizon.is_live and session.sees(record_id, at_horizon.ts)
+    then, at_horizon = _state_at(session.since, lives, now), _state_at(session.horizon, lives, now)
+    saw = born_seq <= session.since and session.covers(record_id, then)
+    sees = born_seq <= session.horizon and session.covers(record_id, at_horizon)
     if saw and not sees:
         shelf = catalog.by_sid[sid]
-        at = emitted_at if deleted and seq <= session.horizon else left_at
+        number, left_at = _left(session, record_id, lives, now)
+        # What happened to it out of the reader's sight, even its end, is not told.
+        at = emitted_at if deleted and number == seq else left_at
         return Tombstone(shelf.connection_id, shelf.stream.declaration.name, RecordId(record_id), at, at)
-    if not sees or not (now.is_live and session.sees(record_id, now.ts)):
+    if not sees or not session.covers(record_id, now):
         return None
     if saw and not _changed_between(session, changed, born_seq):
         return None
     return maker.make(row)
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    is_live: bool
-    ts: int | None
+def _left(session: _Session, record_id: str, lives: Sequence[Sequence[Any]], now: _State) -> tuple[int, int]:
+    """Give the change by which a record last left the reach, and when that came in."""
+    left, is_inside = (0, 0), True
+    for number, _, _, at in lives:
+        if session.since < number <= session.horizon:
+            was_inside, is_inside = is_inside, session.covers(record_id, _state_at(number, lives, now))
+            if was_inside and not is_inside:
+                left = (number, at)
+    return left
 
 
 def _state_at(number: int, lives: Sequence[Sequence[Any]], now: _State) -> _State:

@@ -1,0 +1,453 @@
+"""The store at 100 000 and 1 000 000 records over 20 connections: figure, floor and ratio for every kind of read.
+
+Floors are measured in the same run: the same statement run bare in the driver, a scan of a covering index, a
+bare read of the file. `python -m bench store --records 1000000`; a home is made once and kept in .cache/bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import random
+import shutil
+import time
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import apsw
+import msgspec
+
+from bench.records import FARAWAY, HOME, Household, Made, declaration
+from headgate.home import open_home
+from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.plan import (
+    AggregatePlan,
+    OffsetWindow,
+    PagePlan,
+    Reach,
+    RecordPlan,
+    SearchPlan,
+    SearchReach,
+    TimeGroups,
+    WindowPlan,
+)
+from headgate.model.query import Granularity, Metric
+from headgate.model.terms import parse_terms
+from headgate.store.protocol import Batch
+from headgate.store.sqlite.engine import FILE, SqliteStore
+
+CONNECTIONS = 20
+CACHE = Path(".cache/bench")
+MESSAGES = StreamName("messages")
+_NOW = 1_790_000_000_000_000
+_CHUNK = 20_000
+_AT_ONCE = 128
+_LATE = 5_000
+_BIG = 4
+_WINDOW = 4096
+_RATE_OVER = 100_000
+_SEARCHED = {
+    "messages": ("subject", "text"),
+    "transactions": ("merchant", "description"),
+    "events": ("title", "location", "description"),
+    "files": ("name", "content"),
+    "activities": ("title", "artist"),
+}
+
+
+class Built(msgspec.Struct):
+    """What is known about a home that was made."""
+
+    records: int
+    json_bytes: int
+    first_rate: float
+    last_rate: float
+    bare_rate: float
+    file_bytes: int
+    rounds: int = 0
+    figures: dict[str, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table, in milliseconds unless it says otherwise."""
+
+    name: str
+    figure: float
+    floor_name: str
+    floor: float
+    #: The most (or, for a rate, the least) it may be; None where only the ratio counts.
+    limit: float | None
+    most_ratio: float | None = None
+    unit: str = "ms"
+    is_rate: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """How many times the floor it is."""
+        return self.floor / self.figure if self.is_rate else self.figure / self.floor
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it keeps its limits."""
+        if self.limit is not None and (
+            self.figure < self.limit if self.is_rate else self.figure > self.limit
+        ):
+            return False
+        return self.most_ratio is None or self.ratio <= self.most_ratio
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Make the homes that are missing and print their tables."""
+    parser = argparse.ArgumentParser(prog="bench store")
+    parser.add_argument("--records", type=int, action="append")
+    asked = parser.parse_args(arguments)
+    for records in asked.records or [100_000]:
+        asyncio.run(_bench(records))
+
+
+async def _bench(records: int) -> None:
+    directory = CACHE / f"store-{records}"
+    built = _read(directory) or await _build(directory, records)
+    store = SqliteStore(open_home(directory / "home"), lambda: _NOW)
+    try:
+        lines = await _measure(store, directory, built)
+    finally:
+        await store.close()
+    built.figures = {line.name: line.figure for line in lines}
+    _write(directory, built)
+    _print(records, lines, _read(CACHE / "store-100000"))
+
+
+# Making a home
+
+
+def _read(directory: Path) -> Built | None:
+    file = directory / "built.json"
+    return msgspec.json.decode(file.read_bytes(), type=Built) if file.exists() else None
+
+
+def _write(directory: Path, built: Built) -> None:
+    (directory / "built.json").write_bytes(msgspec.json.encode(built))
+
+
+async def _build(directory: Path, records: int) -> Built:
+    print(f"making a home with {records} records in {directory} (once)")
+    home = directory / "home"
+    # One that was left half made is made anew.
+    shutil.rmtree(directory, ignore_errors=True)
+    home.mkdir(parents=True, mode=0o700)
+    store = SqliteStore(open_home(home), lambda: _NOW)
+    await store.declare(HOME, declaration())
+    ids = [(await store.create_connection(HOME, f"Person {n}")).id for n in range(CONNECTIONS)]
+    household, spent, size, bare = Household(connections=CONNECTIONS), list[tuple[int, float]](), 0, 0.0
+    stream = household.make(records)
+    while chunk := list(itertools.islice(stream, _CHUNK)):
+        if not spent:
+            bare = len(chunk) / _bare_insert(directory, chunk)
+        spent.append((len(chunk), await _ingest(store, ids, chunk)))
+        size += sum(len(made.line) for made in chunk)
+        print(f"  {sum(n for n, _ in spent)} records, {spent[-1][0] / spent[-1][1]:.0f}/s")
+    for number in range(_BIG):
+        made = household.big_file(number)
+        size += len(made.line)
+        await _ingest(store, ids, [made])
+    await store.close()
+    several = max(1, _RATE_OVER // _CHUNK)
+    on_disk = (home / FILE).stat().st_size
+    built = Built(records, size, _rate(spent[:several]), _rate(spent[-several:]), bare, on_disk)
+    _write(directory, built)
+    return built
+
+
+def _rate(spent: Sequence[tuple[int, float]]) -> float:
+    return sum(count for count, _ in spent) / sum(seconds for _, seconds in spent)
+
+
+async def _ingest(store: SqliteStore, ids: Sequence[ConnectionId], chunk: Iterable[Made]) -> float:
+    """Take records in, each stream of each connection as one batch; gives the seconds it took."""
+    shelves: dict[tuple[int, StreamName], list[bytes]] = defaultdict(list)
+    for made in chunk:
+        shelves[made.connection, made.stream].append(made.line)
+    batches = [Batch(ids[number], stream, lines, _NOW) for (number, stream), lines in shelves.items()]
+    start = time.perf_counter()
+    for some in _in_parts(batches):
+        for report in await asyncio.gather(*map(store.ingest, some)):
+            assert not report.errors
+    return time.perf_counter() - start
+
+
+def _in_parts(batches: Sequence[Batch]) -> Iterable[Sequence[Batch]]:
+    return (batches[at : at + _AT_ONCE] for at in range(0, len(batches), _AT_ONCE))
+
+
+def _bare_insert(directory: Path, chunk: Sequence[Made]) -> float:
+    """Time the same texts written bare: one table, one key, one durable commit."""
+    file = directory / "bare.db"
+    db = apsw.Connection(str(file))
+    set_up = "PRAGMA journal_mode=wal; PRAGMA synchronous=FULL; CREATE TABLE t(k TEXT PRIMARY KEY, v BLOB)"
+    db.execute(set_up).fetchall()
+    start = time.perf_counter()
+    with db:
+        db.executemany("INSERT INTO t VALUES(?, ?)", ((str(n), made.line) for n, made in enumerate(chunk)))
+    seconds = time.perf_counter() - start
+    db.close()
+    file.unlink()
+    return seconds
+
+
+# Measuring
+
+
+async def _measure(store: SqliteStore, directory: Path, built: Built) -> list[Line]:
+    ids = [connection.id for connection in await store.connections()]
+    bare = apsw.Connection(str(directory / "home" / FILE), flags=apsw.SQLITE_OPEN_READONLY)
+    bare.execute("PRAGMA cache_size=-65536").fetchall()
+    fields = {
+        name: tuple(stream.fields) for name, stream in (await store.declarations())[HOME].streams.items()
+    }
+    scene = _Scene(store, bare, ids, fields, random.Random(1))
+    try:
+        lines = [
+            *await _pages(scene),
+            *await _aggregates(scene),
+            *await _searches(scene),
+            *await _windows(scene, directory),
+        ]
+        lines += await _late(scene, built)
+    finally:
+        bare.close()
+    return [
+        *lines,
+        Line(
+            "ingest, first 100 000", built.first_rate, "bare insert", built.bare_rate, 8000, None, "1/s", True
+        ),
+        Line("ingest, last 100 000", built.last_rate, "first", built.first_rate, None, 1 / 0.6, "1/s", True),
+        Line("disk", built.file_bytes / 1e6, "JSON", built.json_bytes / 1e6, None, 2.2, "MB"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    store: SqliteStore
+    bare: Any
+    ids: Sequence[ConnectionId]
+    fields: dict[StreamName, tuple[FieldName, ...]]
+    random: random.Random
+
+    def reach(self, stream: str, ids: Sequence[ConnectionId] | None = None) -> Reach:
+        name = StreamName(stream)
+        return Reach(name, tuple(ids or self.ids), self.fields[name])
+
+    def sids(self, ids: Sequence[ConnectionId]) -> list[int]:
+        rows = self.bare.execute(
+            "SELECT sid, connection_id FROM shelf JOIN stream USING(stid) WHERE stream.name='messages'"
+        )
+        return [sid for sid, connection_id in rows if connection_id in ids]
+
+
+async def _timed(call: Callable[[], Awaitable[Any]], rounds: int = 25) -> float:
+    """Give the median time of one call in milliseconds, warm."""
+    spent: list[float] = []
+    await call()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        await call()
+        spent.append((time.perf_counter() - start) * 1e3)
+    return median(spent)
+
+
+def _timed_bare(call: Callable[[], object], rounds: int = 25) -> float:
+    spent: list[float] = []
+    call()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        spent.append((time.perf_counter() - start) * 1e3)
+    return median(spent)
+
+
+async def _pages(scene: _Scene) -> list[Line]:
+    one, (sid, *_) = scene.ids[:1], scene.sids(scene.ids[:1])
+    keys = [
+        key
+        for (key,) in scene.bare.execute(
+            "SELECT record_id FROM record WHERE sid=? AND deleted=0 ORDER BY random() LIMIT 500", (sid,)
+        )
+    ]
+    wanted = itertools.cycle(keys)
+    reach = scene.reach("messages", one)
+    point = "SELECT body FROM record WHERE sid=? AND record_id=?"
+    bare_point = _timed_bare(lambda: scene.bare.execute(point, (sid, next(wanted))).fetchall(), 500)
+    single = await _timed(lambda: scene.store.record(RecordPlan(reach, RecordId(next(wanted)))), 500)
+    return [
+        Line("single record", single, "bare point read", bare_point, None, 3),
+        await _page(scene, "page of 25, one connection", one, 0.3),
+        await _page(scene, "page of 25, merged over 20", scene.ids, 1.5),
+    ]
+
+
+async def _page(scene: _Scene, name: str, ids: Sequence[ConnectionId], limit: float) -> Line:
+    sids = scene.sids(ids)
+    sql = "SELECT rid, body FROM record WHERE sid=? AND deleted=0 ORDER BY sort DESC, record_id DESC LIMIT 26"
+    floor = _timed_bare(lambda: [scene.bare.execute(sql, (sid,)).fetchall() for sid in sids], 100)
+    plan = PagePlan(scene.reach("messages", ids), 25)
+    figure = await _timed(lambda: scene.store.page(plan), 100)
+    return Line(name, figure, "same statement, bare, for each connection", floor, limit)
+
+
+def _aggregate_plans(scene: _Scene) -> dict[str, tuple[AggregatePlan, float]]:
+    reach = scene.reach("messages")
+    day = TimeGroups(FieldName("sent_at"), Granularity.DAY, "Europe/Berlin")
+    return {
+        "count": (AggregatePlan(reach, Metric.COUNT), 2),
+        "sum": (AggregatePlan(reach, Metric.SUM, FieldName("size")), 10),
+        "group_by with top 10": (AggregatePlan(reach, Metric.COUNT, group_by=FieldName("sender")), 20),
+        "group_by_time": (AggregatePlan(reach, Metric.COUNT, group_by=day, limit=100), 20),
+    }
+
+
+async def _aggregates(scene: _Scene) -> list[Line]:
+    floor = _scan(scene)
+    return [
+        Line(
+            name,
+            await _timed(lambda plan=plan: scene.store.aggregate(plan), 15),
+            "covering-index scan",
+            floor,
+            most,
+        )
+        for name, (plan, most) in _aggregate_plans(scene).items()
+    ]
+
+
+def _scan(scene: _Scene) -> float:
+    scan = "SELECT count(sort) FROM record INDEXED BY record_sort WHERE sid=? AND deleted=0"
+    sids = scene.sids(scene.ids)
+    return _timed_bare(lambda: [scene.bare.execute(scan, (sid,)).fetchall() for sid in sids], 5)
+
+
+async def _late(scene: _Scene, built: Built) -> list[Line]:
+    """Time each aggregate once, right after records came in."""
+    household, lines, floor = Household(seed=100 + built.rounds, connections=CONNECTIONS), [], _scan(scene)
+    for name, (plan, _) in _aggregate_plans(scene).items():
+        chunk = list(household.make(_LATE, first=10_000_000 + built.rounds * _LATE))
+        built.rounds += 1
+        await _ingest(scene.store, scene.ids, chunk)
+        start = time.perf_counter()
+        await scene.store.aggregate(plan)
+        spent = (time.perf_counter() - start) * 1e3
+        lines.append(Line(f"{name}, after 5 000 more", spent, "covering-index scan", floor, 40))
+    return lines
+
+
+async def _searches(scene: _Scene) -> list[Line]:
+    words = Household().words
+    reaches = tuple(
+        SearchReach(
+            replace(scene.reach(stream), fields=(FieldName("id"), FieldName(fields[0]))),
+            tuple(map(FieldName, fields)),
+        )
+        for stream, fields in _SEARCHED.items()
+    )
+
+    def ask(word: str) -> Callable[[], Awaitable[Any]]:
+        plan = SearchPlan(reaches, parse_terms(word), 25, preview_chars=200)
+        return lambda: scene.store.search(plan)
+
+    tenth = _in_every_tenth(scene, words)
+    lines = [
+        Line(f"search, {name}", await _timed(ask(word), 15), "25 rows, bare", _bare_search(scene, word), most)
+        for name, word, most in (
+            ("a rare word", words[30_000], 2),
+            (f"in every tenth record ({tenth})", tenth, 15),
+        )
+    ]
+    lines.append(
+        Line(
+            "search, a word at the end of 4 x 5 MB",
+            await _timed(ask(FARAWAY), 3),
+            "25 rows, bare",
+            _bare_search(scene, FARAWAY),
+            50,
+        )
+    )
+    chosen = [words[int(60_000 ** scene.random.random()) - 1] for _ in range(200)]
+    spent = [await _timed(ask(word), 1) for word in chosen]
+    floor = quantiles([_bare_search(scene, word) for word in chosen[:40]], n=20)[-1]
+    return [
+        *lines,
+        Line("search, any word, p95", quantiles(spent, n=20)[-1], "25 rows, bare, p95", floor, 50),
+    ]
+
+
+def _bare_search(scene: _Scene, word: str) -> float:
+    sql = "SELECT rowid FROM fts WHERE fts MATCH ? ORDER BY rowid DESC LIMIT 25"
+    return _timed_bare(lambda: scene.bare.execute(sql, (f'"{word}"',)).fetchall(), 5)
+
+
+def _in_every_tenth(scene: _Scene, words: Sequence[str]) -> str:
+    """Find the word that stands in about a tenth of all records."""
+    total = scene.bare.execute("SELECT sum(live) FROM shelf").fetchall()[0][0]
+
+    def distance(word: str) -> float:
+        found = scene.bare.execute("SELECT count(*) FROM fts WHERE fts MATCH ?", (f'"{word}"',)).fetchall()[
+            0
+        ][0]
+        return abs(found / total - 0.1)
+
+    return min(words[20:110:3], key=distance)
+
+
+async def _windows(scene: _Scene, directory: Path) -> list[Line]:
+    plans = [
+        WindowPlan(
+            scene.reach("files", scene.ids[:1]),
+            RecordId(f"big_{scene.random.randrange(_BIG):04}"),
+            FieldName("content"),
+            OffsetWindow(scene.random.randrange(4_990_000), _WINDOW),
+        )
+        for _ in range(200)
+    ]
+    wanted = itertools.cycle(plans)
+    figure = await _timed(lambda: scene.store.window(next(wanted)), 200)
+    handle = os.open(directory / "home" / FILE, os.O_RDONLY)
+    size = os.fstat(handle).st_size
+    floor = _timed_bare(lambda: os.pread(handle, 2 * _WINDOW, scene.random.randrange(size - 9000)), 200)
+    os.close(handle)
+    tracemalloc.start()
+    await scene.store.window(next(wanted))
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return [
+        Line("window of 4 096 in 5 MB", figure, "pread", floor, 0.15),
+        Line("window, peak memory", peak, "its text", _WINDOW / 1e6, 1, None, "MB"),
+    ]
+
+
+# Showing
+
+
+def _print(records: int, lines: Sequence[Line], small: Built | None) -> None:
+    print(f"\nStore, {records} records over {CONNECTIONS} connections")
+    print(f"{'':44} {'figure':>10} {'unit':4} {'floor':>10} {'ratio':>7}  {'limit':>12}")
+    for line in lines:
+        limit = f"{line.limit:g} {line.unit}" if line.limit is not None else f"{line.most_ratio:.2g} x"
+        verdict = "PASS" if line.is_good and not _has_grown(line, small) else "MISS"
+        print(
+            f"{line.name:44} {line.figure:10.3f} {line.unit:4} {line.floor:10.3f} {line.ratio:7.2f}  {limit:>12}  "
+            f"{verdict}  ({line.floor_name})"
+        )
+
+
+def _has_grown(line: Line, small: Built | None) -> bool:
+    """Say whether a page takes longer than 1.3 times what it took among 100 000 records."""
+    before = small.figures.get(line.name) if small is not None and line.name.startswith("page") else None
+    return before is not None and line.figure > 1.3 * before
