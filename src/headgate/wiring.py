@@ -123,7 +123,7 @@ def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = 
         clock=clock,
         rules=Rules(strict_core=settings.strict_core),
     )
-    admission = Admission(ledger, clock=clock, unwritten=journal.unwritten)
+    admission = Admission(ledger, clock=clock, unwritten=journal.unwritten, discloser=journal)
     pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
     return Program(home, store, ledger, house, admission, pump, clock)
 

@@ -28,10 +28,13 @@ def expected(revision):
 async def door(path):
     """Answer whoever knocks with the outcome of the scenario they ask for."""
 
+    few = asyncio.Semaphore(4)
+
     async def answer(reader, writer):
         asked = json.loads(await reader.readline())
         try:
-            await run_scenario(asked)
+            async with few:
+                await run_scenario(asked)
             outcome = b"0\n"
         except Exception as error:  # noqa: BLE001 - like a program that ends with an error
             sys.stderr.write(f"{asked.get('SCENARIO')}: {error!r}\n")
@@ -45,28 +48,38 @@ async def door(path):
         yield
 
 
+async def run_suite(folder, *which):
+    """Run the suite; give the scenarios that passed and those that failed."""
+    process = await asyncio.create_subprocess_exec(
+        str(NODE),
+        str(SUITE),
+        "client",
+        "--command",
+        f"{sys.executable} -IS {HERE / 'knock.py'} {folder / 'door'}",
+        *which,
+        "--timeout",
+        "90000",
+        "-o",
+        str(folder / "results"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
+
+
 @pytest.mark.skipif(not SUITE.exists(), reason="the Node peers are not installed")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_the_client_suite_fails_where_it_is_expected_to_and_nowhere_else(revision, tmp_path):
     async with door(str(tmp_path / "door")):
-        process = await asyncio.create_subprocess_exec(
-            str(NODE),
-            str(SUITE),
-            "client",
-            "--command",
-            f"{sys.executable} -IS {HERE / 'knock.py'} {tmp_path / 'door'}",
-            "--requirements",
-            revision,
-            "--timeout",
-            "90000",
-            "-o",
-            str(tmp_path / "results"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-    _, _, summary = output.decode().partition("SUITE SUMMARY")
-    passed = {name for mark, name in re.findall(r"(✓|✗) ([\w/.-]+):", summary) if mark == "✓"}
-    failed = {name for mark, name in re.findall(r"(✓|✗) ([\w/.-]+):", summary) if mark == "✗"}
-    assert len(passed) >= 17, output.decode()[-3000:]
+        _, output = await run_suite(tmp_path, "--requirements", revision)
+        _, _, summary = output.partition("SUITE SUMMARY")
+        verdicts = re.findall(r"(✓|✗) ([\w/.-]+):", summary)
+        failed = {name for mark, name in verdicts if mark == "✗"}
+        # All scenarios run at once; on a busy machine one of them may miss its time, and is asked again alone.
+        for name in sorted(failed - expected(revision)):
+            code, _ = await run_suite(tmp_path, "--scenario", name, "--spec-version", revision)
+            if code == 0:
+                failed.discard(name)
+    assert len(verdicts) - len(failed) >= 17, output[-3000:]
     assert failed == expected(revision)

@@ -1,6 +1,7 @@
 """Aborting a call really ends it and what it has started, each of them once, the deepest first."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -223,6 +224,23 @@ async def test_cancelling_the_caller_stays_a_cancellation_and_ends_the_call():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert sorted(watched.ended) == ["leaf1", "leaf2", "left", "right", "root"]
+    assert held.in_flight == ()
+
+
+async def test_ending_calls_leaves_no_task_and_no_complaint_behind():
+    watched, complaints = Watched(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+    held = tree(watched)
+    for end in (lambda task: task.cancel(), lambda _: held.abort("root")):
+        task = asyncio.create_task(held.execute("ns/root", request_id="root"))
+        await watched.started("leaf1", "leaf2")
+        end(task)
+        await asyncio.gather(task, return_exceptions=True)
+        del task
+        watched.begun.clear()
+    await watched.all_over()
+    gc.collect()
+    assert complaints == []
     assert held.in_flight == ()
 
 

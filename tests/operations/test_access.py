@@ -48,6 +48,14 @@ def test_the_first_missing_scope_is_named():
     assert "'admin'" in refusal(AccessControl(required_scopes=("read", "admin", "root")), ANNA)
 
 
+def test_an_identity_is_frozen_whatever_it_was_made_of():
+    scopes, actions = {"read"}, ["edit"]
+    made = Identity("a", scopes, {"doc": actions})
+    scopes.add("admin")
+    actions.append("delete")
+    assert made == Identity("a", frozenset({"read"}), {"doc": frozenset({"edit"})})
+
+
 def test_an_action_without_a_type_is_refused_when_it_is_written():
     with pytest.raises(ValueError, match="type") as refused:
         AccessControl(resource_action="edit")

@@ -157,9 +157,7 @@ async def test_many_deadlines_are_kept_by_one_timer_each_in_its_turn():
 
 def test_a_registry_can_be_used_in_one_event_loop_after_another():
     held = registry(operation(hanging([])), operation(name="quick"))
-
-    async def use():
-        await held.call("ns/quick", timeout_seconds=30)
-        return await code_of(held.call("ns/op", timeout_seconds=0.01))
-
-    assert [asyncio.run(use()) for _ in range(2)] == ["TIMEOUT", "TIMEOUT"]
+    # What was to be looked at in the first loop, and never was, must not keep the second from looking.
+    asyncio.run(held.call("ns/quick", timeout_seconds=0.01))
+    for _ in range(2):
+        assert asyncio.run(code_of(held.call("ns/op", timeout_seconds=0.05))) == "TIMEOUT"

@@ -288,7 +288,11 @@ async def test_any_other_exception_says_nothing_but_can_be_followed_in_process(c
 async def test_each_call_writes_one_line_with_ids_and_outcome(caplog):
     with caplog.at_level(logging.DEBUG, "headgate.operations"):
         await registry(operation()).execute("ns/op", {"a": "canary-5"}, request_id="r1")
-    assert [record.getMessage() for record in caplog.records] == ["call r1 parent - of 'ns/op': OK"]
+        await failure(registry(), request_id="r2")
+    assert [record.getMessage() for record in caplog.records] == [
+        "call r1 parent - of 'ns/op': OK",
+        "call r2 parent - of 'ns/op': NOT_FOUND",
+    ]
 
 
 async def test_there_is_no_way_to_say_from_outside_that_a_call_is_internal():

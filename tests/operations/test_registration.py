@@ -119,6 +119,7 @@ def test_an_adapter_is_anything_with_one_async_method_that_takes_nothing():
 def test_a_scoped_env_reads_any_spelling():
     env = ScopedEnv(frozenset({"/a/b", "c.d"}), frozenset({"e"}))
     assert env.allowed_ops == {"a/b", "c/d"}
+    assert hash(env) == hash(ScopedEnv({"a/b", "c/d"}, {"e"}))
     assert [env.allows(key) for key in (("a", "b"), ("c", "d"), ("e", "any"), ("a", "d"))] == [
         True,
         True,

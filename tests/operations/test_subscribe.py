@@ -82,10 +82,12 @@ async def test_aborting_closes_the_handler_and_tells_the_reader():
 async def test_silence_that_lasts_too_long_is_a_timeout():
     log = []
     held = subscription(counting(log, upto=2, then=forever))
+    before = asyncio.all_tasks()
     got, error = await read_to_the_end(held.subscribe("ns/op", idle_timeout_seconds=0.02))
     assert error.code == "TIMEOUT"
     assert got == [0, 1]
     assert log[-1] == "closed"
+    assert asyncio.all_tasks() == before
 
 
 async def test_a_failure_comes_after_the_results_before_it_and_leaks_nothing():

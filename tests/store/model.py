@@ -342,22 +342,19 @@ def local_bucket(microseconds: int, granularity: Granularity, zone: ZoneInfo) ->
     return f"{int(name[:4]) - years:04}{name[4:]}"
 
 
-def _bucket(local: datetime, granularity: Granularity) -> str:  # noqa: PLR0911 - one case for each granularity
-    match granularity:
-        case Granularity.MINUTE:
-            return local.isoformat(timespec="minutes")
-        case Granularity.HOUR:
-            return local.replace(minute=0).isoformat(timespec="minutes")
-        case Granularity.DAY:
-            return local.date().isoformat()
-        case Granularity.WEEK:
-            return (local.date() - timedelta(days=local.weekday())).isoformat()
-        case Granularity.MONTH:
-            return local.date().replace(day=1).isoformat()
-        case Granularity.QUARTER:
-            return local.date().replace(day=1, month=(local.month - 1) // 3 * 3 + 1).isoformat()
-        case _:
-            return local.date().replace(day=1, month=1).isoformat()
+def _bucket(local: datetime, granularity: Granularity) -> str:
+    if granularity is Granularity.MINUTE:
+        return local.isoformat(timespec="minutes")
+    if granularity is Granularity.HOUR:
+        return local.replace(minute=0).isoformat(timespec="minutes")
+    day = local.date()
+    starts = {
+        Granularity.DAY: day,
+        Granularity.WEEK: day - timedelta(days=day.weekday()),
+        Granularity.MONTH: day.replace(day=1),
+        Granularity.QUARTER: day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1),
+    }
+    return starts.get(granularity, day.replace(day=1, month=1)).isoformat()
 
 
 # Words

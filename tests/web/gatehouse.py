@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -19,6 +20,7 @@ from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, ConnectorKey, PackageId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
+from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
 from headgate.wiring import Program, build_program, build_site
 
@@ -143,6 +145,7 @@ def settings_for(place: Path, **flags: str) -> Settings:
 @asynccontextmanager
 async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
     settings = settings_for(place, **flags)
+    configure_logs("error", "json", io.StringIO())
     clock = Clock()
     program = build_program(settings, open_home(settings.home), clock=clock)
     async with program.running():

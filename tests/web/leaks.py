@@ -59,11 +59,9 @@ def order_by_a_hidden_field(patch: Patch) -> None:
 
     def page(database: Any, catalog: Any, plan: Any) -> Any:
         found = kept(database, catalog, plan)
-        last = {
-            row[0]: row[1]
-            for row in database.all("SELECT record_id, max(seq) FROM record GROUP BY record_id")
-        }
-        return dataclasses.replace(found, records=tuple(sorted(found.records, key=lambda one: last[one.id])))
+        sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
+        ordered = sorted(found.records, key=lambda one: sizes.get(one.id) or 0)
+        return dataclasses.replace(found, records=tuple(ordered))
 
     patch.setattr(engine, "page", page)
 
@@ -221,17 +219,6 @@ def window_into_a_hidden_field(patch: Patch) -> None:
     patch.setattr(engine, "windows", windows)
 
 
-def children_of_another_connection(patch: Patch) -> None:
-    kept = clauses._child
-
-    def child(allowed: Any, scope: Any, capability: Any) -> Any:
-        found = kept(allowed, scope, capability)
-        granted = dataclasses.replace(found.granted, connection_ids=("cin_" + "a" * 24, "cin_" + "b" * 24))
-        return dataclasses.replace(found, granted=granted)
-
-    patch.setattr(clauses, "_child", child)
-
-
 def extent_of_hidden_records(patch: Patch) -> None:
     kept = engine.filtered_page
 
@@ -262,6 +249,5 @@ LEAKS = [
     forget_the_chosen_records,
     changes_of_hidden_fields,
     window_into_a_hidden_field,
-    children_of_another_connection,
     extent_of_hidden_records,
 ]

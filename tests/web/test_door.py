@@ -57,6 +57,9 @@ async def test_a_revoked_grant_is_refused_on_the_next_request(house: Gatehouse):
     assert (await house.ask("POST", "/grants/grt_1/revoke", token)).body == {"revoked": True}
     refused = await house.get("/v1/schema", token)
     assert (refused.status, refused.code) == (403, "grant_revoked")
+    await house.program.pump.flush()
+    (last,) = house.program.ledger.newest(None, 1)
+    assert json.loads(last.event)["outcome"] == "grant_revoked"
     house.clock.at -= 10 * 365 * DAY
     assert (await house.get("/v1/schema", token)).code == "grant_revoked"
 

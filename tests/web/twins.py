@@ -200,6 +200,11 @@ class Twins:
             found.append((pair[0], pair[1]))
         return found
 
+    def forget(self) -> None:
+        """Forget what was worked out from rules that have changed."""
+        for twin in (one for pair in self.pairs for one in pair):
+            twin.house.program.house._known.allowances.clear()
+
     def close(self) -> None:
         self.runner.run(self._stack.aclose())
         self.runner.close()

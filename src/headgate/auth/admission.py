@@ -15,9 +15,11 @@ from headgate.errors import (
     PackageRevoked,
     RateLimited,
 )
+from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, GrantState, TokenKind
-from headgate.model.ids import GrantId
+from headgate.model.ids import GrantId, RequestId
 from headgate.model.ledger import IssuedGrant, IssuedToken
+from headgate.reading.disclose import Discloser
 from headgate.store.ledger import Ledger
 
 _DAY = 24 * 3600 * 1_000_000
@@ -28,15 +30,21 @@ _READABLE = {GrantState.ACTIVE, GrantState.CONSUMED}
 class Admission:
     """Knows tokens. Nothing is remembered between two requests, so a revocation works on the next one."""
 
-    __slots__ = ("_clock", "_ledger", "_unwritten")
+    __slots__ = ("_clock", "_discloser", "_ledger", "_unwritten")
 
     def __init__(
-        self, ledger: Ledger, *, clock: Callable[[], int], unwritten: Callable[[GrantId], int]
+        self,
+        ledger: Ledger,
+        *,
+        clock: Callable[[], int],
+        unwritten: Callable[[GrantId], int],
+        discloser: Discloser,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         #: How many records were shown today that the ledger does not know of yet.
         self._unwritten = unwritten
+        self._discloser = discloser
 
     def admit(self, token: str) -> Access:
         """Say who is asking.
@@ -77,6 +85,23 @@ class Admission:
             return self._ledger.members(issued.package_id)
         found = None if issued.grant_id is None else self._ledger.grant(issued.grant_id)
         return () if found is None else (found,)
+
+    def note_refusal(self, token: str, code: str, via: str, *, request_id: RequestId) -> None:
+        """Put the refusal of a token that we know into the log; strangers leave no trace there."""
+        issued = self.look_up(token)
+        if issued is not None:
+            self._discloser.write(
+                Disclosure(
+                    at=self._clock(),
+                    request_id=request_id,
+                    token_kind=issued.kind.value,
+                    client_id=issued.client_id,
+                    grant_ids=tuple(one.grant.id for one in self.grants_of(issued)),
+                    package_id=issued.package_id,
+                    via=via,
+                    outcome=code,
+                )
+            )
 
     def _granted(self, issued: IssuedToken, now: int) -> tuple[IssuedGrant, ...]:
         found = self.grants_of(issued)

@@ -21,7 +21,7 @@ def find_folded(pieces: Iterable[str], sought: str) -> tuple[int, int] | None:
         found = _find(text, folded)
         if found is not None:
             return at + found[0], at + found[1]
-        tail = text[len(text) - keep :] if keep else ""
+        tail = text[max(0, len(text) - keep) :] if keep else ""
         at += len(text) - len(tail)
     return None
 

@@ -7,7 +7,7 @@ no NUL, no half of a surrogate pair, no number that a reader would round or over
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,7 +23,9 @@ from headgate.model.rows import LineError
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_INTEGER = 2**63 - 1
-_DEPTH_HINT = "The record nests too deep."
+#: Levels of objects and lists, the data itself being the first: every reader can follow that many.
+MAX_DEPTH = 64
+_DEPTH_HINT = f"The record nests deeper than {MAX_DEPTH} levels."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +125,39 @@ def _check_all(values: dict[str, Any]) -> bool:
         kind = cast("type[object]", type(value))
         if kind is str:
             if "\0" in value:
-                raise _At(f"/data/{name}", "The text holds NUL.")
+                raise _At(_below("/data", name), "The text holds NUL.")
         elif kind is not bool and value is not None and kind is not float:
             has_objects = has_objects or kind is dict
-            _check(name, value)
+            _check(_below("/data", name), value, 1)
         if "\0" in name:
             raise _At("/data", "A field's name holds NUL.")
     return has_objects
 
 
-def _check(name: str, value: Any) -> None:
+def _check(pointer: str, value: Any, depth: int) -> None:
     kind = cast("type[object]", type(value))
     if kind is str:
         if "\0" in value:
-            raise _At(f"/data/{name}", "The text holds NUL.")
+            raise _At(pointer, "The text holds NUL.")
     elif kind is int:
         if not -MAX_INTEGER <= value <= MAX_INTEGER:
-            raise _At(f"/data/{name}", "The integer does not fit into 64 bits.")
-    elif kind is dict:
-        for key, child in cast("dict[str, Any]", value).items():
-            _check(f"{name}/{key}", child)
-    elif kind is list:
-        for index, child in enumerate(cast("list[Any]", value)):
-            _check(f"{name}/{index}", child)
+            raise _At(pointer, "The integer does not fit into 64 bits.")
+    elif kind is dict or kind is list:
+        if depth == MAX_DEPTH:
+            raise _At(pointer, _DEPTH_HINT)
+        for key, child in _members(value):
+            if "\0" in key:
+                raise _At(pointer, "A name holds NUL.")
+            _check(_below(pointer, key), child, depth + 1)
+
+
+def _members(value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ((str(at), child) for at, child in enumerate(value))
+
+
+def _below(pointer: str, name: str) -> str:
+    """Write a JSON pointer to a member (RFC 6901)."""
+    return f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
 
 
 def _broken(text: bytes, place: str) -> Exception:
@@ -165,13 +177,10 @@ def _broken(text: bytes, place: str) -> Exception:
 def _surrogate(value: object, pointer: str) -> str | None:
     if isinstance(value, str):
         return pointer if any("\ud800" <= character <= "\udfff" for character in value) else None
-    children: list[tuple[object, object]] = []
-    if isinstance(value, dict):
-        children = list(cast("dict[object, object]", value).items())
-    elif isinstance(value, list):
-        children = list(enumerate(cast("list[object]", value)))
-    for key, child in children:
-        found = _surrogate(child, f"{pointer}/{key}") or _surrogate(key, pointer)
+    if not isinstance(value, dict | list):
+        return None
+    for key, child in _members(cast("dict[str, Any] | list[Any]", value)):
+        found = _surrogate(child, _below(pointer, key)) or _surrogate(key, pointer)
         if found is not None:
             return found
     return None

@@ -19,6 +19,16 @@ AROUND_CHARS = 60
 MAX_CHARS = 220
 _WORD = r"[^\W_]"
 _MARKS = "[\u0300-\u036f]*"
+#: Vowel signs and the like, which are part of a word and fold to nothing else.
+_SIGNS = (
+    "\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u06d6-\u06ed\u0730-\u074a\u0900-\u0903"
+    "\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a51"
+    "\u0a81-\u0a83\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0c00-\u0c04"
+    "\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03\u0d3b-\u0d4d\u0d57\u0d82-\u0d83"
+    "\u0dca-\u0ddf\u0f71-\u0f84"
+)
+_SIGN = f"[{_SIGNS}]"
+_SIGNED = re.compile(_SIGN)
 _BETWEEN = r"[\W_]+"
 ELLIPSIS = "…"
 
@@ -69,6 +79,8 @@ _FOLDED = _Folded()
 
 
 def _term_pattern(term: Term) -> str:
+    if any(map(_SIGNED.search, term.words)):
+        return _signed_pattern(term)
     words = [
         word
         for text in term.words
@@ -79,6 +91,14 @@ def _term_pattern(term: Term) -> str:
         return body or r"(?!)"
     tail = rf"{_WORD}*" if term.is_prefix else rf"{_MARKS}(?!{_WORD})"
     return rf"(?<!{_WORD}){body}{tail}" if body else r"(?!)"
+
+
+def _signed_pattern(term: Term) -> str:
+    """Give the pattern of words that are written with vowel signs: they stand as they are, up to the last sign."""
+    words = [word for text in term.words for word in re.findall(rf"(?:{_WORD}|{_SIGN})+", _query_fold(text))]
+    body = _BETWEEN.join(map(re.escape, words))
+    tail = rf"(?:{_WORD}|{_SIGN})*" if term.is_prefix else rf"(?!{_WORD}|{_SIGN})"
+    return rf"(?<!{_WORD})(?<!{_SIGN}){body}{tail}"
 
 
 def _query_fold(text: str) -> str:

@@ -114,5 +114,5 @@ def lay_out(database: Database) -> ConnectionId:
 def take(database: Database, connection_id: ConnectionId, lines: Iterable[bytes]) -> IngestReport:
     """Take a batch in, without the store's threads."""
     with database.writing():
-        stream = current(database, Catalog()).stream_of(connection_id, MESSAGES)
-        return ingest.take(database, ingest.check(batch(connection_id, lines), stream))
+        catalog = current(database, Catalog())
+        return ingest.take(database, ingest.check(batch(connection_id, lines), catalog))

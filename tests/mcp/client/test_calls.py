@@ -336,7 +336,7 @@ async def test_a_cancelled_call_is_cancelled_there_too_and_the_session_goes_on(e
 async def test_the_deadline_of_the_caller_reaches_the_request():
     async with importing(faults={"tools/call": hangs}) as (_, imported):
         with pytest.raises(CallError) as caught:
-            await outside(imported).execute("ns/echo", timeout_seconds=0.2)
+            await outside(imported).execute("ns/echo", timeout_seconds=2.0)
     assert caught.value.code == "TIMEOUT"
     assert caught.value.details["reason"] == "upstream_timeout"
     assert caught.value.details["maybe_executed"] is True

@@ -70,7 +70,7 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
 
 def _time_for(remaining: float | None) -> float | None:
     """Leave a little of the caller's time, so that it is we who say what was too slow."""
-    return None if remaining is None else remaining - min(0.05, remaining / 20)
+    return None if remaining is None else remaining - min(0.25, remaining / 8)
 
 
 def _arguments(value: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.errors import ResourceLimit
 from headgate.model.declaration import FieldKind
 from headgate.model.ids import FieldName
 from headgate.model.instants import iso
@@ -29,7 +30,7 @@ from headgate.store.sqlite.columns import (
 )
 from headgate.store.sqlite.connection import Database
 from headgate.store.sqlite.derive import RID_SHIFT, text_hash
-from headgate.store.sqlite.scope import Scope, column_of, json_path, scope_of
+from headgate.store.sqlite.scope import Scope, bindable, column_of, scope_of
 from headgate.store.sqlite.sums import float_sum, integer_sum
 
 _DATE_CHARS = 10
@@ -155,7 +156,7 @@ def _passes(cache: ColumnCache, stream: StreamTable, shelf: ShelfColumns, one: F
     values = shelf.column(column.number)
     if isinstance(one, ExactFilter):
         return values == _stored_value(cache, stream, column, one.value)
-    passes = _COMPARE[one.operator](values, one.value)
+    passes = _COMPARE[one.operator](values, bindable(one.value))
     # The number that stands for 'none' is smaller than all others, and must not pass for one of them.
     return passes if column.kind is ColumnKind.NUMBER else passes & (values != NO_INTEGER)
 
@@ -165,7 +166,7 @@ def _stored_value(cache: ColumnCache, stream: StreamTable, column: Column, value
         return np.uint32(cache.words(stream, column.number).numbers.get(str(value), 2**32 - 1))
     if column.kind is ColumnKind.HASH:
         return text_hash(str(value))
-    return int(value) if column.kind is ColumnKind.BOOLEAN else value
+    return bindable(value)
 
 
 def _verified(
@@ -174,8 +175,8 @@ def _verified(
     """Keep only rows whose key and very text fit: a checksum alone may lie."""
     places = np.flatnonzero(mask) if mask is not None else np.arange(shelf.rows)
     sure = np.zeros(shelf.rows, np.bool_)
-    conditions = "".join(" AND json_extract(body, ?) = ?" for _ in unsure)
-    values = [value for one in unsure for value in (json_path(one.field), str(one.value))]
+    conditions = "".join(" AND field_text(body, ?) = ?" for _ in unsure)
+    values = [value for one in unsure for value in (one.field, str(one.value))]
     for place in places.tolist():
         row = database.one(
             f"SELECT record_id FROM record WHERE rid = ?{conditions}",
@@ -195,7 +196,7 @@ def _metric(selection: Selection, metric: Metric, name: FieldName) -> int | floa
         return len(np.unique(np.concatenate(known))) if known else 0
     if metric is Metric.SUM:
         if column.kind is ColumnKind.NUMBER:
-            return float_sum(known)
+            return _number_sum(known)
         return sum(integer_sum(values) for values in known)
     ends = [
         (values.min() if metric is Metric.MIN else values.max()).item() for values in known if len(values)
@@ -204,6 +205,13 @@ def _metric(selection: Selection, metric: Metric, name: FieldName) -> int | floa
         return None
     end = min(ends) if metric is Metric.MIN else max(ends)
     return _shown(selection.stream, name, end)
+
+
+def _number_sum(arrays: Sequence[Array]) -> float:
+    try:
+        return float_sum(arrays)
+    except OverflowError:
+        raise ResourceLimit("The sum is larger than a number can be.") from None
 
 
 def _known(column: Column, values: Array) -> Array:

@@ -14,11 +14,12 @@ import apsw
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
 from headgate.store.sqlite.blobs import BlobFiles
-from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.connection import BUSY_MS, Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 
 FILE = "records.db"
 BLOBS = "blobs"
+_TRY_MS = 500
 #: Told as work goes on: how much is done, and of how much.
 Progress = Callable[[int, int], None]
 
@@ -68,13 +69,24 @@ def empty_log(database: Database) -> None:
     Raises:
         StorageUnusable: somebody has been reading all the while, and the log cannot be cut yet.
     """
+    # Waiting for readers keeps other writers waiting as well: so it is done a little at a time.
+    database.all(f"PRAGMA busy_timeout={_TRY_MS}")
+    try:
+        if not any(_cut_log(database) for _ in range(BUSY_MS // _TRY_MS)):
+            raise StorageUnusable(
+                "The log could not be emptied while others read the store.",
+                hint="Stop the program that reads it, then run the command again.",
+            )
+    finally:
+        database.all(f"PRAGMA busy_timeout={BUSY_MS}")
+
+
+def _cut_log(database: Database) -> bool:
     try:
         database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    except apsw.BusyError as error:
-        raise StorageUnusable(
-            "The log could not be emptied while others read the store.",
-            hint="Stop the program that reads it, then run the command again.",
-        ) from error
+    except apsw.BusyError:
+        return False
+    return True
 
 
 def _existing(home: Home) -> Path:

@@ -111,6 +111,11 @@ class Catalog:
     #: What follows from this catalog and is worth keeping as long as it is true.
     kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
+    @property
+    def shelf_count(self) -> int:
+        """How many shelves the file has, with those of streams that are declared no longer."""
+        return len(self.by_sid) + len(self.retired_shelves)
+
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
         """Find a stream through one of its connections.
 

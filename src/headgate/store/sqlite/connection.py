@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
+from headgate.store.sqlite.log import refuse_bad_log
 from headgate.store.sqlite.texts import WaitingTexts
 
 #: Older ones may lose a write when the log is reset while two connections look at it.
@@ -130,6 +132,7 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Database:
             # A recording file system has no shared memory: one connection alone can do without.
             opened.pragma("locking_mode", "exclusive")
         opened.pragma("page_size", PAGE_BYTES)
+        _give_number(opened)
         opened.pragma("journal_mode", "wal")
         # The writer alone moves the log into the file, at moments it chooses.
         opened.pragma("wal_autocheckpoint", 0)
@@ -162,7 +165,17 @@ def refuse_old_sqlite() -> None:
         raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
 
 
+def _give_number(opened: Any) -> None:
+    """Give a new file a number by chance, so that it can tell its own log from another's."""
+    if opened.pragma("page_count"):
+        return
+    with opened:
+        if not opened.pragma("application_id"):
+            opened.pragma("application_id", 1 + secrets.randbelow(2**31 - 1))
+
+
 def _open(path: Path, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
+    refuse_bad_log(path)
     opened = connect(str(path), flags=flags, vfs=vfs)
     for pragma in _EVERY:
         opened.execute(f"PRAGMA {pragma}").fetchall()

@@ -52,7 +52,8 @@ from headgate.store.sqlite.connection import Database, open_reader, open_writer,
 from headgate.store.sqlite.filtered import filtered_page, needs_columns
 from headgate.store.sqlite.migrate import all_migrations, migrate
 from headgate.store.sqlite.pages import find, page
-from headgate.store.sqlite.search import register, search
+from headgate.store.sqlite.scope import register as teach_reading
+from headgate.store.sqlite.search import register as teach_ranking, search
 from headgate.store.sqlite.summaries import summaries
 from headgate.store.sqlite.windows import windows
 from headgate.store.sqlite.writer import Writer
@@ -63,11 +64,16 @@ _CONNECTION_BYTES = 12
 _T = TypeVar("_T")
 
 
+def _register(connection: Any) -> None:
+    teach_reading(connection)
+    teach_ranking(connection)
+
+
 class _Lane:
     """A connection for reading, with the catalog it last saw."""
 
     def __init__(self, path: Path) -> None:
-        self._database = open_reader(path, register=register)
+        self._database = open_reader(path, register=_register)
         self._catalog = Catalog()
         self._version = 0
         self.columns = ColumnCache()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import apsw
@@ -14,12 +15,12 @@ import msgspec
 import numpy as np
 
 from headgate.model.care import Damage, Examination
-from headgate.model.ids import BlobId
+from headgate.model.ids import BlobId, FieldName
 from headgate.store.sqlite.blobs import BlobFiles
 from headgate.store.sqlite.care import Progress
-from headgate.store.sqlite.catalog import Catalog, Shelf, current
+from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable, current
 from headgate.store.sqlite.columns import LIVE, TIME, ColumnCache, ShelfColumns, column_types
-from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.connection import Database, open_reader
 from headgate.store.sqlite.derive import (
     CHUNK_CHARS,
     MAX_N,
@@ -45,36 +46,48 @@ _FOREVER = float("inf")
 
 def examine(database: Database, files: BlobFiles, progress: Progress) -> Examination:
     """Look at the file, every shelf and every blob."""
-    damages = list(_file(database))
-    with database.reading(_FOREVER):
-        catalog = current(database, Catalog())
-        shelves: list[tuple[int, int]] = [
-            (sid, live) for sid, live in database.all("SELECT sid, live FROM shelf ORDER BY sid")
-        ]
-        damages += _strays(database, {sid for sid, _ in shelves})
-    total, done = sum(live for _, live in shelves), 0
-    for sid, _ in shelves:
-        shelf = catalog.by_sid.get(sid)
+    # The file as a whole is looked at beside the records: SQLite does that without Python.
+    beside = open_reader(database.path)
+    try:
+        with ThreadPoolExecutor(1) as executor:
+            checking = executor.submit(_file, beside)
+            try:
+                done, damages = _records(database, files, progress)
+            except BaseException:
+                beside.db.interrupt()
+                raise
+            return Examination(done, (*checking.result(), *damages))
+    finally:
+        beside.db.close()
+
+
+def _records(database: Database, files: BlobFiles, progress: Progress) -> tuple[int, list[Damage]]:
+    damages: list[Damage] = []
+    done = 0
+    try:
+        with database.reading(_FOREVER):
+            catalog = current(database, Catalog())
+            shelves = database.all("SELECT sid, live FROM shelf ORDER BY sid")
+            damages += _strays(database, {sid for sid, _ in shelves})
+        total: int = sum(live for _, live in shelves)
         # A stream that is no longer declared cannot be read by anybody: its rows are left alone.
-        if shelf is None:
-            continue
-        look = _Look(database, shelf, ColumnCache())
-        for count in look.all():
-            progress(done + count, total)
-        done += look.live
-        damages += look.damages
-    damages += _blobs(database, files)
-    return Examination(done, tuple(damages))
+        for look in [_Look(database, catalog.by_sid[sid]) for sid, _ in shelves if sid in catalog.by_sid]:
+            for count in look.all():
+                progress(done + count, total)
+            done += look.live
+            damages += look.damages
+        damages += _blobs(database, files)
+    except apsw.CorruptError:
+        damages.append(Damage("unreadable", "What tells the records' places cannot be read."))
+    return done, damages
 
 
-def _file(database: Database) -> Iterator[Damage]:
+def _file(database: Database) -> list[Damage]:
     try:
         rows = database.all(f"PRAGMA quick_check({_NOTES_MOST})")
     except apsw.CorruptError as error:
         rows = [(str(error),)]
-    for (text,) in rows:
-        if text != "ok":
-            yield Damage("file", " ".join(text.split()))
+    return [Damage("file", " ".join(text.split())) for (text,) in rows if text != "ok"]
 
 
 def _strays(database: Database, known: set[int]) -> Iterator[Damage]:
@@ -90,18 +103,20 @@ def _strays(database: Database, known: set[int]) -> Iterator[Damage]:
 class _Look:
     """One look at one shelf."""
 
-    def __init__(self, database: Database, shelf: Shelf, cache: ColumnCache) -> None:
+    def __init__(self, database: Database, shelf: Shelf) -> None:
         self.damages: list[Damage] = []
         self.live = 0
         self._database = database
         self._shelf = shelf
         self._stream = shelf.stream
-        self._cache = cache
+        self._cache = ColumnCache()
         self._columns: ShelfColumns | None = None
         self._seen = 0
         self._last_seq = 0
         self._tids: list[int] = []
         self._kinds = column_types(self._stream)
+        self._sort_at = _typed_place(self._stream, self._stream.declaration.cursor_field)
+        self._ts_at = _typed_place(self._stream, self._stream.time_field)
         select = "".join(f", t.{column.name}" for column in self._stream.columns.values())
         self._sql = (
             f"SELECT {_COLUMNS}{select} FROM record r LEFT JOIN {self._stream.table} t ON t.rid = r.rid "
@@ -109,18 +124,24 @@ class _Look:
 
     def all(self) -> Iterator[int]:
         """Look at everything, and tell now and then how many records were seen."""
-        with self._database.reading(_FOREVER):
-            row = self._database.one("SELECT live, next_n, seq FROM shelf WHERE sid=?", (self._shelf.sid,))
-            if row is None:
-                return
-            self._columns = self._load_columns()
-            for rows in self._portions(row[1]):
-                for one in rows:
-                    self._record(one)
-                self._compare_columns(rows)
-                yield self.live
-            self._counts(*row)
-            self._words()
+        try:
+            with self._database.reading(_FOREVER):
+                yield from self._everything()
+        except apsw.CorruptError:
+            self._damaged("unreadable", "What is kept beside the records cannot be read.")
+
+    def _everything(self) -> Iterator[int]:
+        row = self._database.one("SELECT live, next_n, seq FROM shelf WHERE sid=?", (self._shelf.sid,))
+        if row is None:
+            return
+        self._columns = self._load_columns()
+        for rows in self._portions(row[1]):
+            for one in rows:
+                self._record(one)
+            self._compare_columns(rows)
+            yield self.live
+        self._counts(*row)
+        self._words()
 
     def _damaged(self, kind: str, detail: str, record_id: str | None = None) -> None:
         shelf = self._shelf
@@ -170,10 +191,19 @@ class _Look:
         values: dict[str, Any] = msgspec.json.decode(body)
         if long is not None:
             values.update(self._long_texts(rid, record_id, long))
-        if row[_OWN - 1 :] != typed_row(self._stream, rid, values):
+        typed = typed_row(self._stream, rid, values)
+        if row[_OWN - 1 :] != typed:
             self._damaged("typed", "The typed values are not those of the record.", record_id)
-        if sort != sort_of(self._stream, values) or ts != ts_of(self._stream, values):
+        if (sort, ts) != self._place(typed, values):
             self._damaged("place", "The record's place in the order is not its own.", record_id)
+
+    def _place(self, typed: Sequence[Any], values: dict[str, Any]) -> tuple[Any, Any]:
+        """Give what a record is ordered by, and its time; a typed value tells it without parsing it again."""
+        sort_at, ts_at = self._sort_at, self._ts_at
+        return (
+            sort_of(self._stream, values) if sort_at is None else typed[sort_at],
+            ts_of(self._stream, values) if ts_at is None else typed[ts_at],
+        )
 
     def _long_texts(self, rid: int, record_id: str, long: bytes) -> dict[str, str]:
         texts: dict[str, str] = {}
@@ -250,6 +280,14 @@ class _Look:
         found = self._columns.column(number)[places]
         same = found == due
         return ~(same | (np.isnan(found) & np.isnan(due))) if dtype is np.float64 else ~same
+
+
+def _typed_place(stream: StreamTable, name: FieldName | None) -> int | None:
+    """Say where in a typed row a field's own value is; None where the row holds none, or only a checksum."""
+    column = None if name is None else stream.columns.get(name)
+    if name is None or column is None or column.kind is ColumnKind.HASH:
+        return None
+    return 1 + list(stream.columns).index(name)
 
 
 def _blobs(database: Database, files: BlobFiles) -> Iterator[Damage]:

@@ -195,13 +195,23 @@ def _write(database: Database, batch: Checked) -> None:
     database.all("UPDATE meta SET v=? WHERE k='seq'", (shelf.seq,))
 
 
+#: Shelves settle ties of order, so they follow the order of connections: if each were numbered when its first
+#: record comes, a hidden record could decide an order that somebody sees.
+_SHELVES = (
+    "INSERT INTO shelf(connection_id, stid) SELECT id, ? FROM connection c WHERE connector_key=?"
+    " AND NOT EXISTS (SELECT 1 FROM shelf s WHERE s.connection_id = c.id AND s.stid=?) ORDER BY created_at, id"
+)
+
+
 def _shelf(database: Database, batch: Checked) -> _Shelf:
     seq: int = database.value("SELECT v FROM meta WHERE k='seq'")
     key = (batch.connection_id, batch.stream.stid)
-    row = database.one("SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=?", key)
+    find = "SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=?"
+    row = database.one(find, key)
     if row is None:
-        row = database.one("INSERT INTO shelf(connection_id, stid) VALUES(?, ?) RETURNING sid, next_n", key)
+        database.all(_SHELVES, (batch.stream.stid, batch.stream.connector_key, batch.stream.stid))
         database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+        row = database.one(find, key)
     assert row is not None
     if row[0] > derive.MAX_SID:
         raise ResourceLimit(f"A store holds at most {derive.MAX_SID} streams of connections.")

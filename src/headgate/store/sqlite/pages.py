@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from headgate.model.ids import RecordId
+from headgate.model.keys import key_text
 from headgate.model.plan import ExpandPlan, PagePlan, Position, RecordPlan
 from headgate.model.query import Count, Order
 from headgate.model.record import Children, Record
 from headgate.model.rows import Extent, Page
 from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable
 from headgate.store.sqlite.connection import Database
-from headgate.store.sqlite.derive import text_hash
+from headgate.store.sqlite.derive import column_value
 from headgate.store.sqlite.rows import COLUMNS, RecordMaker
-from headgate.store.sqlite.scope import Scope, column_of, json_path, scope_of
+from headgate.store.sqlite.scope import Scope, column_of, scope_of
 
 _FINDERS_KEPT = 1024
 #: A row of a page in the making: rid, sid, record_id, sort.
@@ -190,7 +193,10 @@ def _children(
     shelf = _same_connection(scope, parent)
     if scope is None or shelf is None:
         return Children((), has_more=False)
-    condition, values = _holds_key(scope.stream, plan, parent.id)
+    held = _holds_key(scope.stream, plan, parent.id)
+    if held is None:
+        return Children((), has_more=False)
+    condition, values = held
     rows = database.all(
         f"SELECT {COLUMNS} FROM {scope.stream.table} t JOIN record r ON r.rid = t.rid "
         f"WHERE {condition} AND r.sid = ? AND r.deleted = 0{scope.where} "
@@ -206,14 +212,26 @@ def _same_connection(scope: Scope | None, parent: Record) -> Shelf | None:
     return next((shelf for shelf in shelves if shelf.connection_id == parent.connection_id), None)
 
 
-def _holds_key(stream: StreamTable, plan: ExpandPlan, key: RecordId) -> tuple[str, tuple[Any, ...]]:
+def _holds_key(stream: StreamTable, plan: ExpandPlan, key: RecordId) -> tuple[str, tuple[Any, ...]] | None:
+    """Give the condition that a child's field holds the parent's key; None when no value of its kind can."""
     column = column_of(stream, plan.foreign_key)
-    if column.kind is ColumnKind.HASH:
-        return f"t.{column.name} = ? AND json_extract(r.body, ?) = ?", (
-            text_hash(key),
-            json_path(plan.foreign_key),
-            key,
-        )
-    # A number compares with the text of a key as that number.
-    cast = "CAST(? AS NUMERIC)" if column.kind in {ColumnKind.INTEGER, ColumnKind.NUMBER} else "?"
-    return f"t.{column.name} = {cast}", (key,)
+    value = _value_of_key(column.kind, key)
+    if value is None:
+        return None
+    condition = f"t.{column.name} = ?"
+    if column.kind in {ColumnKind.HASH, ColumnKind.TIME}:
+        # Several texts have one checksum, or are one time.
+        return f"{condition} AND field_text(r.body, ?) = ?", (value, plan.foreign_key, key)
+    return condition, (value,)
+
+
+def _value_of_key(kind: ColumnKind, key: RecordId) -> Any:
+    """Give the value that is written as this key, if there is one of that kind."""
+    if kind in {ColumnKind.INTEGER, ColumnKind.NUMBER, ColumnKind.BOOLEAN}:
+        try:
+            value = msgspec.json.decode(key)
+        except msgspec.DecodeError:
+            return None
+        is_canonical = isinstance(value, int | float) and key_text(value) == key
+        return column_value(kind, value) if is_canonical else None
+    return column_value(kind, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,13 @@ import msgspec
 from headgate.errors import AmbiguousConnection, UnknownField
 from headgate.model.ids import FieldName
 from headgate.model.plan import Reach
-from headgate.model.query import ExactFilter, Filter
+from headgate.model.query import ExactFilter, Filter, Scalar
+from headgate.store.lines import MAX_INTEGER
 from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, Shelf, StreamTable
 from headgate.store.sqlite.derive import text_hash
 
 _SCOPES_KEPT = 1024
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 
@@ -114,16 +117,29 @@ def _filter(stream: StreamTable, one: Filter, conditions: list[str], values: lis
     column = column_of(stream, one.field)
     if not isinstance(one, ExactFilter):
         conditions.append(f"t.{column.name} {_OPERATORS[one.operator]} ?")
-        values.append(one.value)
+        values.append(bindable(one.value))
     elif column.kind is ColumnKind.HASH:
         text = str(one.value)
-        conditions.append(f"t.{column.name} = ? AND json_extract(r.body, ?) = ?")
-        values.extend([text_hash(text), json_path(one.field), text])
+        conditions.append(f"t.{column.name} = ? AND field_text(r.body, ?) = ?")
+        values.extend([text_hash(text), one.field, text])
     else:
         conditions.append(f"t.{column.name} = ?")
-        values.append(int(one.value) if isinstance(one.value, bool) else one.value)
+        values.append(bindable(one.value))
 
 
-def json_path(name: FieldName) -> str:
-    """Write a field's name as a path that means that very name, whatever it holds."""
-    return f'$."{name}"' if '"' not in name else "$." + msgspec.json.encode(name).decode()
+def bindable(value: Scalar) -> Scalar:
+    """Give a value that columns compare with: an integer that fits no column lies beyond all that do."""
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        return math.inf if value > 0 else -math.inf
+    return int(value) if isinstance(value, bool) else value
+
+
+def register(connection: Any) -> None:
+    """Teach a connection how to read one field's text out of a body, just as everything else here reads it."""
+    connection.create_scalar_function("field_text", _field_text, 2, deterministic=True)
+
+
+def _field_text(body: bytes, name: str) -> str | None:
+    raw = _RAW.decode(body).get(name)
+    value = None if raw is None else msgspec.json.decode(raw)
+    return value if isinstance(value, str) else None

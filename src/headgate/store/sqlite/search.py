@@ -47,6 +47,7 @@ SNIPPETS_MOST = 3
 _TITLE_WEIGHT = 3
 _MASK_BITS = 24
 _NEWEST = (1 << 63) - 1
+_OLDEST = 0
 _OVERLAP_CHARS = 512
 #: Few shelves with a small part of the store are found by their words in the index; else by row number.
 _FEW, _SMALL_PART, _STREAM_PART = 8, 5, 2.5
@@ -105,41 +106,62 @@ class _Ranked:
 def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
     """Find hits and make them ready to show."""
     groups = _groups(catalog, plan.reaches)
-    top, seen = _resume(plan.after)
     statements = [_statement(database, catalog, group, plan) for group in groups]
-    window = _newest(database, statements, top)
-    has_older = len(window) > WINDOW
-    window = window[:WINDOW]
-    ranked = _in_order(database, window, seen, plan.limit + 1)
+    span = _span(plan.after)
+    window, span = _window(database, statements, span)
+    ranked = _in_order(database, window, span.seen, plan.limit + 1)
     shown = ranked[: plan.limit]
     hits = _hits(database, catalog, plan, shown)
-    count = len(window) if not has_older and plan.after is None else None
-    if plan.after is None and count is None:
-        count = _count(database, statements)
-    following = _next(top, window, shown, has_more_here=len(ranked) > len(shown), has_older=has_older)
-    return SearchPage(hits, following, count, not has_older, len(window))
+    is_all = span.is_first and span.bottom == _OLDEST
+    count = None
+    if plan.after is None:
+        count = len(window) if is_all else _count(database, statements)
+    following = _next(span, shown, has_more_here=len(ranked) > len(shown))
+    return SearchPage(hits, following, count, is_all, len(window))
 
 
 # Where a page starts
 
 
-def _resume(after: SearchPosition | None) -> tuple[int, tuple[Any, ...] | None]:
-    """Give the row that the window to rank lies below, and the place in its order that was reached."""
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The rows that are ranked together, and how far they have been shown.
+
+    Both ends are kept from page to page: what comes and goes in between must not move a hit across them.
+    """
+
+    is_first: bool
+    top: int
+    #: None: as many as are ranked together.
+    bottom: int | None
+    seen: tuple[Any, ...] | None
+
+
+def _span(after: SearchPosition | None) -> _Span:
     if after is None:
-        return _NEWEST, None
-    top, *place = after.place
+        return _Span(is_first=True, top=_NEWEST, bottom=None, seen=None)
+    is_first, top, bottom, *seen = after.place
     assert isinstance(top, int)
-    return top, tuple(place) if place else None
+    assert not isinstance(bottom, str)
+    return _Span(bool(is_first), top, bottom, tuple(seen) if seen else None)
 
 
-def _next(
-    top: int, window: Sequence[_Found], shown: Sequence[_Ranked], *, has_more_here: bool, has_older: bool
-) -> SearchPosition | None:
+def _window(database: Database, statements: Sequence[_Statement], span: _Span) -> tuple[list[_Found], _Span]:
+    """Find the matches that are ranked together, and where they end."""
+    if span.bottom is not None:
+        return _newest(database, statements, span.top, span.bottom, -1), span
+    found = _newest(database, statements, span.top, _OLDEST, WINDOW + 1)
+    window = found[:WINDOW]
+    bottom = window[-1].tid if len(found) > WINDOW else _OLDEST
+    top = min(span.top, window[0].tid + 1) if window else span.top
+    return window, _Span(span.is_first, top, bottom, None)
+
+
+def _next(span: _Span, shown: Sequence[_Ranked], *, has_more_here: bool) -> SearchPosition | None:
     if has_more_here:
-        # Matches that come in later and are newer must not shift the window.
-        return SearchPosition((window[0].tid + 1 if top == _NEWEST else top, *shown[-1].place))
+        return SearchPosition((int(span.is_first), span.top, span.bottom, *shown[-1].place))
     # The next window holds what is older than everything in this one.
-    return SearchPosition((window[-1].tid,)) if has_older else None
+    return None if span.bottom == _OLDEST else SearchPosition((0, span.bottom, None))
 
 
 # What may be matched
@@ -182,7 +204,7 @@ def _statement(database: Database, catalog: Catalog, group: _Group, plan: Search
     match = f"{{{columns}}} : ({terms})"
     conditions: list[str] = []
     values: list[Any] = []
-    if len(group.shelves) < len(catalog.by_sid) + len(catalog.retired_shelves):
+    if len(group.shelves) < catalog.shelf_count:
         words = _shelf_words(database, catalog, group)
         if words:
             match = f"({match}) AND ({{sh}} : ({' OR '.join(words)}))"
@@ -247,18 +269,21 @@ def _filter(
 # Finding and ranking
 
 
-def _newest(database: Database, statements: Sequence[_Statement], top: int) -> list[_Found]:
+def _newest(
+    database: Database, statements: Sequence[_Statement], top: int, bottom: int, most: int
+) -> list[_Found]:
+    """Find the newest matches between two rows, and no more than asked for; -1 asks for all."""
     found: list[_Found] = []
     for one in statements:
         rows = database.all(
-            "SELECT rowid, headgate_rank(fts) FROM fts WHERE fts MATCH ? AND rowid < ?"
+            "SELECT rowid, headgate_rank(fts) FROM fts WHERE fts MATCH ? AND rowid < ? AND rowid >= ?"
             f"{one.conditions} ORDER BY rowid DESC LIMIT ?",
-            (one.match, top, *one.values, WINDOW + 1),
+            (one.match, top, bottom, *one.values, most),
         )
         mask = (1 << _MASK_BITS) - 1
         found += [_Found(tid, weight >> _MASK_BITS, weight & mask) for tid, weight in rows]
     found.sort(key=lambda one: -one.tid)
-    return found[: WINDOW + 1]
+    return found if most < 0 else found[:most]
 
 
 def _in_order(

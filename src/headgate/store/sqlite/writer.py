@@ -191,6 +191,8 @@ def _start_log_anew(database: Database) -> None:
 
 
 def _close(database: Database) -> None:
+    # Whoever waits here for readers keeps the writers of other processes waiting as well.
+    database.all(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
     try:
         database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:

@@ -137,6 +137,11 @@ class Api:
         except AuthenticationFailed:
             self._limits.note_guess(visit.address)
             raise
+        except HeadgateError as refusal:
+            self._rooms.admission.note_refusal(
+                token.strip(), refusal.code, visit.route, request_id=RequestId(visit.request_id)
+            )
+            raise
         visit.client_id = access.client_id
         return access
 

@@ -1,0 +1,69 @@
+"""Look at the log beside a file before SQLite does.
+
+SQLite takes a log that is garbage for an empty one, and another file's log for its own. Either would lose or
+mix records without a word, so such a log is refused, and nothing is touched.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from headgate.errors import IntegrityBroken
+
+_MAGIC = {0x377F0682, 0x377F0683}
+_HEADER = 32
+_FRAME = 24
+_FILE_HEADER = 100
+#: Where a file's first page holds its page size, and the number that each store is given by chance.
+_PAGE_SIZE = slice(16, 18)
+_OWN_NUMBER = slice(68, 72)
+
+
+def refuse_bad_log(path: Path) -> None:
+    """Refuse a log that cannot belong to the file.
+
+    Raises:
+        IntegrityBroken: it is garbage, or belongs to another file, or the file it belongs to is gone.
+    """
+    try:
+        log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        header = os.pread(log, _HEADER, 0)
+        # A header that is not whole, or not followed by anything, is what a power cut leaves.
+        if os.fstat(log).st_size > _HEADER == len(header):
+            _refuse(path, log, header)
+    finally:
+        os.close(log)
+
+
+def _refuse(path: Path, log: int, header: bytes) -> None:
+    if int.from_bytes(header[:4]) not in _MAGIC:
+        raise _broken("The log beside the store is damaged.")
+    with path.open("rb") as file:
+        first_page = file.read(_FILE_HEADER)
+    if len(first_page) < _FILE_HEADER:
+        raise _broken("The store's file is empty, but its log is not.")
+    size = int.from_bytes(header[8:12])
+    # A page size of 65536 does not fit where the file notes it, and is written as 1.
+    if size % 65535 != int.from_bytes(first_page[_PAGE_SIZE]) or _has_other_number(log, header, first_page):
+        raise _broken("The log beside the store belongs to another file.")
+
+
+def _has_other_number(log: int, header: bytes, first_page: bytes) -> bool:
+    size, salt, at = int.from_bytes(header[8:12]), header[16:24], _HEADER
+    while len(frame := os.pread(log, _FRAME, at)) == _FRAME and frame[8:16] == salt:
+        if int.from_bytes(frame[:4]) == 1:
+            page = os.pread(log, _FILE_HEADER, at + _FRAME)
+            if len(page) == _FILE_HEADER and page[_OWN_NUMBER] != first_page[_OWN_NUMBER]:
+                return True
+        at += _FRAME + size
+    return False
+
+
+def _broken(message: str) -> IntegrityBroken:
+    return IntegrityBroken(
+        message, hint="Put the right files back, or restore a backup; nothing was changed."
+    )

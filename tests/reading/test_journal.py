@@ -1,0 +1,173 @@
+"""Disclosures are never lost once an answer was sent, enter the chain once, and cannot be changed unnoticed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import apsw
+import pytest
+
+from headgate.home import Home, open_home
+from headgate.model.disclosure import Disclosed, Disclosure
+from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
+from headgate.reading import journal as journals
+from headgate.reading.audit import all_entries, verify, who_read
+from headgate.reading.journal import Journal, load_audit_key, read_head, take_over, write_head
+from headgate.store.sqlite.engine import FILE, SqliteStore
+from headgate.store.sqlite.ledger import SqliteLedger
+
+KEY = b"k" * 32
+
+
+def disclosure(number: int, outcome: str = "answered") -> Disclosure:
+    part = Disclosed(ConnectionId("c"), StreamName("s"), (FieldName("id"),), (RecordId(f"r{number}"),))
+    return Disclosure(
+        number,
+        RequestId(f"q{number}"),
+        "client",
+        None,
+        (GrantId("g"),),
+        None,
+        "GET /v1",
+        outcome,
+        10,
+        (part,),
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = open_home(tmp_path / "home")
+    asyncio.run(SqliteStore(made, lambda: 0).close())
+    return made
+
+
+def with_ledger(home: Home, work):
+    async def run():
+        ledger = SqliteLedger(home)
+        try:
+            return await work(ledger)
+        finally:
+            await ledger.close()
+
+    return asyncio.run(run())
+
+
+async def fill(ledger: SqliteLedger, home: Home, count: int) -> None:
+    journal = Journal(home)
+    for number in range(count):
+        journal.write(disclosure(number))
+    while (head := await journal.flush(ledger, KEY)) is not None:
+        write_head(home, head)
+    await journal.close(ledger)
+
+
+def test_what_a_killed_process_had_written_is_taken_over_once(home: Home):
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        written = Journal(home)
+        for number in range(50):
+            written.write(disclosure(number))
+            os.write(tell, b".")
+        signal.pause()
+    os.close(tell)
+    heard = 0
+    while heard < 50:
+        heard += len(os.read(told, 50))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(told)
+
+    async def twice(ledger: SqliteLedger):
+        counts = [await take_over(home, ledger, KEY) for _ in range(2)]
+        return counts, [entry.seq for entry in all_entries(ledger)], verify(ledger, KEY, read_head(home))
+
+    counts, seqs, verdict = with_ledger(home, twice)
+    assert counts == [1, 0]
+    assert seqs == list(range(1, 51))
+    assert verdict.is_whole
+
+
+def test_a_journal_of_a_living_process_is_left_alone(home: Home):
+    living = Journal(home)
+    living.write(disclosure(1))
+
+    async def look(ledger: SqliteLedger):
+        return await take_over(home, ledger, KEY), ledger.head().seq
+
+    assert with_ledger(home, look) == (0, 0)
+
+
+def test_lines_that_are_handed_over_twice_enter_the_chain_once(home: Home):
+    async def work(ledger: SqliteLedger):
+        lines = [journals._encode(disclosure(number)) + b"\n" for number in range(3)]
+        await ledger.append("j", 0, lines[:2], key=KEY)
+        await ledger.append("j", 0, lines, key=KEY)
+        return [entry.event for entry in all_entries(ledger)], ledger.spent(GrantId("g"), 0)
+
+    events, spent = with_ledger(home, work)
+    assert len(events) == spent == 3
+
+
+def test_a_torn_line_is_left_out(home: Home):
+    place = journals.journals(home) / "1-dead.journal"
+    place.write_bytes(journals._encode(disclosure(1)) + b'\n{"at":1')
+
+    async def work(ledger: SqliteLedger):
+        await take_over(home, ledger, KEY)
+        return ledger.head().seq
+
+    assert with_ledger(home, work) == 1
+    assert not place.exists()
+
+
+def test_the_log_refuses_to_be_changed_through_sql(home: Home):
+    with_ledger(home, lambda ledger: fill(ledger, home, 2))
+    database = apsw.Connection(str(home.path / FILE))
+    for statement in ("UPDATE audit SET event = x'00'", "DELETE FROM audit WHERE seq = 2"):
+        with pytest.raises(apsw.ConstraintError, match="only grows"):
+            database.execute(statement)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("UPDATE audit SET event = CAST(replace(event, 'r3', 'r4') AS BLOB) WHERE seq = 4", "changed"),
+        ("DELETE FROM audit WHERE seq = 3", "missing"),
+        ("DELETE FROM audit WHERE seq > 7", "ends before"),
+        ("UPDATE audit SET seal = zeroblob(32) WHERE seq = 10", "changed"),
+    ],
+)
+def test_what_was_changed_behind_its_back_is_noticed(home: Home, damage: str, problem: str):
+    with_ledger(home, lambda ledger: fill(ledger, home, 10))
+    database = apsw.Connection(str(home.path / FILE))
+    database.execute("DROP TRIGGER audit_keeps; DROP TRIGGER audit_stays")
+    database.execute(damage)
+    database.close()
+
+    async def check(ledger: SqliteLedger):
+        return verify(ledger, KEY, read_head(home))
+
+    verdict = with_ledger(home, check)
+    assert not verdict.is_whole
+    assert problem in verdict.problem
+
+
+def test_who_read_a_record_is_a_question_with_an_answer(home: Home):
+    async def work(ledger: SqliteLedger):
+        await fill(ledger, home, 12)
+        found = who_read(ledger, RecordId("r1"), None, None)
+        other = who_read(ledger, RecordId("r1"), StreamName("other"), None)
+        return [entry.seq for entry in found], list(other)
+
+    assert with_ledger(home, work) == ([2], [])
+
+
+def test_the_key_of_the_chain_is_made_once_and_for_its_owner_alone(home: Home):
+    assert load_audit_key(home) == load_audit_key(home)
+    assert (home.keys / "audit").stat().st_mode & 0o077 == 0

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from headgate.errors import ResourceLimit
+from headgate.model.ids import FieldName
+from headgate.model.instants import instant, iso
+from headgate.model.plan import AggregatePlan, TimeGroups
+from headgate.model.query import ExactFilter, Granularity, Metric
+from headgate.model.rows import Aggregate
+from tests.store.ledger import Ledger
+from tests.store.model import local_bucket
+
+
+def _ask(ledger: Ledger, metric: Metric, field: str | None = None, **options: Any) -> Aggregate:
+    name = None if field is None else FieldName(field)
+    return ledger.store.aggregate(AggregatePlan(ledger.reach(), metric, name, **options))
+
+
+def _groups(ledger: Ledger, field: str, limit: int = 10) -> list[tuple[Any, int]]:
+    found = _ask(ledger, Metric.COUNT, group_by=FieldName(field), limit=limit)
+    assert found.groups is not None
+    assert found.filtered_record_count == sum(group.count for group in found.groups) + found.other_count
+    return [(group.key, group.count) for group in found.groups]
+
+
+def test_nothing_adds_up_to_nothing(ledger: Ledger):
+    for _ in range(2):
+        assert _ask(ledger, Metric.COUNT) == Aggregate(0, 0)
+        assert _ask(ledger, Metric.SUM, "size") == Aggregate(0, 0)
+        assert _ask(ledger, Metric.COUNT_DISTINCT, "label") == Aggregate(0, 0)
+        assert _ask(ledger, Metric.MIN, "size") == _ask(ledger, Metric.MAX, "at") == Aggregate(0, None)
+        assert _ask(ledger, Metric.COUNT, group_by=FieldName("label")) == Aggregate(0, None, ())
+        # The second time the stream is not new any more, and still empty.
+        ledger.put({"id": "a"})
+        ledger.remove("a")
+
+
+def test_records_without_a_value_count_as_records_and_not_as_values(ledger: Ledger):
+    ledger.put({"id": "a", "size": 5}, {"id": "b"}, {"id": "c", "size": None}, {"id": "d", "size": "9"})
+    assert _ask(ledger, Metric.SUM, "size") == Aggregate(4, 5)
+    assert _ask(ledger, Metric.MIN, "size") == Aggregate(4, 5)
+    assert _ask(ledger, Metric.COUNT_DISTINCT, "size") == Aggregate(4, 1)
+
+
+def test_integers_add_up_beyond_64_bits(ledger: Ledger):
+    ledger.put(*({"id": f"{n}", "size": 2**63 - 1} for n in range(3)), {"id": "x", "size": 1})
+    ledger.put({"id": "y", "size": -(2**63) + 1}, connection=1)
+    assert _ask(ledger, Metric.SUM, "size").value == 2 * (2**63 - 1) + 1
+    assert _ask(ledger, Metric.MAX, "size").value == 2**63 - 1
+    assert _ask(ledger, Metric.MIN, "size").value == -(2**63) + 1
+
+
+def test_numbers_add_up_as_if_rounded_once_in_whatever_order_they_came(ledger: Ledger):
+    values = [1e300, 0.1, 0.2, 0.3, 1e16, 1.0, -1e16, -1e300, 1e-300, 0.7] * 3
+    for n, value in enumerate(values):
+        ledger.put({"id": f"{n}", "weight": value}, connection=n % 2)
+    assert _ask(ledger, Metric.SUM, "weight").value == math.fsum(values)
+
+
+def test_a_sum_that_no_number_can_hold_is_refused(ledger: Ledger):
+    ledger.put(*({"id": f"{n}", "weight": 1e308} for n in range(3)))
+    with pytest.raises(ResourceLimit):
+        _ask(ledger, Metric.SUM, "weight")
+
+
+def test_there_is_only_one_zero(ledger: Ledger):
+    ledger.send(b'{"data":{"id":"a","weight":-0.0}}', b'{"data":{"id":"b","weight":0}}')
+    for found in (
+        _groups(ledger, "weight")[0][0],
+        *(_ask(ledger, one, "weight").value for one in ("min", "max", "sum")),
+    ):
+        assert math.copysign(1, found) == 1
+
+
+def test_times_are_given_the_way_their_field_writes_them(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "day": "2026-01-02", "at": "2026-01-02T01:00:00+01:00"},
+        {"id": "b", "day": "2025-12-31", "at": "2026-01-02T00:00:00.5Z"},
+    )
+    assert _ask(ledger, Metric.MIN, "day").value == "2025-12-31"
+    assert _ask(ledger, Metric.MIN, "at").value == "2026-01-02T00:00:00Z"
+    assert _ask(ledger, Metric.MAX, "at").value == "2026-01-02T00:00:00.500000Z"
+    assert _groups(ledger, "day") == [("2025-12-31", 1), ("2026-01-02", 1)]
+
+
+def test_groups_are_the_largest_first_then_in_order_and_the_rest_is_counted(ledger: Ledger):
+    for n, label in enumerate(["b", "a", "b", "c", None, "a", "d", None]):
+        ledger.put({"id": f"{n}", "label": label}, connection=n % 2)
+    assert _groups(ledger, "label") == [("a", 2), ("b", 2), (None, 2), ("c", 1), ("d", 1)]
+    assert _groups(ledger, "label", limit=2) == [("a", 2), ("b", 2)]
+    assert _ask(ledger, Metric.COUNT, group_by=FieldName("label"), limit=2).other_count == 4
+
+
+def test_every_kind_of_value_can_be_grouped(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "size": 1, "weight": 1.5, "done": True, "at": "2026-01-01T00:00:00Z", "title": ""},
+        {"id": "b", "size": 1.0, "weight": 2, "done": False, "at": "2026-01-01T01:00:00+01:00"},
+        {"id": "c", "size": None, "weight": "1.5", "done": 1, "at": "soon", "title": "x"},
+    )
+    assert _groups(ledger, "size") == [(1, 2), (None, 1)]
+    assert _groups(ledger, "weight") == [(1.5, 1), (2.0, 1), (None, 1)]
+    assert _groups(ledger, "done") == [(False, 1), (True, 1), (None, 1)]
+    assert _groups(ledger, "at") == [("2026-01-01T00:00:00Z", 2), (None, 1)]
+    assert _groups(ledger, "title") == [("", 1), ("x", 1), (None, 1)]
+
+
+def test_numbers_stay_true_while_records_change(ledger: Ledger):
+    for n in range(30):
+        ledger.put({"id": f"{n % 7}", "size": n, "label": f"l{n % 3}"}, {"id": f"x{n}", "label": "new"})
+        if n % 5 == 0:
+            ledger.remove(f"x{n}")
+        kept = ledger.page().records
+        assert _ask(ledger, Metric.COUNT).value == len(kept)
+        found = _ask(ledger, Metric.COUNT, filters=(ExactFilter(FieldName("label"), "new"),)).value
+        assert found == sum(record.id.startswith("x") for record in kept)
+
+
+@pytest.mark.parametrize(
+    ("zone", "around"),
+    [
+        ("Europe/Berlin", "2026-03-29T01:00:00Z"),
+        ("Europe/Berlin", "2026-10-25T01:00:00Z"),
+        ("America/New_York", "2026-11-01T06:00:00Z"),
+        ("America/New_York", "1883-11-18T17:00:00Z"),
+        ("Asia/Kathmandu", "1985-12-31T18:30:00Z"),
+        ("Africa/Monrovia", "1972-01-07T00:44:30Z"),
+        ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"),
+        ("Pacific/Apia", "2011-12-30T10:00:00Z"),
+        ("Europe/Amsterdam", "1937-07-01T00:00:00Z"),
+        ("UTC", "1969-12-31T23:59:00Z"),
+    ],
+)
+def test_buckets_are_those_of_the_clock_on_the_wall(ledger: Ledger, zone: str, around: str):
+    middle = instant(around)
+    assert middle is not None
+    times = [middle + step * 60_000_000 * 17 + 1 for step in range(-12, 13)] + [middle - 1, middle]
+    ledger.put(*({"id": f"{n}", "at": iso(time)} for n, time in enumerate(times)))
+    for granularity in Granularity:
+        groups = TimeGroups(FieldName("at"), granularity, zone)
+        found = _ask(ledger, Metric.COUNT, group_by=groups, limit=100)
+        names = [local_bucket(time, granularity, ZoneInfo(zone)) for time in times]
+        assert [(group.key, group.count) for group in found.groups or ()] == [
+            (name, names.count(name)) for name in sorted(set(names))
+        ]
+
+
+def test_records_without_a_time_are_one_group_at_the_end(ledger: Ledger):
+    ledger.put({"id": "a", "at": "2026-05-05T00:00:00Z"}, {"id": "b"}, {"id": "c", "at": "soon"})
+    groups = TimeGroups(FieldName("at"), Granularity.YEAR, "UTC")
+    found = _ask(ledger, Metric.COUNT, group_by=groups)
+    assert [(group.key, group.count) for group in found.groups or ()] == [("2026-01-01", 1), (None, 2)]
+    cut = _ask(ledger, Metric.COUNT, group_by=groups, limit=1)
+    assert (len(cut.groups or ()), cut.other_count) == (1, 2)
+
+
+def test_the_first_and_the_last_years_break_nothing(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "at": "0001-01-01T00:00:00Z"},
+        {"id": "b", "at": "9999-12-31T23:59:59.999999Z"},
+        {"id": "c", "at": "0001-01-01T00:00:00+14:00"},
+    )
+    for zone in ("Pacific/Kiritimati", "America/Los_Angeles"):
+        for granularity in Granularity:
+            found = _ask(ledger, Metric.COUNT, group_by=TimeGroups(FieldName("at"), granularity, zone))
+            # A time before the first year is none at all.
+            assert [group.count for group in found.groups or ()] == [1, 1, 1]
+            assert (found.groups or ())[-1].key is None
+    assert _ask(ledger, Metric.MIN, "at").value == "0001-01-01T00:00:00Z"

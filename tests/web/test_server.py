@@ -1,0 +1,200 @@
+"""The real server on a real socket: slow senders, signals, several workers, many clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate.web import server
+from tests.cli.program import WAIT_SECONDS, headgate, serving
+from tests.schema.declarations import declaration
+
+
+def call(address: str, path: str, token: str, method: str = "GET", body: bytes | None = None):
+    request = urllib.request.Request(
+        address + path, data=body, method=method, headers={"Authorization": f"Bearer {token}"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as answer:
+            return answer.status, json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.loads(refused.read())
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> str:
+    return json.loads(headgate(tmp_path, "--home", "home", "owner", "token", "--json").out)["access_token"]
+
+
+def lines(start: int, count: int) -> bytes:
+    return b"\n".join(
+        json.dumps({"key": f"m{n}", "data": {"id": f"m{n}", "sent_at": "2026-03-01T00:00:00Z"},
+                    "emitted_at": "2026-03-01T00:00:00Z"}).encode()
+        for n in range(start, start + count)
+    )  # fmt: skip
+
+
+def connect(address: str, owner: str) -> str:
+    document = json.dumps(declaration()).encode()
+    assert call(address, "/v1/declarations/mail", owner, "PUT", document)[0] == 200
+    return call(address, "/v1/connections", owner, "POST", b'{"connector_key":"mail"}')[1]["connection_id"]
+
+
+def test_the_whole_journey_from_a_connection_to_a_refusal(tmp_path: Path, owner: str):
+    home = ("--home", "home")
+    with serving(tmp_path) as served:
+        connection = connect(served.address, owner)
+        path = f"/v1/ingest/messages?connection_id={connection}"
+        assert call(served.address, path, owner, "POST", lines(0, 5))[1]["records_accepted"] == 5
+        made = headgate(
+            tmp_path, *home, "grants", "create", "--client", "agent", "--stream", "messages", "--json"
+        )
+        issued = json.loads(made.out)
+        assert set(issued) == {"access_token", "token_kind", "grant_ids", "package_id", "mcp_url"}
+        status, page = call(served.address, "/v1/streams/messages/records", issued["access_token"])
+        assert (status, len(page["data"])) == (200, 5)
+        shown = headgate(tmp_path, *home, "grants", "show", issued["grant_ids"][0]).out
+        assert "agent may read" in shown
+        assert "messages" in shown
+        assert headgate(tmp_path, *home, "grants", "revoke", issued["grant_ids"][0]).code == 0
+        status, refused = call(served.address, "/v1/streams/messages/records", issued["access_token"])
+        assert (status, refused["error"]["code"]) == (403, "grant_revoked")
+        served.process.send_signal(signal.SIGTERM)
+        served.process.communicate(timeout=WAIT_SECONDS)
+        assert served.process.returncode == 0
+    listed = json.loads(headgate(tmp_path, *home, "audit", "list", "--json").out)
+    assert [entry["outcome"] for entry in listed][:2] == ["grant_revoked", "answered"]
+    assert json.loads(headgate(tmp_path, *home, "audit", "verify", "--json").out)["whole"] is True
+    readers = json.loads(headgate(tmp_path, *home, "audit", "who-read", "m3", "--json").out)
+    assert [reader["client_id"] for reader in readers] == ["agent"]
+    assert len(headgate(tmp_path, *home, "audit", "export").out.splitlines()) == len(listed)
+    grants = json.loads(headgate(tmp_path, *home, "grants", "list", "--json").out)
+    assert [grant["state"] for grant in grants] == ["revoked"]
+
+
+def test_answers_that_were_sent_are_in_the_log_after_a_kill(tmp_path: Path, owner: str):
+    answered = 0
+    with serving(tmp_path) as served:
+        connect(served.address, owner)
+        for _ in range(30):
+            answered += call(served.address, "/v1/streams", owner)[0] == 200
+        os.kill(served.process.pid, signal.SIGKILL)
+        served.process.wait(WAIT_SECONDS)
+    listed = json.loads(headgate(tmp_path, "--home", "home", "audit", "list", "--limit", "99", "--json").out)
+    assert answered == 30
+    assert sum(entry["via"] == "GET /v1/streams" for entry in listed) == 30
+    assert json.loads(headgate(tmp_path, "--home", "home", "audit", "verify", "--json").out)["whole"] is True
+
+
+def test_several_workers_share_one_home(tmp_path: Path, owner: str):
+    with serving(tmp_path, "--workers", "2") as served:
+        connection = connect(served.address, owner)
+        failures: list[object] = []
+
+        def write(start: int) -> None:
+            for at in range(5):
+                path = f"/v1/ingest/messages?connection_id={connection}"
+                status, body = call(served.address, path, owner, "POST", lines(start + at * 10, 10))
+                if status != 200:
+                    failures.append(body)
+
+        writers = [threading.Thread(target=write, args=(start,)) for start in (0, 1000, 2000, 3000)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert failures == []
+        counts = [
+            call(served.address, "/v1/streams/messages/aggregate?metric=count", owner)[1]["value"]
+            for _ in range(8)
+        ]
+        assert counts == [200] * 8
+        served.process.send_signal(signal.SIGTERM)
+        served.process.communicate(timeout=WAIT_SECONDS)
+        assert served.process.returncode == 0
+
+
+SLOW_SERVER = """
+import asyncio, sys
+from headgate.web import server
+server.RECEIVE_SECONDS = 0.3
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    more = True
+    while more:
+        message = await receive()
+        more = message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+taken = server.listen("127.0.0.1", 0)
+server.serve(app, taken, lambda: print(taken.getsockname()[1], flush=True))
+"""
+
+
+@pytest.fixture
+def impatient() -> Iterator[int]:
+    process = subprocess.Popen([sys.executable, "-c", SLOW_SERVER], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    yield int(process.stdout.readline())
+    process.kill()
+    process.communicate()
+
+
+def dial(port: int, sent: bytes) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS)
+    made.sendall(sent)
+    return made
+
+
+def test_half_a_request_is_not_waited_for_for_ever_and_others_are_served_meanwhile(impatient: int):
+    slow = [dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n") for _ in range(100)]
+    slow += [dial(impatient, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n1") for _ in range(20)]
+    quick = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert quick.recv(100).startswith(b"HTTP/1.1 200")
+    for one in slow:
+        assert one.recv(100) == b""
+        one.close()
+    quick.close()
+
+
+def test_a_kept_connection_that_is_idle_stays_usable(impatient: int):
+    kept = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert kept.recv(200).endswith(b"ok")
+    # Longer than the server waits for the rest of a request.
+    kept.settimeout(0.8)
+    with pytest.raises(TimeoutError):
+        kept.recv(1)
+    kept.settimeout(WAIT_SECONDS)
+    kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert kept.recv(200).endswith(b"ok")
+    kept.close()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"X: " + b"a" * (server.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],
+)
+def test_headers_without_end_are_cut_off(impatient: int, headers: bytes):
+    made = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers)
+    try:
+        heard = made.recv(100)
+    except ConnectionResetError:
+        heard = b""
+    assert heard == b""
+    made.close()
