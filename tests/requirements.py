@@ -15,51 +15,51 @@ from pathlib import Path
 
 _TABLE = """
 # Remote MCP servers as typed operations
-S0-01 planned | FromMCP has endpoint, auth_token (optional), namespace | construct with and without token; attributes readable; repr has no token
-S0-02 planned | implements OperationAdapter: one async import method returning bundles or raising AdapterError | isinstance against the runtime protocol; inspect.iscoroutinefunction; every item is HandlerRegistration
-S0-03 planned | connects over streamable HTTP from the URI | mock log: first message is a POST initialize to exactly that path with both Accept types
-S0-04 planned | connection failure -> DiscoveryFailed | closed port; unknown host; hanging server with short timeout; HTML reply: each raises it, cause chained
-S0-05 planned | 401 -> Unauthorized | mock answers 401 on initialise, and separately on tools/list; a body containing "401" with status 500 does **not** count
-S0-06 planned | calls tools/list, reads name, description, inputSchema, outputSchema | two pages in the mock; all four values seen in specs, in order
-S0-07 planned | one bundle per tool | length and set of names equal the mock's tools
-S0-08 planned | name = tool name, or namespace/tool with prefix | both modes; wire call uses the original name in both; look-up works in both
-S0-09 planned | namespace = configured | differs from the mock's server-info name
-S0-10 planned | type MUTATION | also for a tool with readOnlyHint: true
-S0-11 planned | visibility INTERNAL | attribute; an external execute gives NOT_FOUND; not in services/list, schema, search
-S0-12 planned | input schema = inputSchema | deep equality, and mutation of the source dict does not change it
-S0-13 planned | output schema = declared, else block union | two tools in one mock
-S0-14 planned | error schemas filled for each tool | contains MCP_TOOL_ERROR with valid schema; a real error's details validate against it; definitions under _meta are mapped
-S0-15 planned | access control default | equals AccessControl(); anonymous internal call passes
-S0-16 planned | provenance FROM_MCP, authority and env None | attributes; ctx.env is None in the handler
-S0-17 planned | capabilities hold the bearer | expose() equals token; without token empty; never in spec JSON
-S0-18 planned | handler sends tools/call {name, arguments} | mock records params exactly; empty input gives {}
-S0-19 planned | structured content is the result, validated | conforming value = data, no issues; violating value -> issues, unwrap raises; empty object counts as present
-S0-20 planned | no structured content -> blocks mapped to the union | five kinds in one result; data validates against MCP_CONTENT_SCHEMA
-S0-21 planned | text blocks never parsed as JSON | text {"a":1} stays a string, byte for byte
-S0-22 planned | isError -> CallError with the content | envelope.error and unwrap()/call(): code, details contain all blocks, non-text too
-S0-23 planned | connection lives as long as the registration | N calls: one initialize in the mock; after aclose() one DELETE and no open sockets or tasks; session loss re-initialises once
-S0-24 planned | no environment: token from context per call | two calls with different capabilities give two Authorization values; token variables in the environment are ignored
-S0-25 planned | gated behind the extra | import blocker: core imports; from_mcp import raises ImportError naming the extra
-S0-26 planned | no stdio | AST scan of the package: no subprocess, no create_subprocess, no SDK stdio import, no command parameter; run-time: patched Popen never called during the suite
-S0-27 planned | unit test: import with mock -> bundles | test exists
-S0-28 planned | unit test: declared schema used | test exists
-S0-29 planned | unit test: absent -> union | test exists
-S0-30 planned | unit test: structured used | test exists
-S0-31 planned | unit test: absent -> blocks | test exists
-S0-32 planned | unit test: isError -> CallError | test exists
-S0-33 planned | integration: handler calls a remote tool | real socket server on loopback, real HTTP client, through registry.execute
-S0-34 planned | integration: no environment reads | os.environ, os.getenv patched to raise during import and call
+S0-01 done | FromMCP has endpoint, auth_token (optional), namespace | construct with and without token; attributes readable; repr has no token
+S0-02 done | implements OperationAdapter: one async import method returning bundles or raising AdapterError | isinstance against the runtime protocol; inspect.iscoroutinefunction; every item is HandlerRegistration
+S0-03 done | connects over streamable HTTP from the URI | mock log: first message is a POST initialize to exactly that path with both Accept types
+S0-04 done | connection failure -> DiscoveryFailed | closed port; unknown host; hanging server with short timeout; HTML reply: each raises it, cause chained
+S0-05 done | 401 -> Unauthorized | mock answers 401 on initialise, and separately on tools/list; a body containing "401" with status 500 does **not** count
+S0-06 done | calls tools/list, reads name, description, inputSchema, outputSchema | two pages in the mock; all four values seen in specs, in order
+S0-07 done | one bundle per tool | length and set of names equal the mock's tools
+S0-08 done | name = tool name, or namespace/tool with prefix | both modes; wire call uses the original name in both; look-up works in both
+S0-09 done | namespace = configured | differs from the mock's server-info name
+S0-10 done | type MUTATION | also for a tool with readOnlyHint: true
+S0-11 done | visibility INTERNAL | attribute; an external execute gives NOT_FOUND; not in services/list, schema, search
+S0-12 done | input schema = inputSchema | deep equality, and mutation of the source dict does not change it
+S0-13 done | output schema = declared, else block union | two tools in one mock
+S0-14 done | error schemas filled for each tool | contains MCP_TOOL_ERROR with valid schema; a real error's details validate against it; definitions under _meta are mapped
+S0-15 done | access control default | equals AccessControl(); anonymous internal call passes
+S0-16 done | provenance FROM_MCP, authority and env None | attributes; ctx.env is None in the handler
+S0-17 done | capabilities hold the bearer | expose() equals token; without token empty; never in spec JSON
+S0-18 done | handler sends tools/call {name, arguments} | mock records params exactly; empty input gives {}
+S0-19 done | structured content is the result, validated | conforming value = data, no issues; violating value -> issues, unwrap raises; empty object counts as present
+S0-20 done | no structured content -> blocks mapped to the union | five kinds in one result; data validates against MCP_CONTENT_SCHEMA
+S0-21 done | text blocks never parsed as JSON | text {"a":1} stays a string, byte for byte
+S0-22 done | isError -> CallError with the content | envelope.error and unwrap()/call(): code, details contain all blocks, non-text too
+S0-23 done | connection lives as long as the registration | N calls: one initialize in the mock; after aclose() one DELETE and no open sockets or tasks; session loss re-initialises once
+S0-24 done | no environment: token from context per call | two calls with different capabilities give two Authorization values; token variables in the environment are ignored
+S0-25 done | gated behind the extra | import blocker: core imports; from_mcp import raises ImportError naming the extra
+S0-26 done | no stdio | AST scan of the package: no subprocess, no create_subprocess, no SDK stdio import, no command parameter; run-time: patched Popen never called during the suite
+S0-27 done | unit test: import with mock -> bundles | test exists
+S0-28 done | unit test: declared schema used | test exists
+S0-29 done | unit test: absent -> union | test exists
+S0-30 done | unit test: structured used | test exists
+S0-31 done | unit test: absent -> blocks | test exists
+S0-32 done | unit test: isError -> CallError | test exists
+S0-33 done | integration: handler calls a remote tool | real socket server on loopback, real HTTP client, through registry.execute
+S0-34 done | integration: no environment reads | os.environ, os.getenv patched to raise during import and call
 S0-35 planned | test suite passes with the extra | pytest with [mcp] installed: exit 0
-S0-36 planned | linter clean on all code and tests with the extra | ruff check + type checker where available, zero findings; pytest with -W error; AST/compile check as fallback
-S0-37 planned | package works without the extra | clean venv without extra: import, non-MCP tests pass, pkg.from_mcp not in sys.modules
-S0-B1 planned | extra pulls only the streamable HTTP client parts | dependency list of the extra
-S0-B2 planned | only tools/call semantics; a later streaming extension would become Subscription | comment + no subscription produced
-S0-B3 planned | assembly layer registers, adapter does not | adapter has no registry parameter; registry empty after import
-S0-B4 planned | registry never sees MCP types | import graph: registry modules import nothing from the MCP modules
-S0-B5 planned | content defaults to empty list | success without content and without structured -> data []
-S0-B6 planned | structured result is composable | a Local operation consumes the typed data via env
-S0-B7 planned | builds on the shared HTTP client and error mapping | injected client used; MCP_* codes have a defined HTTP status
-S0-B8 planned | error path separate from output path | error with declared schema: no normalise, no issues
+S0-36 done | linter clean on all code and tests with the extra | ruff check + type checker where available, zero findings; pytest with -W error; AST/compile check as fallback
+S0-37 done | package works without the extra | clean venv without extra: import, non-MCP tests pass, pkg.from_mcp not in sys.modules
+S0-B1 done | extra pulls only the streamable HTTP client parts | dependency list of the extra
+S0-B2 done | only tools/call semantics; a later streaming extension would become Subscription | comment + no subscription produced
+S0-B3 done | assembly layer registers, adapter does not | adapter has no registry parameter; registry empty after import
+S0-B4 done | registry never sees MCP types | import graph: registry modules import nothing from the MCP modules
+S0-B5 done | content defaults to empty list | success without content and without structured -> data []
+S0-B6 done | structured result is composable | a Local operation consumes the typed data via env
+S0-B7 done | builds on the shared HTTP client and error mapping | injected client used; MCP_* codes have a defined HTTP status
+S0-B8 done | error path separate from output path | error with declared schema: no normalise, no issues
 # Self-contained ids and search text
 S1-01 done | A search id alone is enough to fetch | fetch({id}) with no other arg succeeds for every fetchable hit
 S1-02 done | Hit with a connection gets {connection_id}/{stream}:{record_id} | regex on results[].id
@@ -215,23 +215,23 @@ S3-32 done | Large binary as metadata + handle in default results | no base64 in
 S3-33 done | MIME, size or grade, digest, standard path exposed | binary_fields[]
 S3-34 done | Large binary not inlined in content[] | scan
 # MCP answers in response envelopes
-S4-01 planned | declared outputSchema converted, else unknown | declared: equal; absent: output_kind not declared; with undeclared_output="unknown" schema is {}
-S4-02 planned | handler returns an MCP envelope; never raw content; no raise on isError | call registration.handler directly for ok, error, empty: isinstance envelope, meta.source == "mcp"
-S4-03 planned | structured content preferred as data | both present and different: data is the structured one, meta.content holds the blocks
-S4-04 planned | block mapper exists and maps to our types | exported function, a table of every block kind
-S4-05 planned | unknown block -> text block with its JSON | exact two-key dict; also through the whole call path (raw block from the mock)
-S4-06 planned | cast when schema known and structured present | default filled, forbidden extra dropped, unknown-schema value untouched, error value untouched
-S4-07 planned | isError wrapped, not thrown | execute returns; meta.is_error true; content kept
-S4-08 planned | transport failures raise CallError | server stopped after import; unknown tool (JSON-RPC error); 401 at call; each CallError with its code, never a raw HTTP-library error
-S4-09 planned | wrapper's tools are spec + handler | each item has all spec attributes and handler; registry.register_all(wrapper.tools) works
+S4-01 done | declared outputSchema converted, else unknown | declared: equal; absent: output_kind not declared; with undeclared_output="unknown" schema is {}
+S4-02 done | handler returns an MCP envelope; never raw content; no raise on isError | call registration.handler directly for ok, error, empty: isinstance envelope, meta.source == "mcp"
+S4-03 done | structured content preferred as data | both present and different: data is the structured one, meta.content holds the blocks
+S4-04 done | block mapper exists and maps to our types | exported function, a table of every block kind
+S4-05 done | unknown block -> text block with its JSON | exact two-key dict; also through the whole call path (raw block from the mock)
+S4-06 done | cast when schema known and structured present | default filled, forbidden extra dropped, unknown-schema value untouched, error value untouched
+S4-07 done | isError wrapped, not thrown | execute returns; meta.is_error true; content kept
+S4-08 done | transport failures raise CallError | server stopped after import; unknown tool (JSON-RPC error); 401 at call; each CallError with its code, never a raw HTTP-library error
+S4-09 done | wrapper's tools are spec + handler | each item has all spec attributes and handler; registry.register_all(wrapper.tools) works
 S4-10 planned | existing tests updated, new ones for envelopes, structured, error | tests for envelopes, structured content and errors
-S4-11 planned | build, lint, tests pass | wheel builds, linter and pytest exit 0
-S4-B1 planned | meta carries isError (absent = false), content, structuredContent, _meta | result without isError gives false; _meta passed through unchanged
-S4-B2 planned | meta.content is mapped also when structured is the data | see S4-03
-S4-B3 planned | schema captured per tool | two tools with different schemas called interleaved
-S4-B4 planned | unknown schema recognised by kind, empty-object schema too | {} and True both treated as unknown
-S4-B5 planned | configuration mistakes raise CallError | wrong endpoint/namespace raise AdapterConfigError, a subclass of CallError, at construction
-S4-B6 planned | tool-not-found counts as transport level | see S4-08
+S4-11 done | build, lint, tests pass | wheel builds, linter and pytest exit 0
+S4-B1 done | meta carries isError (absent = false), content, structuredContent, _meta | result without isError gives false; _meta passed through unchanged
+S4-B2 done | meta.content is mapped also when structured is the data | see S4-03
+S4-B3 done | schema captured per tool | two tools with different schemas called interleaved
+S4-B4 done | unknown schema recognised by kind, empty-object schema too | {} and True both treated as unknown
+S4-B5 done | configuration mistakes raise CallError | wrong endpoint/namespace raise AdapterConfigError, a subclass of CallError, at construction
+S4-B6 done | tool-not-found counts as transport level | see S4-08
 """
 
 #: How many rows each chapter has, numbered without a gap: so that none is lost.
