@@ -99,7 +99,10 @@ def test_a_damaged_file_is_one_line_and_no_traceback(made: tuple[Home, Connectio
 
 def test_progress_is_shown_on_a_terminal_alone(made: tuple[Home, ConnectionId], tmp_path: Path):
     home, _ = made
-    ours, theirs = pty.openpty()
+    try:
+        ours, theirs = pty.openpty()
+    except OSError:
+        pytest.skip("this machine has no terminals to give")
     command = [*COMMAND, "--home", str(home.path), "store", "fsck"]
     shown = subprocess.run(
         command,
