@@ -126,3 +126,21 @@ def test_hidden_records_move_neither_pages_nor_hits(engine: str, hidden: int):
     assert ([record.id for record in page.records], page.count) == (["s9", "s8", "s7", "s6", "s5"], 40)
     assert [hit.record.id for hit in hits.hits] == ["s0", "s1", "s10", "s11", "s12"]
     assert (hits.count, hits.ranked_count) == (40, 40)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_which_connection_had_something_hidden_first_does_not_settle_ties(engine: str, first: int):
+    with fresh(engine) as store:
+        ledger = Ledger(store, connections=2)
+        ledger.put({"id": "h", "at": TIMES[8]}, connection=first)
+        for connection in (1, 0):
+            ledger.put({"id": "a", "title": "apple", "at": TIMES[0]}, connection=connection)
+        reach = ledger.reach(until=UNTIL)
+        page = store.page(PagePlan(reach, 5, Order.ASC))
+        hits = store.search(
+            SearchPlan((SearchReach(reach, (FieldName("title"),)),), (Term(("apple",)),), 5)
+        ).hits
+        found = store.record(RecordPlan(reach, KEYS[0]))
+        told = store.changes(ChangesPlan(reach, 9, 0)).entries
+        for records in (page.records, found, told, [hit.record for hit in hits]):
+            assert [record.connection_id for record in records] == [*ledger.ids]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.errors import ConnectionNotFound
-from headgate.model.ids import BlobId, ConnectionId
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
 from headgate.model.record import Connection
 from headgate.store.sqlite.catalog import Catalog, Shelf, current
 from headgate.store.sqlite.connection import Database
@@ -17,7 +17,23 @@ def create(database: Database, connection: Connection) -> None:
         "INSERT INTO connection(id, connector_key, display_name, created_at) VALUES(?, ?, ?, ?)",
         (connection.id, connection.connector_key, connection.display_name, connection.created_at),
     )
+    make_shelves(database, connection.connector_key)
     _catalog_changed(database)
+
+
+def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
+    """Give every connection of a connector its shelves, in the order the connections were made.
+
+    Their numbers settle ties between connections. Made when a first record comes in, they would tell which
+    connection had something first, even something hidden.
+    """
+    # Shelves that are there are passed over, not ignored: an ignored one would use up a number.
+    database.all(
+        "INSERT INTO shelf(connection_id, stid) SELECT c.id, s.stid FROM connection c "
+        "JOIN stream s USING(connector_key) LEFT JOIN shelf h ON h.connection_id = c.id AND h.stid = s.stid "
+        "WHERE c.connector_key=? AND h.sid IS NULL ORDER BY s.stid, c.created_at, c.id",
+        (connector_key,),
+    )
 
 
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:

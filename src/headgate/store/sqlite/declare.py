@@ -13,6 +13,7 @@ from headgate.model.ids import ConnectorKey, FieldName
 from headgate.schema.declare import read_declaration
 from headgate.store.sqlite.catalog import Catalog, ColumnKind, StreamTable, current, stream_table, versions_of
 from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.connections import make_shelves
 from headgate.store.sqlite.refill import refill
 
 #: Title-like fields take the upper slots of the index, where a match weighs more.
@@ -67,6 +68,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
         place = (key, stream.name)
         stid = _lay_out(database, key, stream, catalog.streams.get(place) or catalog.retired.get(place))
         _index_foreign_keys(database, stid, _foreign_keys(source, stream))
+    make_shelves(database, key)
     database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
     return source
 
