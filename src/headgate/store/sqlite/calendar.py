@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from headgate.model.query import Granularity
-from headgate.store.sqlite.columns import NO_QUARTER, QUARTER_US, Array
+from headgate.store.sqlite.columns import Array
 
 _SECOND = 1_000_000
 _DAY = 86_400
@@ -143,7 +143,3 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 def _moment(second: int) -> datetime:
     """Give a time that can be moved to any zone; zones keep their offset beyond the first and last year."""
     return _EPOCH + timedelta(seconds=min(max(second, _FIRST), _LAST))
-
-
-assert QUARTER_US == _QUARTER * _SECOND
-assert NO_QUARTER < 0
