@@ -144,7 +144,7 @@ S2-40 done | Error teaches schema(stream, connection_id, detail:"full") | messag
 S2-41 done | Scoped full returns only matching rows (RS and MCP) | row count
 S2-42 done | >1 source without connection_id → typed error retry_with:"connection_id" before content | code 409, no schema body
 S2-43 done | With connection_id only that connection | granted_connections length 1
-S2-44 planned | Scoped full is bounded | size cap test (200 KB hard cap with typed error)
+S2-44 done | Scoped full is bounded | size cap test (200 KB hard cap with typed error)
 S2-45 done | Document directly under structuredContent.data | no data.data
 S2-46 done | No duplicate stream rows top-level and nested | streams absent when connectors present
 S2-47 done | next_cursor/next_changes_since/count in text when present | token check on all read tools incl. search

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.text.budget import Line, compose, cut, cut_bytes, size
+from headgate.text.budget import Line, compose, cut, size
 from headgate.text.marks import balanced, cut_marked
 from headgate.text.quote import block, fenced, json_text, line, name, unfenced
 
@@ -94,7 +94,6 @@ def test_a_cut_keeps_the_match():
 @given(st.text(), st.integers(1, 50))
 def test_a_cut_text_is_within_its_limit(text: str, limit: int):
     assert len(cut(text, limit)) <= limit
-    assert size(cut_bytes(text, limit + 2)) <= limit + 2
     assert cut(text, len(text)) == text
 
 

@@ -115,16 +115,6 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
-    """Several grants behind one token. It has no authority of its own: each read is under one grant."""
-
-    id: PackageId
-    client_id: ClientId
-    subject_id: SubjectId
-    grants: tuple[Grant, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Access:
     """Who is asking and under which grants: what a token stands for at this moment."""
 

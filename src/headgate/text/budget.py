@@ -50,11 +50,3 @@ def compose(lines: Sequence[Line], limit_bytes: int) -> str:
 def cut(text: str, limit_chars: int) -> str:
     """Keep a text within a number of characters, with an ellipsis where it was cut."""
     return text if len(text) <= limit_chars else text[: max(0, limit_chars - 1)] + ELLIPSIS
-
-
-def cut_bytes(text: str, limit_bytes: int) -> str:
-    """Keep a text within a number of bytes, with an ellipsis where it was cut."""
-    if size(text) <= limit_bytes:
-        return text
-    kept = text.encode()[: max(0, limit_bytes - len(ELLIPSIS.encode()))]
-    return kept.decode(errors="ignore") + ELLIPSIS

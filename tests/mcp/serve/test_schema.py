@@ -42,6 +42,19 @@ def test_an_index_of_very_many_streams_is_reduced_to_names():
     assert "reduced" in outcome.structured["data"]["meta"]
 
 
+@pytest.mark.requirement("S2-44")
+@pytest.mark.parametrize("fields", [600, 3000])
+def test_a_full_schema_fits_one_answer_or_is_refused_by_name(fields: int):
+    full = document("messages")
+    full["connectors"][0]["streams"][0]["schema"] = {"properties": {f"f{n}": "x" * 60 for n in range(fields)}}
+    outcome = run(CountingPort(schema=full), "schema", stream="messages", detail="full")
+    assert len(json.dumps(outcome.wire()).encode()) < 100_000
+    assert outcome.is_error == (fields == 3000)
+    if outcome.is_error:
+        assert outcome.structured["error"]["code"] == "resource_limit"
+        assert "compact" in outcome.text
+
+
 @pytest.mark.requirement("S2-29", "S2-35")
 def test_with_a_stream_there_are_flags_and_their_legend():
     port = CountingPort(schema=document("messages"))
