@@ -79,8 +79,8 @@ def _recall(body: Mapping[str, Any]) -> list[Line]:
     if recall.get("complete", True) and not recall.get("truncated"):
         return []
     ranked = recall.get("ranked_candidate_count")
-    among = f" among {ranked} candidates" if isinstance(ranked, int) else ""
-    return [Line(f"Recall: not every match was ranked{among}; narrow the search to be sure.", 4)]
+    which = f"only {ranked} matches were" if isinstance(ranked, int) else "not every match was"
+    return [Line(f"Recall: {which} ranked; narrow the search to rank them all.", 4)]
 
 
 def _evidence(position: int, result: Mapping[str, Any]) -> list[Line]:

@@ -72,6 +72,14 @@ def test_a_hundred_fat_hits_stay_within_the_text_budget():
         assert result["snippet"].count("<mark>") == result["snippet"].count("</mark>")
 
 
+def test_the_search_text_says_when_only_some_matches_were_ranked_and_never_guesses():
+    told = {"complete": False, "truncated": True, "ranked_candidate_count": 300}
+    part = run(CountingPort(search=found(hit(), meta={"recall": told})), "search", q="bridge")
+    whole = run(CountingPort(search=found(hit(), has_more=True, next_cursor="se1.x")), "search", q="bridge")
+    assert "Recall: only 300 matches were ranked" in part.text
+    assert "Recall" not in whole.text
+
+
 @pytest.mark.requirement("S3-02", "S3-03", "S3-04")
 def test_a_hit_says_where_in_which_field_to_read_on():
     outcome = run(CountingPort(search=found(hit())), "search", q="bridge")
