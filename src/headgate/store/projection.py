@@ -61,6 +61,26 @@ def _chosen(
     return {field: values[field] for field in fields if field in values}
 
 
+def text_in(body: bytes, field: FieldName) -> str | None:
+    """Give one field's text out of a body, if it holds a text."""
+    raw = _one_decoder(field)(body)
+    value = None if raw is None else msgspec.json.decode(raw)
+    return value if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=512)
+def _one_decoder(field: FieldName) -> Callable[[bytes], msgspec.Raw | None]:
+    if _UNSPELLABLE.search(field):
+        return lambda body: _RAW.decode(body).get(field)
+    decode = _shape_decoder((field,))
+
+    def one(body: bytes) -> msgspec.Raw | None:
+        raw = decode(body).f0
+        return None if raw is msgspec.UNSET else raw
+
+    return one
+
+
 @lru_cache(maxsize=512)
 def projector(fields: tuple[FieldName, ...]) -> Projector:
     """Give the projector for these fields; making one is slow, using it is not."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from headgate.model.ids import FieldName
 from headgate.model.plan import Term
@@ -30,6 +31,7 @@ _SIGNS = (
 _SIGN = f"[{_SIGNS}]"
 _SIGNED = re.compile(_SIGN)
 _BETWEEN = r"[\W_]+"
+_NOT_PLAIN = re.compile(r"[^\x00-\x7f]+")
 ELLIPSIS = "…"
 
 
@@ -42,13 +44,13 @@ class Highlighter:
         self._pattern = re.compile("|".join(_term_pattern(term) for term in terms))
         self._beginnings = [_beginning(term) for term in terms]
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Give every match as a pair of places in the text."""
         folded = fold(text)
         # Most pieces of a long text hold nothing: looking for letters is far quicker than for a pattern.
         if text.isascii() and not any(beginning in folded for beginning in self._beginnings):
-            return []
-        return [match.span() for match in self._pattern.finditer(folded)]
+            return iter(())
+        return (match.span() for match in self._pattern.finditer(folded))
 
     def snippet(self, field: FieldName, text: str, *, whole: bool = True, at: int = 0) -> Snippet | None:
         """Cut out the words around the first match, or say that there is none.
@@ -56,19 +58,29 @@ class Highlighter:
         ``at`` is where this text starts in its field, and ``whole`` whether it is all of it.
         """
         spans = self.spans(text)
-        if not spans:
+        first = next(spans, None)
+        if first is None:
             return None
-        start = _word_start(text, max(0, spans[0][0] - AROUND_CHARS), spans[0][0])
-        end = min(len(text), max(start + MAX_CHARS, spans[0][1]))
+        start = _word_start(text, max(0, first[0] - AROUND_CHARS), first[0])
+        end = min(len(text), max(start + MAX_CHARS, first[1]))
         complete = whole and start == 0 and end == len(text)
         before = ELLIPSIS if start or at else ""
         after = "" if whole and end == len(text) else ELLIPSIS
-        return Snippet(field, before + _marked(text, spans, start, end) + after, complete, at + spans[0][0])
+        marked = _marked(text, chain([first], spans), start, end)
+        return Snippet(field, before + marked + after, complete, at + first[0])
 
 
 def fold(text: str) -> str:
     """Fold case and accents, one character to one."""
-    return text.lower() if text.isascii() else text.translate(_FOLDED)
+    if text.isascii():
+        return text.lower()
+    # Bytes lower only what is plain; what is not is mostly little, and looked up character by character.
+    plain = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+    return _NOT_PLAIN.sub(_folded_run, plain)
+
+
+def _folded_run(run: re.Match[str]) -> str:
+    return run.group().translate(_FOLDED)
 
 
 class _Folded(dict[int, int]):
@@ -101,7 +113,8 @@ def _term_pattern(term: Term) -> str:
     if RUN.search("".join(words)):
         return body or r"(?!)"
     tail = rf"{_WORD}*" if term.is_prefix else rf"{_MARKS}(?!{_WORD})"
-    return rf"(?<!{_WORD}){body}{tail}" if body else r"(?!)"
+    # The letter stands before the look behind it: a pattern that begins with a letter is found far sooner.
+    return rf"{words[0][0]}(?<!{_WORD}{words[0][0]}){body[1:]}{tail}" if body else r"(?!)"
 
 
 def _signed_pattern(term: Term) -> str:
@@ -125,7 +138,7 @@ def _word_start(text: str, start: int, match: int) -> int:
     return start if space < 0 else space + 1
 
 
-def _marked(text: str, spans: Sequence[tuple[int, int]], start: int, end: int) -> str:
+def _marked(text: str, spans: Iterable[tuple[int, int]], start: int, end: int) -> str:
     pieces: list[str] = []
     at = start
     for left, right in spans:

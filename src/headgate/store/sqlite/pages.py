@@ -16,7 +16,7 @@ from headgate.model.rows import Extent, Page
 from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable
 from headgate.store.sqlite.connection import Database
 from headgate.store.sqlite.derive import column_value
-from headgate.store.sqlite.rows import COLUMNS, RecordMaker
+from headgate.store.sqlite.rows import COLUMNS, RecordMaker, read_rows
 from headgate.store.sqlite.scope import Scope, column_of, scope_of
 
 _FINDERS_KEPT = 1024
@@ -72,7 +72,8 @@ def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Ke
     found = page_keys(database, catalog, plan, scope) if keys is None else list(keys)
     has_more, found = len(found) > plan.limit, found[: plan.limit]
     maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
-    records = tuple(maker.make(_row(database, rid)) for rid, _, _, _ in found)
+    rows = read_rows(database, [key[0] for key in found])
+    records = tuple([maker.make(rows[key[0]]) for key in found])
     return Page(
         with_children(database, catalog, records, plan.expand, plan.preview_chars),
         _position(catalog, found[-1], plan) if has_more else None,
@@ -139,12 +140,6 @@ def _position(catalog: Catalog, key: Key, plan: PagePlan) -> Position:
     _, sid, record_id, sort = key
     shown = sort if plan.by_cursor_field else None
     return Position(shown, RecordId(record_id), catalog.by_sid[sid].connection_id)
-
-
-def _row(database: Database, rid: int) -> tuple[Any, ...]:
-    row = database.one(f"SELECT {COLUMNS} FROM record r WHERE r.rid = ?", (rid,))
-    assert row is not None
-    return row
 
 
 def _no_extent(plan: PagePlan) -> Extent | None:

@@ -14,11 +14,11 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import Reach
 from headgate.model.query import ExactFilter, Filter, Scalar
 from headgate.store.lines import MAX_INTEGER
+from headgate.store.projection import text_in
 from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, Shelf, StreamTable
 from headgate.store.sqlite.derive import text_hash
 
 _SCOPES_KEPT = 1024
-_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 
@@ -136,10 +136,4 @@ def bindable(value: Scalar) -> Scalar:
 
 def register(connection: Any) -> None:
     """Teach a connection how to read one field's text out of a body, just as everything else here reads it."""
-    connection.create_scalar_function("field_text", _field_text, 2, deterministic=True)
-
-
-def _field_text(body: bytes, name: str) -> str | None:
-    raw = _RAW.decode(body).get(name)
-    value = None if raw is None else msgspec.json.decode(raw)
-    return value if isinstance(value, str) else None
+    connection.create_scalar_function("field_text", text_in, 2, deterministic=True)

@@ -7,10 +7,10 @@ statistic of the whole index has a part in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from headgate.model.plan import Reach, SearchPlan, SearchPosition, SearchReach
 from headgate.model.query import Filter
 from headgate.model.record import Record
 from headgate.model.rows import Hit, SearchPage, Snippet
+from headgate.store.projection import text_in
 from headgate.store.snippets import Highlighter
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
 from headgate.store.sqlite.connection import Database
@@ -35,7 +36,7 @@ from headgate.store.sqlite.derive import (
     rid_of,
 )
 from headgate.store.sqlite.refill import long_notes
-from headgate.store.sqlite.rows import COLUMNS, RecordMaker, read_chunks
+from headgate.store.sqlite.rows import RecordMaker, read_chunks, read_rows
 from headgate.store.sqlite.scope import scope_of
 from headgate.store.words import match_expression
 
@@ -49,6 +50,7 @@ _MASK_BITS = 24
 _NEWEST = (1 << 63) - 1
 _OLDEST = 0
 _OVERLAP_CHARS = 512
+_SPREADS_KEPT = 256
 #: Few shelves with a small part of the store are found by their words in the index; else by row number.
 _FEW, _SMALL_PART, _STREAM_PART = 8, 5, 2.5
 _SID = f"(rowid >> {N_BITS} & {MAX_SID})"
@@ -83,8 +85,8 @@ class _Group:
     shelves: tuple[Shelf, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
+    # Hundreds are made for a page, and most are not shown: nothing is made sooner than a tuple.
     tid: int
     score: int
     columns: int
@@ -105,13 +107,13 @@ class _Ranked:
 
 def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
     """Find hits and make them ready to show."""
-    groups = _groups(catalog, plan.reaches)
-    statements = [_statement(database, catalog, group, plan) for group in groups]
+    spread = _spread(catalog, plan.reaches)
+    statements = [_statement(database, catalog, group, plan) for group in spread.groups]
     span = _span(plan.after)
     window, span = _window(database, statements, span)
     ranked = _in_order(database, window, span.seen, plan.limit + 1)
     shown = ranked[: plan.limit]
-    hits = _hits(database, catalog, plan, shown)
+    hits = _hits(database, catalog, plan, spread, shown)
     is_all = span.is_first and span.bottom == _OLDEST
     count = None
     if plan.after is None:
@@ -165,6 +167,25 @@ def _next(span: _Span, shown: Sequence[_Ranked], *, has_more_here: bool) -> Sear
 
 
 # What may be matched
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Where a search looks: groups of shelves, and which reach a shelf is seen through."""
+
+    groups: tuple[_Group, ...]
+    reaches: Mapping[int, SearchReach]
+
+
+def _spread(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> _Spread:
+    """Give where a search looks; the same reaches come again and again, so that is kept."""
+    spreads: dict[tuple[SearchReach, ...], _Spread] = catalog.kept.setdefault("spreads", {})
+    if reaches not in spreads:
+        if len(spreads) >= _SPREADS_KEPT:
+            spreads.clear()
+        by_sid = {shelf.sid: one for one in reaches for shelf in catalog.shelves_of(one.reach)}
+        spreads[reaches] = _Spread(tuple(_groups(catalog, reaches)), by_sid)
+    return spreads[reaches]
 
 
 def _groups(catalog: Catalog, reaches: Iterable[SearchReach]) -> list[_Group]:
@@ -291,25 +312,33 @@ def _in_order(
 ) -> list[_Ranked]:
     """Give the next hits of a window in order: the better match, the newer, and for equals the key.
 
-    A row's number tells its time roughly; only rows that are equal by that have to be looked at.
+    A row's number tells its time roughly; only rows that can be next by that have to be looked at.
     """
-    rough = sorted(window, key=_roughly)
-    ranked: list[_Ranked] = []
-    for _, equals in groupby(rough, key=_roughly):
-        exact = sorted((_ranked(database, one) for one in equals), key=lambda one: one.place)
-        ranked += [one for one in exact if seen is None or one.place > seen]
-        if len(ranked) >= wanted:
+    near = _near(window, seen, wanted)
+    rows = read_rows(database, [one.rid for one in near])
+    ranked = sorted((_ranked(one, rows[one.rid]) for one in near), key=lambda one: one.place)
+    return [one for one in ranked if seen is None or one.place > seen]
+
+
+def _near(window: Sequence[_Found], seen: tuple[Any, ...] | None, wanted: int) -> list[_Found]:
+    """Choose the matches that can be the next ones: all that are as good and as new, as far as numbers tell."""
+    edge = None if seen is None else (seen[0], -bucket(None if seen[1] == _NEWEST else -seen[1]))
+    near: list[_Found] = []
+    for place, equals in groupby(sorted(window, key=_roughly), key=_roughly):
+        if edge is None or place >= edge:
+            near += equals
+            # Of those at the very edge some have been shown; they do not count.
+            wanted += len(near) if place == edge else 0
+        if len(near) >= wanted:
             break
-    return ranked
+    return near
 
 
 def _roughly(found: _Found) -> tuple[int, int]:
     return -found.score, -(found.tid >> TIME_SHIFT)
 
 
-def _ranked(database: Database, found: _Found) -> _Ranked:
-    row = database.one(f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid = ?", (found.rid,))
-    assert row is not None
+def _ranked(found: _Found, row: tuple[Any, ...]) -> _Ranked:
     # A record without a time comes last.
     newest_first = _NEWEST if row[7] is None else -row[7]
     return _Ranked((-found.score, newest_first, row[2], found.rid), found, row)
@@ -331,22 +360,18 @@ def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
 
 
 def _hits(
-    database: Database, catalog: Catalog, plan: SearchPlan, ranked: Sequence[_Ranked]
+    database: Database, catalog: Catalog, plan: SearchPlan, spread: _Spread, ranked: Sequence[_Ranked]
 ) -> tuple[Hit, ...]:
     highlighter = Highlighter(plan.terms)
-    reaches = {
-        (connection_id, one.reach.stream): (
-            one,
-            RecordMaker(database, catalog, one.reach.fields, preview_chars=plan.preview_chars),
-        )
-        for one in plan.reaches
-        for connection_id in one.reach.connection_ids
-    }
+    makers: dict[tuple[FieldName, ...], RecordMaker] = {}
     hits: list[Hit] = []
     for one in ranked:
-        shelf = catalog.by_sid[one.row[1]]
-        reach, maker = reaches[shelf.connection_id, shelf.name]
-        hits.append(_hit(database, reach, shelf, one, maker.make(one.row), highlighter))
+        reach = spread.reaches[one.row[1]]
+        fields = reach.reach.fields
+        if fields not in makers:
+            makers[fields] = RecordMaker(database, catalog, fields, preview_chars=plan.preview_chars)
+        record = makers[fields].make(one.row)
+        hits.append(_hit(database, reach, catalog.by_sid[one.row[1]], one, record, highlighter))
     return tuple(hits)
 
 
@@ -375,8 +400,8 @@ def _snippet(
     note = long_notes(row[4]).get(name)
     if note is not None:
         return _snippet_of_long(database, row[0], shelf.stream.fids[name], name, note[0], highlighter)
-    text = msgspec.json.decode(row[6]).get(name)
-    return highlighter.snippet(name, text) if isinstance(text, str) else None
+    text = text_in(row[6], name)
+    return None if text is None else highlighter.snippet(name, text)
 
 
 def _snippet_of_long(
