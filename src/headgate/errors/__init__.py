@@ -50,6 +50,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -96,6 +97,7 @@ class HeadgateError(Exception):
         return _TYPES.get(self.status, "api_error")
 
 
+@functools.cache
 def default_message(cls: type[HeadgateError]) -> str:
     """Give the first sentence of an error's docstring: what is said when nothing better is known."""
     return (inspect.getdoc(cls) or cls.code).split("\n")[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
 from headgate.model.grant import Access, Grant, StreamGrant
@@ -15,6 +16,8 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, S
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
+
+_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Scope:
     granted: StreamGrant
     connections: tuple[Connection, ...]
     capability: StreamCapability
+    #: What follows from the above and is worth keeping.
+    kept: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, compare=False, repr=False)
 
     @property
     def is_owner(self) -> bool:
@@ -62,18 +67,27 @@ class Scope:
 
     def reach(self, fields: tuple[FieldName, ...]) -> Reach:
         """Turn the scope into a reach that selects these fields."""
-        return Reach(
-            stream=self.stream,
-            connection_ids=self.granted.connection_ids,
-            fields=fields,
-            time=self.granted.time,
-            resources=self.granted.resources,
-        )
+        known = self.kept.get(fields)
+        if known is None:
+            known = Reach(
+                stream=self.stream,
+                connection_ids=self.granted.connection_ids,
+                fields=fields,
+                time=self.granted.time,
+                resources=self.granted.resources,
+            )
+            if len(self.kept) < _KEPT:
+                self.kept[fields] = known
+        return known
 
     def on(self, connection_id: ConnectionId) -> Scope | None:
         """Narrow the scope to one of its connections."""
-        kept = [found for found in self.connections if found.id == connection_id]
-        return self.among(kept) if kept else None
+        if connection_id not in self.kept:
+            found = [one for one in self.connections if one.id == connection_id]
+            if not found:
+                return None
+            self.kept[connection_id] = self.among(found)
+        return self.kept[connection_id]
 
     def among(self, connections: Sequence[Connection]) -> Scope:
         """Narrow the scope to some of its connections."""

@@ -31,10 +31,9 @@ class Labels:
     def of(self, connection_id: ConnectionId) -> Body:
         """Give the members that tell a row's origin."""
         key, name = self.known[connection_id]
-        origin: Body = {"connection_id": connection_id, "connector_key": key}
-        if name is not None:
-            origin["display_name"] = name
-        return origin
+        if name is None:
+            return {"connection_id": connection_id, "connector_key": key}
+        return {"connection_id": connection_id, "connector_key": key, "display_name": name}
 
 
 def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counted: bool = False) -> Body:

@@ -42,6 +42,8 @@ from headgate.reading.house import House
 from headgate.reading.port import Answer, BlobAnswer
 
 _NONCE_BYTES = 8
+#: No query can name it, so what is kept under it is found by nothing else.
+_LABELS = object()
 _encode = msgspec.json.Encoder().encode
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
 
@@ -264,7 +266,7 @@ class Door:
         decision = deciding.decide_record(allowance, query, preview_chars=preview_chars)
         plan = decision.plan
         found = await self._house.store.record(plan)
-        record = _only(allowance, decision.scopes, found, NotFound(param="id"))
+        record = _only(allowance, decision.scopes, found, lambda: NotFound(param="id"))
         row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
         row["links"] = {"self": links.record_link(query)}
         row["meta"] = self._meta()
@@ -274,7 +276,7 @@ class Door:
         seals = self._house.seals()
         decision = deciding.decide_window(allowance, query, seals)
         windows = await self._house.store.window(decision.plan)
-        found = _only(allowance, decision.scopes, windows, NotFound(param="id"))
+        found = _only(allowance, decision.scopes, windows, lambda: NotFound(param="id"))
         if decision.digest is not None and decision.digest != found.digest:
             raise CursorExpired(
                 f"Field '{query.field}' has changed; read it from offset_chars 0.", param="cursor"
@@ -331,20 +333,28 @@ class Door:
     async def _blob(self, allowance: Allowance, query: BlobQuery) -> FoundBlob:
         decision = deciding.decide_blob(allowance, query)
         found = await self._house.store.blobs(decision.plan)
-        return _only(allowance, decision.scopes, found, BlobNotFound(param="blob_id"))
+        return _only(allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
 
 
 def _labels(allowance: Allowance, scopes: Sequence[Scope], expand: Sequence[ExpandPlan] = ()) -> Labels:
+    if not expand and len(scopes) == 1:
+        kept = scopes[0].kept
+        if _LABELS not in kept:
+            kept[_LABELS] = Labels(connector_of(scopes))
+        return kept[_LABELS]
     children = (scope for plan in expand for scope in allowance.by_stream.get(plan.child.stream, ()))
     return Labels(connector_of((*children, *scopes)))
 
 
 def _only(
-    allowance: Allowance, scopes: Sequence[Scope], found: Sequence[_Found], missing: HeadgateError
+    allowance: Allowance,
+    scopes: Sequence[Scope],
+    found: Sequence[_Found],
+    missing: Callable[[], HeadgateError],
 ) -> _Found:
     """Give the one thing found; none is a refusal, and several are a choice for the caller."""
     if not found:
-        raise missing
+        raise missing()
     if len(found) > 1:
         raise ambiguous(allowance.access, scopes, only=[one.connection_id for one in found])
     return found[0]

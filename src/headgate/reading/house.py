@@ -66,7 +66,7 @@ class House:
         remembered = self._known.allowances
         key = (access.token_kind.value, access.subject_id, *(grant.id for grant in access.grants))
         found = remembered.get(key)
-        if found is None or found.access != access:
+        if found is None or (found.access is not access and found.access != access):
             found = remembered[key] = allow(access, catalog, self.rules)
             if len(remembered) > _REMEMBERED:
                 remembered.popitem(last=False)

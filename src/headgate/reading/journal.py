@@ -156,7 +156,8 @@ class Pump:
         """Move everything that waits now."""
         async with self._turn:
             while (head := await self._journal.flush(self._ledger, self._key)) is not None:
-                write_head(self._home, head)
+                # It waits for the disk, and must not let requests wait for it.
+                await asyncio.to_thread(write_head, self._home, head)
 
     async def _keep_up(self) -> None:
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, urlencode
 
@@ -23,11 +24,17 @@ from headgate.model.query import (
 )
 
 Params = Iterable[tuple[str, object]]
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
+
+
+def _quoted(text: str) -> str:
+    """Write a text for a path; most need no change, and seeing that is much quicker than quoting."""
+    return text if _PLAIN.fullmatch(text) else quote(text, safe="")
 
 
 def stream_path(stream: StreamName) -> str:
     """Give the address of a stream."""
-    return f"/v1/streams/{quote(stream, safe='')}"
+    return f"/v1/streams/{_quoted(stream)}"
 
 
 def records_path(stream: StreamName) -> str:
@@ -37,7 +44,7 @@ def records_path(stream: StreamName) -> str:
 
 def record_path(stream: StreamName, record_id: RecordId) -> str:
     """Give the address of a record."""
-    return f"{records_path(stream)}/{quote(record_id, safe='')}"
+    return f"{records_path(stream)}/{_quoted(record_id)}"
 
 
 def window_path(stream: StreamName, record_id: RecordId) -> str:

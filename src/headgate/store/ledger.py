@@ -15,6 +15,10 @@ from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToke
 class Ledger(Protocol):
     """Grants, tokens, disclosures. What looks something up for every request does so without waiting."""
 
+    def version(self) -> int:
+        """Give a number that is another one after anything was written: what was looked up before may be old."""
+        ...
+
     def token(self, digest: bytes) -> IssuedToken | None:
         """Look a token up, as it is at this moment."""
         ...

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from headgate.errors import ConfigInvalid
 _DRAIN_SECONDS = 10
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
+_SWITCH_SECONDS = 0.0005
 RECEIVE_SECONDS = 15.0
 SEND_SECONDS = 30.0
 MAX_HEADER_BYTES = 64 * 1024
@@ -63,6 +65,9 @@ def serve(app: ASGIApp, taken: socket.socket, on_ready: Callable[[], None]) -> b
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
     server = _Announcing(config, on_ready)
+    # Threads that compute beside the loop hand the interpreter back this soon; it would be 5 ms otherwise,
+    # which every request that touches a file or a socket meanwhile would wait for.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with _signals_that_end_nothing():
         server.run(sockets=[taken])
     return server.started and not server.force_exit

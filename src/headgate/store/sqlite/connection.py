@@ -51,6 +51,8 @@ _EVERY = (
     "foreign_keys=1",
 )
 
+_NEVER = float("inf")
+
 
 class Database:
     """One connection, with a deadline that every query on it keeps."""
@@ -61,7 +63,7 @@ class Database:
         self.path = path
         self.db = db
         self.texts = WaitingTexts()
-        self._deadline = float("inf")
+        self._deadline = _NEVER
         db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
@@ -82,17 +84,24 @@ class Database:
         """Run a statement once for each row of values."""
         self.db.executemany(sql, rows)
 
-    @contextmanager
-    def reading(self, seconds: float = QUERY_SECONDS) -> Generator[None]:
+    def version(self) -> int:
+        """Give a number that is another one after anyone else has written anything."""
+        return self.value("PRAGMA data_version")
+
+    def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
         """See one state of the store until the end of the block, and take no longer than allowed."""
+        return Reading(self, seconds)
+
+    def begin(self, seconds: float) -> None:
+        """See one state of the store from now on."""
         self._deadline = time.monotonic() + seconds
         self.db.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._deadline = float("inf")
-            if self.db.in_transaction:
-                self.db.execute("COMMIT")
+
+    def end(self) -> None:
+        """See the newest state of the store again."""
+        self._deadline = _NEVER
+        if self.db.in_transaction:
+            self.db.execute("COMMIT")
 
     @contextmanager
     def writing(self) -> Generator[None]:
@@ -110,6 +119,22 @@ class Database:
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
+
+
+class Reading:
+    """A block that sees one state of the store. A class, not a generator: every read passes through it."""
+
+    __slots__ = ("_database", "_seconds")
+
+    def __init__(self, database: Database, seconds: float) -> None:
+        self._database = database
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._database.begin(self._seconds)
+
+    def __exit__(self, *_failure: object) -> None:
+        self._database.end()
 
 
 def create_private(path: Path) -> None:
@@ -193,8 +218,7 @@ def connect(path: str, **options: Any) -> Any:
     return apsw.Connection(path, **options)
 
 
-@contextmanager
-def typed_failures(database: Database | None = None) -> Generator[None]:
+class typed_failures:  # noqa: N801 - it reads as what it does, like the blocks of contextlib
     """Turn what the engine raises into what the house calls it.
 
     The database tells what the system said, which the engine's own error does not.
@@ -202,13 +226,21 @@ def typed_failures(database: Database | None = None) -> Generator[None]:
     Raises:
         StorageUnusable: or one of its kinds, or IntegrityBroken.
     """
-    try:
-        yield
-    except apsw.Error as error:
-        number: int = 0 if database is None else database.db.system_errno
-        raise _named(error, number) from error
-    except PermissionError as error:
-        raise StorageReadOnly from error
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database | None = None) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        """Nothing is done before something fails."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, apsw.Error):
+            number: int = 0 if self._database is None else self._database.db.system_errno
+            raise _named(error, number) from error
+        if isinstance(error, PermissionError):
+            raise StorageReadOnly from error
 
 
 def _named(error: apsw.Error, number: int) -> HeadgateError:

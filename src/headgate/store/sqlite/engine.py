@@ -75,7 +75,9 @@ class _Lane:
     def __init__(self, path: Path) -> None:
         self._database = open_reader(path, register=_register)
         self._catalog = Catalog()
+        #: The version of the file that the catalog is known to be true of.
         self._version = 0
+        self._looked = 0
         self.columns = ColumnCache()
 
     def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
@@ -103,6 +105,15 @@ class _Lane:
             found = self.read(lambda database, catalog: find(database, catalog, plan))
             self._version = version if self._catalog.number == known else 0
         return found
+
+    def catalog(self) -> Catalog:
+        """Give the catalog as of now; as long as nobody wrote anything it is the one that was last seen."""
+        with typed_failures():
+            version = self._database.version()
+        if version != self._looked:
+            self.read(lambda _, catalog: catalog)
+            self._looked = version
+        return self._catalog
 
     def close(self) -> None:
         self._database.db.close()
@@ -200,7 +211,7 @@ class SqliteStore:
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
         """Give the newest declaration of every connector."""
-        return self._here.read(lambda _, catalog: catalog.declarations)
+        return self._here.catalog().declarations
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
         """Add a connection of a declared connector."""
@@ -213,7 +224,7 @@ class SqliteStore:
 
     async def connections(self) -> tuple[Connection, ...]:
         """Give every connection, oldest first."""
-        return self._here.read(lambda _, catalog: tuple(catalog.connections.values()))
+        return tuple(self._here.catalog().connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
         """Give a connection another name."""
@@ -229,7 +240,7 @@ class SqliteStore:
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
-        catalog = self._here.read(lambda _, catalog: catalog)
+        catalog = self._here.catalog()
         # Reading lines takes a while; others on this loop are served meanwhile.
         checked = await asyncio.to_thread(ingest.check, batch, catalog)
         return await self._writer.run(lambda database: ingest.take(database, checked))

@@ -26,6 +26,7 @@ from headgate.store.sqlite.writer import Writer
 GENESIS = b"\0" * 32
 _DAY = 24 * 3600 * 1_000_000
 _REMEMBERED = 4096
+_ENTRIES_TOGETHER = 500
 _GRANT = "SELECT document, package_id, revoked_at, consumed_at, daily_records FROM grant_issued"
 _FIND = (
     "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
@@ -56,6 +57,11 @@ class SqliteLedger:
         self._writer = Writer(open_writer(path))
         #: Grants never change, so what was read once need not be read again.
         self._documents: dict[bytes, Grant] = {}
+
+    def version(self) -> int:
+        """Give a number that is another one after anything was written: what was looked up before may be old."""
+        with typed_failures():
+            return self._reader.version()
 
     def token(self, digest: bytes) -> IssuedToken | None:
         """Look a token up, as it is at this moment."""
@@ -196,19 +202,36 @@ def _append(database: Database, journal: str, start: int, lines: Sequence[bytes]
     taken = 0 if row is None else row[0]
     head = _head(database)
     seq, seal, place = head.seq, head.seal, start
+    sealing = hmac.new(key, digestmod="sha256")
     rows: list[tuple[int, bytes, bytes]] = []
     for line in lines:
         place += len(line)
         if place <= taken:
             continue
         event = line[:-1]
-        seq, seal = seq + 1, hmac.digest(key, seal + event, "sha256")
+        seq, seal = seq + 1, _seal(sealing, seal + event)
         rows.append((seq, event, seal))
     if rows:
-        database.many("INSERT INTO audit VALUES(?, ?, ?)", rows)
+        _put_entries(database, rows)
         database.many(_PUT_SPENT, _spent(event for _, event, _ in rows))
         database.all(_PUT_JOURNAL, (journal, place))
     return ChainHead(seq, seal)
+
+
+def _seal(sealing: hmac.HMAC, content: bytes) -> bytes:
+    # A copy of one that knows the key: unlike a fresh one, it keeps the interpreter while it computes. Letting
+    # go of it for each event would cost the thread that answers requests more than the computing does.
+    one = sealing.copy()
+    one.update(content)
+    return one.digest()
+
+
+def _put_entries(database: Database, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
+    """Write entries many at a time, for the same reason: each statement lets go of the interpreter."""
+    for start in range(0, len(rows), _ENTRIES_TOGETHER):
+        some = rows[start : start + _ENTRIES_TOGETHER]
+        places = ", ".join(["(?, ?, ?)"] * len(some))
+        database.all(f"INSERT INTO audit VALUES {places}", [value for row in some for value in row])
 
 
 def _spent(events: Iterable[bytes]) -> list[tuple[str, int, int]]:

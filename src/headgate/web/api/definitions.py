@@ -89,11 +89,13 @@ class Endpoint:
     #: Refusals beside those every endpoint has.
     refusals: tuple[int, ...] = (403, 404)
     body: RequestBody | None = None
+    #: The endpoint's name in the log, and the parameters it cannot do without.
+    route: str = field(init=False)
+    requires: tuple[Param, ...] = field(init=False)
 
-    @property
-    def route(self) -> str:
-        """The endpoint's name in the log."""
-        return f"{self.method} {self.path}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "route", f"{self.method} {self.path}")
+        object.__setattr__(self, "requires", tuple(param for param in self.params if param.required))
 
 
 CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")

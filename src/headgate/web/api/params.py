@@ -53,14 +53,17 @@ class Given:
         return tuple(ExpandRequest(name, self.expand_limits.get(name)) for name in names)
 
 
+_NOTHING = Given({})
+
+
 def read_params(endpoint: Endpoint, query_string: bytes) -> Given:
     """Read a query string.
 
     Raises:
         InvalidRequest: a parameter is unknown, missing, given twice, or cannot be read.
     """
-    if not query_string:
-        return _checked(endpoint, {}, Given({}))
+    if not query_string and not endpoint.requires:
+        return _NOTHING
     try:
         pairs = parse_qsl(
             query_string.decode("ascii"),
@@ -162,8 +165,8 @@ def _checked(endpoint: Endpoint, values: dict[str, Any], given: Given) -> Given:
                 "connector_instance_id",
             ),
         )
-    for param in endpoint.params:
-        if param.required and not values.get(param.name):
+    for param in endpoint.requires:
+        if not values.get(param.name):
             raise _missing(endpoint, param)
     return Given(values, given.filters, given.expand_limits, warnings)
 
