@@ -16,13 +16,14 @@ import time
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from bench.records import FARAWAY, HOME, Household, Made, declaration
 from headgate.home import open_home

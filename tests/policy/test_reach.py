@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings, strategies as st
 
 from headgate.errors import HeadgateError
@@ -230,6 +231,9 @@ def test_a_field_that_is_hidden_and_one_that_does_not_exist_are_refused_alike(on
         if dataclasses.is_dataclass(value):
             names = [f.name for f in dataclasses.fields(value) if f.name in FIELD_MEMBERS]
             return dataclasses.replace(value, **{name: rename(getattr(value, name)) for name in names})
+        if isinstance(value, msgspec.Struct):
+            names = [name for name in value.__struct_fields__ if name in FIELD_MEMBERS]
+            return msgspec.structs.replace(value, **{name: rename(getattr(value, name)) for name in names})
         return value
 
     assert outcome(access, query) == outcome(access, rename(query))

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from msgspec.structs import replace
 
 from headgate.errors import CursorExpired
 from headgate.model.plan import ChangesPlan, Reach

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from msgspec.structs import replace
 
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import ChangesPlan, PagePlan, SearchPlan

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from headgate.errors import GrantInvalid
 from headgate.model.declaration import Cardinality

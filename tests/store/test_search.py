@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from msgspec.structs import replace
 
 from headgate.errors import InvalidRequest
 from headgate.model.ids import FieldName

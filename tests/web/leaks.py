@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headgate.errors import NotFound
 from headgate.model.plan import OffsetWindow, Reach, RecordPlan, WindowPlan
@@ -61,7 +61,7 @@ def order_by_a_hidden_field(patch: Patch) -> None:
         found = kept(database, catalog, plan)
         sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
         ordered = sorted(found.records, key=lambda one: sizes.get(one.id) or 0)
-        return dataclasses.replace(found, records=tuple(ordered))
+        return replace(found, records=tuple(ordered))
 
     patch.setattr(engine, "page", page)
 
@@ -70,9 +70,9 @@ def count_what_is_outside_the_time(patch: Patch) -> None:
     kept = engine.filtered_page
 
     def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
-        wide = dataclasses.replace(plan, reach=dataclasses.replace(plan.reach, time=None, resources=None))
+        wide = replace(plan, reach=replace(plan.reach, time=None, resources=None))
         found = kept(database, catalog, columns, plan)
-        return dataclasses.replace(found, count=kept(database, catalog, columns, wide).count)
+        return replace(found, count=kept(database, catalog, columns, wide).count)
 
     patch.setattr(engine, "filtered_page", filtered)
 
@@ -82,7 +82,7 @@ def search_hidden_text(patch: Patch) -> None:
 
     def reach(scope: Any, preview_chars: Any) -> Any:
         made = kept(scope, preview_chars)
-        return dataclasses.replace(made, search_fields=scope.declaration.query.lexical_fields)
+        return replace(made, search_fields=scope.declaration.query.lexical_fields)
 
     patch.setattr(decide, "_search_reach", reach)
 
@@ -94,7 +94,7 @@ def rank_by_hidden_text(patch: Patch) -> None:
         found = kept(database, catalog, plan)
         sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
         hits = tuple(sorted(found.hits, key=lambda hit: sizes[hit.record.id] or 0))
-        return dataclasses.replace(found, hits=hits)
+        return replace(found, hits=hits)
 
     patch.setattr(engine, "search", search)
 
@@ -106,15 +106,13 @@ def snippet_with_hidden_text(patch: Patch) -> None:
         found = kept(database, catalog, plan)
         total = database.value("SELECT sum(length(body)) FROM record WHERE deleted=0")
         hits = tuple(
-            dataclasses.replace(
+            replace(
                 hit,
-                snippets=tuple(
-                    dataclasses.replace(one, text=f"{one.text} of {total}") for one in hit.snippets
-                ),
+                snippets=tuple(replace(one, text=f"{one.text} of {total}") for one in hit.snippets),
             )
             for hit in found.hits
         )
-        return dataclasses.replace(found, hits=hits)
+        return replace(found, hits=hits)
 
     patch.setattr(engine, "search", search)
 
@@ -167,10 +165,8 @@ def has_more_because_of_hidden_records(patch: Patch) -> None:
 
     def page(database: Any, catalog: Any, plan: Any) -> Any:
         found = kept(database, catalog, plan)
-        wide = kept(
-            database, catalog, dataclasses.replace(plan, reach=dataclasses.replace(plan.reach, time=None))
-        )
-        return dataclasses.replace(found, next=found.next or wide.next)
+        wide = kept(database, catalog, replace(plan, reach=replace(plan.reach, time=None)))
+        return replace(found, next=found.next or wide.next)
 
     patch.setattr(engine, "page", page)
 
@@ -180,31 +176,27 @@ def reach_into_another_connection(patch: Patch) -> None:
 
     def reach(self: Any, fields: Any) -> Reach:
         made = kept(self, fields)
-        return dataclasses.replace(made, connection_ids=(*made.connection_ids, "cin_" + "c" * 24))
+        return replace(made, connection_ids=(*made.connection_ids, "cin_" + "c" * 24))
 
     patch.setattr(allowance.Scope, "reach", reach)
 
 
 def forget_the_time(patch: Patch) -> None:
     kept = allowance.Scope.reach
-    patch.setattr(
-        allowance.Scope, "reach", lambda self, fields: dataclasses.replace(kept(self, fields), time=None)
-    )
+    patch.setattr(allowance.Scope, "reach", lambda self, fields: replace(kept(self, fields), time=None))
 
 
 def forget_the_chosen_records(patch: Patch) -> None:
     kept = allowance.Scope.reach
-    patch.setattr(
-        allowance.Scope, "reach", lambda self, fields: dataclasses.replace(kept(self, fields), resources=None)
-    )
+    patch.setattr(allowance.Scope, "reach", lambda self, fields: replace(kept(self, fields), resources=None))
 
 
 def changes_of_hidden_fields(patch: Patch) -> None:
     kept = engine.changes
 
     def changes(database: Any, catalog: Any, plan: Any) -> Any:
-        wide = dataclasses.replace(plan.reach, fields=(*plan.reach.fields, "body", "weight"))
-        return kept(database, catalog, dataclasses.replace(plan, reach=wide))
+        wide = replace(plan.reach, fields=(*plan.reach.fields, "body", "weight"))
+        return kept(database, catalog, replace(plan, reach=wide))
 
     patch.setattr(engine, "changes", changes)
 
@@ -213,7 +205,7 @@ def window_into_a_hidden_field(patch: Patch) -> None:
     kept = engine.windows
 
     def windows(database: Any, catalog: Any, plan: WindowPlan) -> Any:
-        wide = dataclasses.replace(plan, field="body", window=OffsetWindow(0, plan.window.limit_chars))
+        wide = replace(plan, field="body", window=OffsetWindow(0, plan.window.limit_chars))
         return kept(database, catalog, wide)
 
     patch.setattr(engine, "windows", windows)
@@ -223,9 +215,9 @@ def extent_of_hidden_records(patch: Patch) -> None:
     kept = engine.filtered_page
 
     def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
-        wide = dataclasses.replace(plan, reach=dataclasses.replace(plan.reach, time=None))
+        wide = replace(plan, reach=replace(plan.reach, time=None))
         found = kept(database, catalog, columns, plan)
-        return dataclasses.replace(found, extent=kept(database, catalog, columns, wide).extent)
+        return replace(found, extent=kept(database, catalog, columns, wide).extent)
 
     patch.setattr(engine, "filtered_page", filtered)
 

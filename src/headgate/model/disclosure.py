@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from headgate.model.ids import (
     ClientId,
@@ -19,8 +19,7 @@ ANSWERED = "answered"
 _BYTES_A_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Disclosed:
+class Disclosed(msgspec.Struct, frozen=True):
     """Records of one stream of one connection, and the fields of them that were shown."""
 
     connection_id: ConnectionId
@@ -30,8 +29,7 @@ class Disclosed:
     record_ids: tuple[RecordId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(msgspec.Struct, frozen=True):
     """One read: who asked, through which tool or route, and what it was answered with."""
 
     #: Microseconds since 1970.
@@ -56,4 +54,4 @@ class Disclosure:
     @property
     def record_count(self) -> int:
         """How many records were shown."""
-        return sum(len(part.record_ids) for part in self.parts)
+        return sum([len(part.record_ids) for part in self.parts])

@@ -6,7 +6,7 @@ grant, and nothing outside a plan's reach can be selected, compared, counted or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from headgate.model.declaration import Cardinality
 from headgate.model.grant import TimeConstraint
@@ -14,8 +14,7 @@ from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, Stream
 from headgate.model.query import Count, Filter, Granularity, Metric, Order
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True):
     """The part of one stream that a plan may touch."""
 
     stream: StreamName
@@ -26,8 +25,7 @@ class Reach:
     resources: frozenset[RecordId] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """A place in a stream's order: after this record."""
 
     #: The cursor field's stored value; None where it is missing or hidden from the reader.
@@ -36,8 +34,7 @@ class Position:
     connection_id: ConnectionId
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandPlan:
+class ExpandPlan(msgspec.Struct, frozen=True):
     """Children to bring along: those of the child reach whose field holds the parent's key."""
 
     name: str
@@ -47,8 +44,7 @@ class ExpandPlan:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPlan:
+class RecordPlan(msgspec.Struct, frozen=True):
     """Find one record; every connection of the reach that has it answers."""
 
     reach: Reach
@@ -58,8 +54,7 @@ class RecordPlan:
     preview_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PagePlan:
+class PagePlan(msgspec.Struct, frozen=True):
     """Read a page in the stream's order, merged over all connections of the reach."""
 
     reach: Reach
@@ -75,8 +70,7 @@ class PagePlan:
     preview_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesPlan:
+class ChangesPlan(msgspec.Struct, frozen=True):
     """Read what changed, for this reach, after one change number and up to another."""
 
     reach: Reach
@@ -88,8 +82,7 @@ class ChangesPlan:
     preview_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimeGroups:
+class TimeGroups(msgspec.Struct, frozen=True):
     """Group by a bucket of time in a time zone."""
 
     field: FieldName
@@ -97,8 +90,7 @@ class TimeGroups:
     time_zone: str
 
 
-@dataclass(frozen=True, slots=True)
-class AggregatePlan:
+class AggregatePlan(msgspec.Struct, frozen=True):
     """Compute a number over the reach, or one for each group."""
 
     reach: Reach
@@ -109,8 +101,7 @@ class AggregatePlan:
     limit: int = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SearchReach:
+class SearchReach(msgspec.Struct, frozen=True):
     """One stream to search: only these of its granted fields match, rank and give snippets.
 
     The reach's fields are what a hit brings along of its record.
@@ -120,23 +111,20 @@ class SearchReach:
     search_fields: tuple[FieldName, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """A word, the beginning of a word, or several words in a row."""
 
     words: tuple[str, ...]
     is_prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPosition:
+class SearchPosition(msgspec.Struct, frozen=True):
     """A place in the order of hits: after this one. What it holds is the engine's own affair."""
 
     place: tuple[int | str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
+class SearchPlan(msgspec.Struct, frozen=True):
     """Find the records that hold all terms, each term in any of the search fields."""
 
     reaches: tuple[SearchReach, ...]
@@ -147,16 +135,14 @@ class SearchPlan:
     preview_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetWindow:
+class OffsetWindow(msgspec.Struct, frozen=True):
     """The part of a field that starts at a character."""
 
     offset_chars: int
     limit_chars: int
 
 
-@dataclass(frozen=True, slots=True)
-class MatchWindow:
+class MatchWindow(msgspec.Struct, frozen=True):
     """The part of a field around the first place where the text occurs, whatever its case."""
 
     q: str
@@ -164,8 +150,7 @@ class MatchWindow:
     limit_chars: int
 
 
-@dataclass(frozen=True, slots=True)
-class WindowPlan:
+class WindowPlan(msgspec.Struct, frozen=True):
     """Read a part of one field of one record."""
 
     reach: Reach
@@ -174,8 +159,7 @@ class WindowPlan:
     window: OffsetWindow | MatchWindow
 
 
-@dataclass(frozen=True, slots=True)
-class BlobPlan:
+class BlobPlan(msgspec.Struct, frozen=True):
     """Find a file through the visible records whose granted fields refer to it."""
 
     reaches: tuple[Reach, ...]

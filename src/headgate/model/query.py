@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from headgate.model.declaration import RangeOperator
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
 
@@ -88,8 +90,7 @@ class ExpandRequest:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListQuery:
+class ListQuery(msgspec.Struct, frozen=True):
     """A page of a stream."""
 
     stream: StreamName
@@ -106,8 +107,7 @@ class ListQuery:
     with_extent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesQuery:
+class ChangesQuery(msgspec.Struct, frozen=True):
     """What has changed in a stream since a bookmark, or since the beginning."""
 
     stream: StreamName
@@ -118,8 +118,7 @@ class ChangesQuery:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordQuery:
+class RecordQuery(msgspec.Struct, frozen=True):
     """One record."""
 
     stream: StreamName
@@ -129,8 +128,7 @@ class RecordQuery:
     expand: tuple[ExpandRequest, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WindowQuery:
+class WindowQuery(msgspec.Struct, frozen=True):
     """A part of one long field: from an offset, around a first match, or where a cursor points."""
 
     stream: StreamName
@@ -145,8 +143,7 @@ class WindowQuery:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateQuery:
+class AggregateQuery(msgspec.Struct, frozen=True):
     """One number, or one number for each group."""
 
     stream: StreamName
@@ -161,8 +158,7 @@ class AggregateQuery:
     connection_id: ConnectionId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(msgspec.Struct, frozen=True):
     """Records that hold some words."""
 
     q: str
@@ -173,8 +169,7 @@ class SearchQuery:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaQuery:
+class SchemaQuery(msgspec.Struct, frozen=True):
     """What the token may read, and what it may ask."""
 
     stream: StreamName | None = None
@@ -184,8 +179,7 @@ class SchemaQuery:
     exhaustive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BlobQuery:
+class BlobQuery(msgspec.Struct, frozen=True):
     """One file that a record refers to."""
 
     blob_id: BlobId

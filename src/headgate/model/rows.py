@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import Position, SearchPosition
 from headgate.model.query import Scalar
@@ -20,8 +22,7 @@ class Extent:
     latest: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """Records in order, and where the next page starts."""
 
     records: tuple[Record, ...]
@@ -31,8 +32,7 @@ class Page:
     extent: Extent | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """What changed, and where the session and the next session go on."""
 
     entries: tuple[Record | Tombstone, ...]
@@ -42,16 +42,14 @@ class Changes:
     next: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """One group; its key is None for records that have no value there."""
 
     key: Scalar | None
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(msgspec.Struct, frozen=True):
     """One number, or groups with what did not fit among them."""
 
     filtered_record_count: int
@@ -61,8 +59,7 @@ class Aggregate:
     other_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(msgspec.Struct, frozen=True):
     """The words around a match, with the matches in ``<mark>`` tags that always close."""
 
     field: FieldName
@@ -73,8 +70,7 @@ class Snippet:
     match_chars: int
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """A record that holds the words, with the fields that were asked for along with it."""
 
     record: Record
@@ -84,8 +80,7 @@ class Hit:
     authored_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPage:
+class SearchPage(msgspec.Struct, frozen=True):
     """Hits in order, and how honestly they could be ranked."""
 
     hits: tuple[Hit, ...]
@@ -97,8 +92,7 @@ class SearchPage:
     ranked_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FieldWindow:
+class FieldWindow(msgspec.Struct, frozen=True):
     """A part of one field's text."""
 
     connection_id: ConnectionId

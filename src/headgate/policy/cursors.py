@@ -7,10 +7,11 @@ encrypted and of a length that says nothing; it is a place to go on from, never 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.errors import CursorExpired, InvalidCursor, SealBroken
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from headgate.errors import (
     AmbiguousSchemaDetail,
@@ -73,8 +74,7 @@ _METRIC_USES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[_Plan]):
+class Decision(msgspec.Struct, Generic[_Plan], frozen=True):
     """A plan, the scopes it was made under, and what the answer needs from the query."""
 
     plan: _Plan

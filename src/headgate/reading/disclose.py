@@ -20,8 +20,12 @@ class Discloser(Protocol):
 
 def disclosed(entries: Iterable[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
     """Say which records were shown, by connection and stream; children of records stand for themselves."""
+    shown = tuple(entries)
+    if len(shown) == 1:
+        only = shown[0]
+        return (Disclosed(only.connection_id, only.stream, fields, (only.id,)),)
     found: dict[tuple[ConnectionId, StreamName], list[RecordId]] = {}
-    for entry in entries:
+    for entry in shown:
         found.setdefault((entry.connection_id, entry.stream), []).append(entry.id)
     return tuple(
         Disclosed(connection, stream, fields, tuple(ids)) for (connection, stream), ids in found.items()

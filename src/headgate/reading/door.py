@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -48,8 +47,7 @@ _encode = msgspec.json.Encoder().encode
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True):
     """One request: whose, and how it came in."""
 
     access: Access
@@ -60,8 +58,7 @@ class Asking:
     warnings: tuple[ReadWarning, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
+class _Served(msgspec.Struct, frozen=True):
     """A body, and what of the records it shows."""
 
     body: Body
@@ -385,6 +382,8 @@ def _shown(
 ) -> tuple[Disclosed, ...]:
     kept = tuple(records)
     own = disclosed(kept, fields)
+    if not expand:
+        return own
     children = (
         part
         for plan in expand

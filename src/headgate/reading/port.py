@@ -25,8 +25,7 @@ from headgate.model.query import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """One answered read: the JSON body that REST sends, and the id it is logged under."""
 
     #: The body as UTF-8 JSON. REST sends these very bytes.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from time import monotonic
@@ -32,6 +32,7 @@ _REMEMBERED = 10_000
 _LOOPBACK_NAMES = frozenset({"localhost"})
 _GUESSES_A_SECOND = 20.0
 _GUESS_BURST = 100.0
+_ID_BYTES = 8
 
 
 @dataclass(slots=True)
@@ -150,6 +151,8 @@ class Guard:
         self._doorstep = doorstep
         self._metrics = metrics
         self._known_hosts: dict[str, bool] = {}
+        # Its own, and not the module's: workers are made by forking, and must not give the same ids.
+        self._ids = _random_ids()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or turn it away."""
@@ -158,7 +161,9 @@ class Guard:
             return
         headers = _single_headers(scope)
         host = headers.get(b"host", b"").decode("latin-1")
-        visit = Visit(_request_id(headers), f"{scope['scheme']}://{host}", _address(scope), headers)
+        visit = Visit(
+            _request_id(headers, self._ids), f"{scope['scheme']}://{host}", _address(scope), headers
+        )
         scope["headgate.visit"] = visit
         sending = self._sending(send, visit)
         self._metrics.under_way += 1
@@ -253,14 +258,22 @@ def _single_headers(scope: Scope) -> dict[bytes, bytes]:
     return found
 
 
-def _request_id(headers: dict[bytes, bytes]) -> str:
+def _random_ids() -> Iterator[str]:
+    """Give request ids without end; randomness is fetched for many at once, as asking for it takes a while."""
+    while True:
+        pool = secrets.token_bytes(_ID_BYTES * 256)
+        for start in range(0, len(pool), _ID_BYTES):
+            yield f"req_{pool[start : start + _ID_BYTES].hex()}"
+
+
+def _request_id(headers: dict[bytes, bytes], fresh: Iterator[str]) -> str:
     given = headers.get(b"request-id")
     if given is not None:
         try:
             return request_id(given.decode("latin-1"))
         except InvalidRequest:
             pass
-    return f"req_{secrets.token_hex(8)}"
+    return next(fresh)
 
 
 def _address(scope: Scope) -> str:

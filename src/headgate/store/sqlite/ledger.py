@@ -27,6 +27,7 @@ GENESIS = b"\0" * 32
 _DAY = 24 * 3600 * 1_000_000
 _REMEMBERED = 4096
 _ENTRIES_TOGETHER = 500
+_DISCLOSURE = msgspec.json.Decoder(Disclosure)
 _GRANT = "SELECT document, package_id, revoked_at, consumed_at, daily_records FROM grant_issued"
 _FIND = (
     "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
@@ -237,7 +238,7 @@ def _put_entries(database: Database, rows: Sequence[tuple[int, bytes, bytes]]) -
 def _spent(events: Iterable[bytes]) -> list[tuple[str, int, int]]:
     found: Counter[tuple[str, int]] = Counter()
     for event in events:
-        disclosure = msgspec.json.decode(event, type=Disclosure)
+        disclosure = _DISCLOSURE.decode(event)
         for grant_id in disclosure.grant_ids:
             found[grant_id, disclosure.at // _DAY] += disclosure.record_count
     return [(grant_id, day, count) for (grant_id, day), count in found.items() if count]

@@ -39,8 +39,8 @@ class Finder:
 
     def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
         """Find the record in each shelf of the reach."""
-        rows = database.db.execute(self._sql, (record_id, *self._values)).fetchall()
-        return tuple([self._maker.make(row) for row in rows])
+        make = self._maker.make
+        return tuple([make(row) for row in database.db.execute(self._sql, (record_id, *self._values))])
 
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:

@@ -60,7 +60,7 @@ class RecordMaker:
         Raises:
             IntegrityBroken: the row is not what was stored.
         """
-        rid, sid, record_id, emitted_at, long, digest, body = row[:7]
+        rid, sid, record_id, emitted_at, long, digest, body, *_ = row
         if body is None or digest_of(record_id, long, body) != digest:
             raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
         shelf = self._catalog.by_sid[sid]

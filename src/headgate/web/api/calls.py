@@ -29,8 +29,7 @@ class Rooms:
     intake: Intake
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One request for an endpoint, admitted and parsed."""
 
     endpoint: Endpoint

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from headgate.errors import InvalidArgument, InvalidFieldPath, InvalidRequest, InvalidWindow
 from headgate.model.declaration import RangeOperator
@@ -21,13 +22,12 @@ _BRACKET = re.compile(r"(filter|expand_limit)\[(.+)\]")
 _RANGE = re.compile(r"(.+)\]\[(\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """The parameters of one request."""
 
     values: Mapping[str, Any]
     filters: tuple[Filter, ...] = ()
-    expand_limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    expand_limits: Mapping[str, int] = {}
     warnings: tuple[ReadWarning, ...] = ()
 
     def get(self, name: str) -> Any:

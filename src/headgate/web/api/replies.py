@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -17,15 +16,14 @@ PRIVATE: Header = (b"cache-control", b"private, no-store")
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """What is sent back."""
 
     content: bytes = b""
     status: int = 200
     headers: tuple[Header, ...] = (JSON, PRIVATE)
     #: Sent instead of the content, piece by piece; the headers tell its length.
-    stream: AsyncIterator[bytes] | None = field(default=None, repr=False)
+    stream: AsyncIterator[bytes] | None = None
 
 
 def json_reply(document: Mapping[str, Any], status: int = 200) -> Reply:
