@@ -56,7 +56,10 @@ def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
 def _footer(body: Mapping[str, Any], total: int) -> str:
     hints = ["Pass an id to fetch to read that record."]
     if total > SHOWN:
-        hints.append(f"{total - SHOWN} more record(s) of this page are not printed; use limit or fields.")
+        hints.append(
+            f"{total - SHOWN} more record(s) of this page are not printed; "
+            f"to see each, ask with limit={SHOWN} and go on with cursor."
+        )
     if body.get("has_more"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
     return " ".join(hints)

@@ -151,10 +151,12 @@ def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
 
 def stamped(result: Json, identity: Identity, version: str) -> Json:
     """Put on a result what its protocol version wants on every one."""
+    if version not in MODERN_PROTOCOL_VERSIONS:
+        # A session that began with a handshake has heard who we are.
+        return result
     # The SDK would put the whole self-description into every answer.
     meta = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
-    ending = {"resultType": "complete"} if version in MODERN_PROTOCOL_VERSIONS else {}
-    return {**result, "_meta": meta, **ending}
+    return {**result, "_meta": meta, "resultType": "complete"}
 
 
 def is_text(value: Any) -> bool:
