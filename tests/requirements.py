@@ -172,7 +172,7 @@ S2-68 done | fetch(fields) projects before rendering | RS called with fields
 S2-69 done | Unrequested fields nowhere | canary value absent from whole result
 S2-70 done | Source identity still in metadata | stream, connection_id and connector_key in metadata of a projected fetch
 S2-71 done | query_records(fields) narrows to requested + identity | keys of data equal the requested fields
-S2-72 planned | Extra remaining fields declared as identity/operational | docs/schema list them
+S2-72 done | Extra remaining fields declared as identity/operational | docs/schema list them
 S2-73 done | Ambiguity errors bounded and fast | size + zero child calls
 S2-74 done | Small packages: enough identity to retry; large: capped, point to schema | 12-entry cap
 S2-75 done | Typed ambiguous_connection, retry_with:"connection_id" | code and retry_with of the error
@@ -206,7 +206,7 @@ S3-23 done | Out-of-grant handle fails like the RS read | same code/status
 S3-24 done | Handle contents cannot bypass stream/field/time/connection limits | forged handles matrix
 S3-25 done | No fetch-whole-then-slice in the adapter | only /field-window called; response ≤ limit
 S3-26 done | Windows served by an RS path that enforces constraints first | RS unit tests
-S3-27 planned | RS path exists before the tool is enabled | startup check: tool hidden if RS lacks the route
+S3-27 done | RS path exists before the tool is enabled | startup check: tool hidden if RS lacks the route
 S3-28 done | No opaque-only marker for bodies or continuations | scan text for marker without tool args
 S3-29 done | Every visible handle has a callable path | for each handle, call it
 S3-30 done | Oversized body → bounded preview + standard continuation | long-text fixture through all three tools

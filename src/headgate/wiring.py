@@ -24,7 +24,8 @@ from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.server import Context, Identity
+from headgate.mcp.serve.results import Identity
+from headgate.mcp.serve.server import Context
 from headgate.mcp.serve.stdio import serve_stdio
 from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer

@@ -172,6 +172,8 @@ class WindowPlan:
     record_id: RecordId
     field: FieldName
     window: OffsetWindow | MatchWindow
+    #: Whether an object or a list has windows, into its JSON text.
+    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def window_body(query: WindowQuery, plan: WindowPlan, found: FieldWindow, labels
         **labels.of(found.connection_id),
         "field": {
             "path": query.field,
-            "type": "string",
+            "type": "json" if found.is_json else "string",
             "size_chars": total,
             "digest": f"sha256:{found.digest}",
         },

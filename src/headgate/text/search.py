@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headgate.text.budget import SEARCH_TEXT, Line, compose, cut
-from headgate.text.ladder import READ_TOOL
 from headgate.text.marks import cut_marked
 from headgate.text.quote import json_text, name
 from headgate.text.records import handles_of
@@ -109,7 +108,7 @@ def _excerpt(position: int, record_id: str, window: Mapping[str, Any], snippet: 
         f"field_path={name(window['field_path'])}",
         f"snippet={_snippet(window.get('text') or snippet)}",
         f"complete={json_text(window['complete'])}",
-        f"read={READ_TOOL}",
+        f"read={window['read']['tool']}",
         *(f"{key}={args[key]}" for key in ("offset_chars", "limit_chars") if key in args),
         f"id={record_id}",
     ]

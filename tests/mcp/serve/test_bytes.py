@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headgate.mcp.serve.outcome import Outcome
-from headgate.mcp.serve.server import Identity, result_of
+from headgate.mcp.serve.results import Identity, result_of
 from headgate.mcp.serve.tools import TOOLS
 from headgate.sources.demo import DemoAccount
 from tests.mcp.serve.test_world import mail

@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL, TOOLS
 from headgate.model.grant import Access, StreamGrant, TimeConstraint
 from headgate.model.instants import instant
 from headgate.sources.demo import DemoAccount
 from headgate.text.quote import unfenced
-from tests.mcp.serve.world import MAIL, SMALL, World, world
+from tests.mcp.serve.world import MAIL, NOW, SMALL, World, world
 
 
 def in_world(work: Callable[[World], Awaitable[None]], accounts: tuple[DemoAccount, ...] = SMALL) -> None:
@@ -211,6 +212,65 @@ def test_a_field_that_was_not_asked_for_is_nowhere():
         metadata = opened.structured["metadata"]
         assert (metadata["stream"], metadata["connector_key"]) == ("messages", "mail")
         assert len(json.dumps(opened.structured).encode()) < 2500
+
+    in_world(work)
+
+
+@pytest.mark.requirement("S2-71", "S2-72")
+def test_what_stands_beside_the_fields_asked_for_is_declared():
+    async def work(w: World) -> None:
+        access = w.access(w.grant("Home mail", "Work mail"))
+        place = {"stream": "messages", "connection_id": w.connections["Work mail"]}
+        asked = {**place, "fields": ["subject"], "limit": 100}
+        pages = [
+            await w.call(access, "query_records", **asked),
+            await w.call(access, "query_records", **asked, expand=["attachments"]),
+        ]
+        begun = await w.call(access, "query_records", **asked, changes_since="beginning")
+        since = begun.structured["data"]["next_changes_since"]
+        await w.store.delete_record(w.connections["Work mail"], "messages", "m00003", at=NOW)
+        pages += [begun, await w.call(access, "query_records", **asked, changes_since=since)]
+        rows = [row for page in pages for row in page.structured["data"]["data"]]
+        assert all(set(row.get("data", {})) <= {"subject"} for row in rows)
+        declared = {tool["name"]: tool["outputSchema"]["properties"] for tool in TOOLS}
+        said = declared["query_records"]["data"]["description"]
+        beside = {member for row in rows for member in row} - {"data"}
+        assert beside == {*IDENTITY, *OPERATIONAL}
+        assert all(re.search(rf"\b{member}\b", said) for member in beside)
+        opened = await w.call(
+            access, "fetch", id=f"{w.connections['Work mail']}/messages:m00005", fields=["subject"]
+        )
+        facts = set(opened.structured["metadata"])
+        assert facts >= {"stream", "connection_id", "connector_key"}
+        described = declared["fetch"]["metadata"]["description"]
+        assert all(re.search(rf"\b{fact}\b", described) for fact in facts)
+
+    in_world(work)
+
+
+@pytest.mark.requirement("S3-01", "S3-28", "S3-29")
+def test_an_object_of_any_size_can_be_read_to_its_end_by_the_printed_calls():
+    pets = {"pets": [{"name": f"Pet {n}", "kind": "cat"} for n in range(3000)]}
+
+    async def work(w: World) -> None:
+        access = w.access(w.grant("Village chat"))
+        row = {"id": "big", "channel": "x", "sent_at": "2026-07-01T00:00:00Z", "reactions": pets}
+        await w.add("Village chat", "messages", row)
+        key = f"{w.connections['Village chat']}/messages:big"
+        opened = await w.call(access, "fetch", id=key, fields=["reactions"])
+        (rung,) = opened.structured["metadata"]["content_ladder"]["json_fields"]
+        window = await w.call(access, rung["read"]["tool"], **rung["read"]["args"])
+        assert window.structured["field"]["mime_type"] == "application/json"
+        assert window.structured["field"]["text_like"] is False
+        linked = await read(w, access, rung["resource_uri"])
+        assert unfenced(linked["text"]) == window.structured["window"]["text"]
+        read_on = unfenced(window.text)
+        while "\nnext read_record_field" in window.text:
+            window = await next_window(w, access, key, window)
+            read_on += unfenced(window.text)
+        assert json.loads(read_on) == pets
+        small = await w.call(access, "read_record_field", id=key, field_path="id")
+        assert small.structured["field"]["text_like"] is True
 
     in_world(work)
 

@@ -11,7 +11,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of
 from headgate.model.query import SearchQuery
 from headgate.text.budget import TOOL_RESULT
-from headgate.text.ladder import READ_TOOL, read_call
+from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
 from headgate.text.search import search_text, snippet_of, source_mix
 from headgate.text.titles import title
@@ -38,7 +38,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
         **reader.structured(body, answer),
         "content_ladder": {
             "kind": "search_results",
-            "read_tool": READ_TOOL,
+            "read_tool": reader.windows.tool,
             "records_ref": "structuredContent.results[].match_windows",
         },
     }
@@ -90,7 +90,7 @@ def _result(reader: Reader, hit: Json) -> Json:
     result |= {key: hit[key] for key in _SOURCE if hit.get(key) is not None}
     # A field that the excerpt shows whole needs no reading on.
     begun = [excerpt for excerpt in _excerpts(hit) if excerpt.get("truncated", True)]
-    windows = [_window(result, excerpt, snippet_of(hit)) for excerpt in begun[:_WINDOWS]]
+    windows = [_window(reader.naming(ref), excerpt, snippet_of(hit)) for excerpt in begun[:_WINDOWS]]
     return {**result, "match_windows": windows} if windows else result
 
 
@@ -112,14 +112,14 @@ def _excerpts(hit: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
 
 
-def _window(result: Json, excerpt: Mapping[str, Any], snippet: str) -> Json:
+def _window(naming: Handles, excerpt: Mapping[str, Any], snippet: str) -> Json:
     path = str(excerpt["field_path"])
     read = cast("Mapping[str, Any]", excerpt.get("read") or {})
     selector = {key: read[key] for key in ("offset_chars", "limit_chars") if isinstance(read.get(key), int)}
     window: Json = {
         "field_path": path,
         "complete": False,
-        "read": read_call(result["id"], path, **selector),
+        "read": naming.read_at(path, selector),
     }
     text = str(excerpt.get("preview_text") or "")
     # The first excerpt is the hit's snippet, which stands in the envelope; it is not said twice.

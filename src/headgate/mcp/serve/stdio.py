@@ -9,9 +9,12 @@ from mcp.server.stdio import stdio_server
 
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.server import Identity, ReaderOf, build_server
+from headgate.mcp.serve.results import Identity
+from headgate.mcp.serve.server import ReaderOf, build_server
+from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.reading.remote import RemoteResourceServer, http_client
+from headgate.text.ladder import Windows
 
 
 def handles_of_token(token: str) -> HandleMaker:
@@ -21,9 +24,9 @@ def handles_of_token(token: str) -> HandleMaker:
     )
 
 
-async def serve_stdio(reader_of: ReaderOf, identity: Identity) -> None:
+async def serve_stdio(reader_of: ReaderOf, identity: Identity, surface: Surface = WHOLE) -> None:
     """Speak until the client closes the input; nothing but the protocol goes to the output."""
-    server = build_server(reader_of, identity)
+    server = build_server(reader_of, identity, surface)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
@@ -33,7 +36,12 @@ def run_remote(provider_url: str, token: str, identity: Identity) -> None:
 
     async def run() -> None:
         async with http_client(token) as client:
-            reader = Reader(RemoteResourceServer(provider_url, client), handles_of_token(token), provider_url)
-            await serve_stdio(lambda _context, _via: reader, identity)
+            port = RemoteResourceServer(provider_url, client)
+            # Asked before the first tool is listed: what the server cannot serve is never offered.
+            windows, surface = (
+                (Windows.TEXT, WHOLE) if await port.has_windows() else (Windows.NONE, WITHOUT_WINDOWS)
+            )
+            reader = Reader(port, handles_of_token(token), provider_url, windows=windows)
+            await serve_stdio(lambda _context, _via: reader, identity, surface)
 
     anyio.run(run)
