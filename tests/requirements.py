@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _TABLE = """
 # Remote MCP servers as typed operations
@@ -278,15 +279,15 @@ def expected_ids() -> Iterator[str]:
         yield from (f"{chapter}{number:0{width}}" for number in range(1, count + 1))
 
 
-def marked_tests(files: Iterable[Path]) -> dict[str, list[str]]:
+def marked_tests(files: Iterable[Path], mark: str = "requirement") -> dict[Any, list[str]]:
     """Find in the sources which tests name which rows, without running anything."""
-    found: dict[str, list[str]] = {}
+    found: dict[Any, list[str]] = {}
     for file in files:
         for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(
                 "test_"
             ):
-                for row in _marks(function):
+                for row in _marks(function, mark):
                     found.setdefault(row, []).append(f"{file.name}::{function.name}")
     return found
 
@@ -306,7 +307,7 @@ def problems(rows: Mapping[str, Row], tests: Mapping[str, list[str]]) -> list[st
     ]
 
 
-def _marks(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _marks(function: ast.FunctionDef | ast.AsyncFunctionDef, mark: str) -> Iterator[Any]:
     for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.requirement":
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == f"pytest.mark.{mark}":
             yield from (ast.literal_eval(argument) for argument in decorator.args)

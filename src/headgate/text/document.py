@@ -22,13 +22,19 @@ _OURS = {
 
 
 def document(
-    row: Mapping[str, Any], handles: Handles, *, asked_id: str, url: str, lengths: Lengths
+    row: Mapping[str, Any],
+    handles: Handles,
+    *,
+    asked_id: str,
+    url: str,
+    lengths: Lengths,
+    inline_chars: int = FETCH_CHARS,
 ) -> tuple[dict[str, Any], Ladder]:
     """Turn a record into a document; what does not fit is begun and has its rung of the ladder."""
     data, ladder = shorten(
         cast("Mapping[str, Any]", row.get("data") or {}),
         handles,
-        inline_chars=FETCH_CHARS,
+        inline_chars=inline_chars,
         lengths=lengths,
     )
     named = title(row)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.tools import Surface
 
 Json = dict[str, Any]
 
@@ -17,6 +18,7 @@ MODERN = frozenset({"2026-07-28"})
 LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 #: How long a client may keep a list.
 LIST_TTL_MS = 300_000
+_KEPT: Json = {"ttlMs": LIST_TTL_MS, "cacheScope": "private"}
 _FIRST_WITH_LINKS = "2025-06-18"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -53,3 +55,41 @@ def stamped(result: Json, identity: Identity, version: str) -> Json:
     # The SDK would put the whole self-description into every answer.
     meta = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
     return {**result, "_meta": meta, "resultType": "complete"}
+
+
+def greeting(identity: Identity, surface: Surface, version: str) -> Json:
+    """Answer the handshake of a version that begins with one."""
+    return {**_description(surface), "protocolVersion": version, "serverInfo": _whole(identity)}
+
+
+def discovered(identity: Identity, surface: Surface) -> Json:
+    """Answer who the server is, in a version without a handshake."""
+    return {
+        **_description(surface),
+        **_KEPT,
+        "supportedVersions": sorted(MODERN),
+        "resultType": "complete",
+        "_meta": {_SERVER_INFO: _whole(identity)},
+    }
+
+
+def listed(method: str, identity: Identity, surface: Surface, version: str) -> Json:
+    """Answer one of the lists, which are the same for everybody.
+
+    A person's records are not enumerated: the URIs of resources are found in answers.
+    """
+    lists: dict[str, Json] = {
+        "tools/list": {"tools": list(surface.tools)},
+        "resources/list": {"resources": list[Json]()},
+        "resources/templates/list": {"resourceTemplates": list(surface.templates)},
+    }
+    return stamped({**lists[method], **(_KEPT if version in MODERN else {})}, identity, version)
+
+
+def _description(surface: Surface) -> Json:
+    offers = {"resources": {"listChanged": False, "subscribe": False}, "tools": {"listChanged": False}}
+    return {"capabilities": offers, "instructions": surface.instructions}
+
+
+def _whole(identity: Identity) -> Json:
+    return {**identity.stamp, "title": TITLE}

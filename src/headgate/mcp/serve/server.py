@@ -16,15 +16,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from headgate.errors import HeadgateError, InvalidRequest, InvalidResourceUri, ToolHandlerFailed
+from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
 from headgate.mcp.serve import resources
-from headgate.mcp.serve.call import call
-from headgate.mcp.serve.errors import failed, failure, refused
-from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.call import call_with
+from headgate.mcp.serve.errors import failure
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, Identity, result_of, stamped
 from headgate.mcp.serve.tools import TOOLS, WHOLE, Surface
-from headgate.model.ids import is_unicode
 from headgate.telemetry import get_logger
 
 Json = dict[str, Any]
@@ -33,7 +31,6 @@ Context = ServerRequestContext[Any, Any]
 ReaderOf = Callable[[Context, str], Reader]
 
 _SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
-_HALF = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
 
 
 def build_server(reader_of: ReaderOf, identity: Identity, surface: Surface = WHOLE) -> Server[Any]:
@@ -79,17 +76,10 @@ class _Serving:
     async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
         if params.name not in self.surface.names:
             raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
-        outcome = await self._outcome(context, params.name, params.arguments or {})
+        outcome = await call_with(
+            lambda via: self.reader_of(context, via), params.name, params.arguments or {}
+        )
         return result_of(outcome, self.identity, context.protocol_version)
-
-    async def _outcome(self, context: Context, name: str, arguments: Json) -> Outcome:
-        if not is_text(arguments):
-            return refused(_HALF)
-        try:
-            reader = self.reader_of(context, f"mcp:{name}")
-        except HeadgateError as error:
-            return failed(error, "")
-        return await call(name, arguments, reader)
 
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.
@@ -117,15 +107,6 @@ class _Serving:
 
     def _stamped(self, context: Context, result: Json) -> Json:
         return stamped(result, self.identity, context.protocol_version)
-
-
-def is_text(value: Any) -> bool:
-    """Say whether every text in a value can be written; JSON can hold halves of characters that cannot."""
-    if isinstance(value, str):
-        return is_unicode(value)
-    if isinstance(value, dict):
-        return all(is_text(key) and is_text(member) for key, member in cast("Json", value).items())
-    return not isinstance(value, list) or all(is_text(item) for item in cast("list[Any]", value))
 
 
 def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
