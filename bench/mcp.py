@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from headgate import wiring
+from headgate import hosting, wiring
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.model.ids import ClientId, ConnectorKey, StreamName
@@ -123,8 +123,8 @@ def _serve(way: str, home: Path) -> None:
         _serve_echo()
         return
     if way == "sdk":
-        wiring.HostedMcp = functools.partial(HostedMcp, with_fast_path=False)  # pyright: ignore - only here
-    wiring.run_server(_settings(home), lambda address, _home: print(address, flush=True))
+        hosting.HostedMcp = functools.partial(HostedMcp, with_fast_path=False)  # pyright: ignore - only here
+    hosting.run_server(_settings(home), lambda address, _home: print(address, flush=True))
 
 
 def _serve_echo() -> None:
@@ -134,7 +134,7 @@ def _serve_echo() -> None:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b"{}"})
 
-    taken = wiring.listen("127.0.0.1", 0)
+    taken = hosting.listen("127.0.0.1", 0)
     taken.listen(128)
     print(f"http://127.0.0.1:{taken.getsockname()[1]}", flush=True)
     uvicorn.Server(uvicorn.Config(echo, access_log=False, log_level="critical", lifespan="off")).run(

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _TABLE = """
 # Remote MCP servers as typed operations
@@ -172,7 +173,7 @@ S2-68 done | fetch(fields) projects before rendering | RS called with fields
 S2-69 done | Unrequested fields nowhere | canary value absent from whole result
 S2-70 done | Source identity still in metadata | stream, connection_id and connector_key in metadata of a projected fetch
 S2-71 done | query_records(fields) narrows to requested + identity | keys of data equal the requested fields
-S2-72 planned | Extra remaining fields declared as identity/operational | docs/schema list them
+S2-72 done | Extra remaining fields declared as identity/operational | docs/schema list them
 S2-73 done | Ambiguity errors bounded and fast | size + zero child calls
 S2-74 done | Small packages: enough identity to retry; large: capped, point to schema | 12-entry cap
 S2-75 done | Typed ambiguous_connection, retry_with:"connection_id" | code and retry_with of the error
@@ -206,7 +207,7 @@ S3-23 done | Out-of-grant handle fails like the RS read | same code/status
 S3-24 done | Handle contents cannot bypass stream/field/time/connection limits | forged handles matrix
 S3-25 done | No fetch-whole-then-slice in the adapter | only /field-window called; response ≤ limit
 S3-26 done | Windows served by an RS path that enforces constraints first | RS unit tests
-S3-27 planned | RS path exists before the tool is enabled | startup check: tool hidden if RS lacks the route
+S3-27 done | RS path exists before the tool is enabled | startup check: tool hidden if RS lacks the route
 S3-28 done | No opaque-only marker for bodies or continuations | scan text for marker without tool args
 S3-29 done | Every visible handle has a callable path | for each handle, call it
 S3-30 done | Oversized body → bounded preview + standard continuation | long-text fixture through all three tools
@@ -278,15 +279,15 @@ def expected_ids() -> Iterator[str]:
         yield from (f"{chapter}{number:0{width}}" for number in range(1, count + 1))
 
 
-def marked_tests(files: Iterable[Path]) -> dict[str, list[str]]:
+def marked_tests(files: Iterable[Path], mark: str = "requirement") -> dict[Any, list[str]]:
     """Find in the sources which tests name which rows, without running anything."""
-    found: dict[str, list[str]] = {}
+    found: dict[Any, list[str]] = {}
     for file in files:
         for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(
                 "test_"
             ):
-                for row in _marks(function):
+                for row in _marks(function, mark):
                     found.setdefault(row, []).append(f"{file.name}::{function.name}")
     return found
 
@@ -306,7 +307,7 @@ def problems(rows: Mapping[str, Row], tests: Mapping[str, list[str]]) -> list[st
     ]
 
 
-def _marks(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _marks(function: ast.FunctionDef | ast.AsyncFunctionDef, mark: str) -> Iterator[Any]:
     for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.requirement":
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == f"pytest.mark.{mark}":
             yield from (ast.literal_eval(argument) for argument in decorator.args)

@@ -1,4 +1,7 @@
-"""The one place that builds the whole program from settings."""
+"""The one place that builds the whole program from settings.
+
+What only a server on HTTP needs is built in `headgate.hosting`, so that nothing else has to import it.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,19 @@ import secrets
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from headgate import __version__
 from headgate.auth.admission import Admission
-from headgate.auth.desk import Desk
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
-from headgate.errors import OwnerCredentialRefused, ServerFault
+from headgate.errors import OwnerCredentialRefused
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.server import Context, Identity
+from headgate.mcp.serve.results import Identity
 from headgate.mcp.serve.stdio import serve_stdio
 from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
@@ -35,17 +33,11 @@ from headgate.reading.house import House
 from headgate.reading.journal import Journal, Pump, load_audit_key, take_over
 from headgate.settings import Settings
 from headgate.sources.demo import fill
-from headgate.sources.intake import Intake
 from headgate.store.ledger import Ledger
 from headgate.store.protocol import Store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.telemetry import configure_logs, get_logger
-from headgate.web.api.calls import Rooms
-from headgate.web.app import Site, build_app
-from headgate.web.guard import Doorstep, Limits
-from headgate.web.mcp import Doorkeeper, mcp_routes
-from headgate.web.server import listen, serve, serve_with_workers
 
 
 def now() -> int:
@@ -128,75 +120,10 @@ def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = 
     return Program(home, store, ledger, house, admission, pump, clock)
 
 
-def build_site(settings: Settings, program: Program) -> Site:
-    """Say what the web application is built from."""
-    intake = Intake(program.store, clock=program.clock)
-    limits = Limits(settings.rate_limit)
-    hosted = HostedMcp(
-        Doorkeeper(program.house, program.admission, limits, settings.public_url),
-        HandleMaker(program.house.sealer),
-        Identity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
-    )
-    own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
-    return Site(
-        version=__version__,
-        rooms=Rooms(program.house, program.admission, intake),
-        desk=Desk(program.ledger, program.admission, clock=program.clock),
-        doorstep=Doorstep(
-            hosts=frozenset(own) | settings.allowed_hosts,
-            origins=settings.allowed_origins,
-            most_at_once=settings.max_requests,
-        ),
-        limits=limits,
-        introspection_secret=load_secret(program.home),
-        lifespan=lambda _app: _both(program.running(), hosted.running()),
-        more=mcp_routes(hosted),
-        authorization_server=settings.public_url or None,
-    )
-
-
-@asynccontextmanager
-async def _both(
-    outer: AbstractAsyncContextManager[None], inner: AbstractAsyncContextManager[None]
-) -> AsyncGenerator[None]:
-    async with outer, inner:
-        yield
-
-
 def mcp_url(settings: Settings) -> str:
     """Say where agents connect to."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"{settings.public_url or f'http://{host}:{settings.port}'}/mcp"
-
-
-def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> None:
-    """Serve a home over HTTP until asked to stop.
-
-    Raises:
-        ServerFault: it did not stop in good order.
-    """
-    home = prepare(settings)
-    taken = listen(settings.host, settings.port)
-    host, port = taken.getsockname()[:2]
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    log = get_logger().bind(version=__version__)
-
-    def ready() -> None:
-        log.info("serving", address=address, home=str(home.path))
-        announce(address, home)
-
-    def work(number: int) -> bool:
-        program = build_program(settings, home)
-        return serve(build_app(build_site(settings, program)), taken, ready if number == 0 else _say_nothing)
-
-    # Made here once, so that workers do not race to make them.
-    load_ring(home)
-    load_secret(home)
-    load_audit_key(home)
-    in_order = work(0) if settings.workers == 1 else serve_with_workers(settings.workers, work)
-    log.info("stopped")
-    if not in_order:
-        raise ServerFault("The server was stopped before its work was done.", hint="Look at the log.")
 
 
 def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
@@ -208,7 +135,7 @@ def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
         handles = HandleMaker(program.house.sealer)
         address = mcp_url(settings).removesuffix("/mcp")
 
-        def reader_of(_context: Context, via: str) -> Reader:
+        def reader_of(via: str) -> Reader:
             # Looked up at every call, so that a revocation works on the next one.
             access = program.admission.admit(token)
             if access.is_owner:
@@ -243,10 +170,6 @@ def make_demo(settings: Settings) -> Demo:
             return Demo(issued.access_token, connections)
 
     return asyncio.run(make())
-
-
-def _say_nothing() -> None:
-    """Let the first worker speak for all."""
 
 
 def _log_trouble(trouble: Exception) -> None:

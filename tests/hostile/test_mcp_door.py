@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import resource
+import secrets
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from headgate import wiring
+from headgate.auth.grants import Choice, Conditions, issue
+from tests.cli.program import headgate, serving as started
 from tests.mcp.serve.product import Product, product
 
 MODERN = {
@@ -73,7 +80,7 @@ def ask(shipped: Product, method: str, path: str, **headers: str) -> tuple[int, 
 
 def test_a_good_call_is_answered(shipped: Product):
     status, found, said = post(shipped, token=shipped.package)
-    assert (status, said["result"]["isError"]) == (200, False)
+    assert (status, "isError" in said["result"]) == (200, False)
     assert found["request-id"] == said["result"]["structuredContent"]["request_id"]
     assert found["x-pdpp-grant-package-member-count"] == "2"
 
@@ -89,6 +96,7 @@ def test_nothing_else_lies_below_the_address(shipped: Product):
     assert post(shipped, path="/mcp/more", token=shipped.package)[0] == 404
 
 
+@pytest.mark.hostile(1)
 def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Product):
     status, found, said = post(shipped)
     assert (status, said["error"]["code"]) == (401, "authentication_error")
@@ -101,15 +109,77 @@ def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Pr
     assert "profile" not in json.dumps(document).replace("profile_free", "")
 
 
+@pytest.mark.hostile(2)
 @pytest.mark.parametrize("token", ["x" * 43, "hg_" + "A" * 43, "é", ""])
-def test_a_token_that_nobody_has_gets_the_same_answer_whatever_it_is(shipped: Product, token: str):
+def test_a_token_that_nobody_has_gets_an_answer_that_says_so(shipped: Product, token: str):
     status, _, said = post(shipped, token=token)
     assert status == 401
     assert said["error"]["code"] == "authentication_error"
 
 
-def test_a_token_in_the_address_is_no_token(shipped: Product):
-    assert post(shipped, path=f"/mcp?access_token={shipped.package}")[0] == 401
+@pytest.mark.hostile(2, 4)
+def test_tokens_that_nobody_has_or_another_server_gave_get_one_and_the_same_answer(shipped: Product):
+    with product(rate_limit="0") as elsewhere:
+        assert post(elsewhere, token=elsewhere.mail)[0] == 200
+        foreign = elsewhere.mail
+    answers = [
+        unsigned(post(shipped, token=token)) for token in ("x" * 43, secrets.token_urlsafe(32), foreign)
+    ]
+    assert answers[0][0] == 401
+    assert answers[0] == answers[1] == answers[2]
+    status, _ = ask(shipped, "GET", "/v1/schema", Authorization=f"Bearer {foreign}")
+    assert status == 401
+
+
+def unsigned(answer: tuple[int, dict[str, str], Any]) -> tuple[int, str, Any]:
+    status, found, said = answer
+    said["error"].pop("request_id", None)
+    return status, found["www-authenticate"], said
+
+
+@pytest.mark.hostile(3)
+def test_a_grant_that_ended_a_second_ago_has_ended(shipped: Product):
+    day = 24 * 3600 * 1_000_000
+
+    async def ended(seconds_ago: int) -> str:
+        async with wiring.open_archive(shipped.settings) as archive:
+            mails = (shipped.connections["Home mail"], shipped.connections["Work mail"])
+            issued = await issue(
+                archive.ledger,
+                Choice(connection_ids=mails),
+                Conditions("agent", days=1),
+                catalog=await archive.catalog(),
+                now=wiring.now() - day - seconds_ago * 1_000_000,
+            )
+            return issued.access_token
+
+    alive, over = asyncio.run(ended(-3600)), asyncio.run(ended(1))
+    assert post(shipped, token=alive)[0] == 200
+    status, found, said = post(shipped, token=over)
+    assert (status, said["error"]["code"]) == (401, "grant_expired")
+    assert 'error="invalid_token"' in found["www-authenticate"]
+    status, content = ask(shipped, "GET", "/v1/schema", Authorization=f"Bearer {over}")
+    assert (status, json.loads(content)["error"]["code"]) == (403, "grant_expired")
+
+
+@pytest.mark.hostile(5)
+def test_a_token_in_the_address_is_no_token_and_is_not_logged(tmp_path: Path):
+    command = ("--home", str(tmp_path / "home"), "owner", "token", "--json")
+    token = json.loads(headgate(tmp_path, *command).out)["access_token"]
+    with started(tmp_path) as served:
+        host = urlsplit(served.address).netloc
+        for path in ("/mcp", "/v1/schema"):
+            connection = http.client.HTTPConnection(host, timeout=20)
+            connection.request(
+                "POST" if path == "/mcp" else "GET", f"{path}?access_token={token}", body(), MODERN
+            )
+            assert connection.getresponse().status == 401
+            connection.close()
+        served.process.terminate()
+        out, logged = served.process.communicate(timeout=20)
+    assert "/mcp" in logged
+    assert token not in out + logged
+    assert "access_token" not in out + logged
 
 
 def test_an_owner_is_turned_away(shipped: Product):
@@ -122,6 +192,7 @@ def test_a_package_opens_nothing_but_mcp(shipped: Product):
     assert status in {403, 404}
 
 
+@pytest.mark.hostile(6)
 def test_two_tokens_are_none(shipped: Product):
     host, port = urlsplit(shipped.address).netloc.split(":")
     with socket.create_connection((host, int(port)), 10) as raw:
@@ -134,20 +205,26 @@ def test_two_tokens_are_none(shipped: Product):
         assert raw.recv(12) in {b"HTTP/1.1 400", b"HTTP/1.1 401"}
 
 
+@pytest.mark.hostile(8, 9, 10, 11)
 @pytest.mark.parametrize(
-    ("headers", "expected"),
+    ("headers", "expected", "code"),
     [
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Host": "evil.example"}, 421),
-        ({"Mcp_Name": "fetch"}, 400),
-        ({"MCP_Protocol_Version": "2099-01-01"}, 400),
+        ({"Origin": "https://evil.example"}, 403, "permission_error"),
+        ({"Origin": "null"}, 403, "permission_error"),
+        ({"Host": "evil.example"}, 421, "misdirected_request"),
+        ({"Mcp_Name": "fetch"}, 400, -32020),
+        ({"MCP_Protocol_Version": "2099-01-01"}, 400, -32020),
     ],
 )
-def test_strange_headers_are_refused(shipped: Product, headers: dict[str, str], expected: int):
-    assert post(shipped, token=shipped.package, **headers)[0] == expected
+def test_strange_headers_are_refused(
+    shipped: Product, headers: dict[str, str], expected: int, code: int | str
+):
+    status, _, said = post(shipped, token=shipped.package, **headers)
+    assert (status, said["error"]["code"]) == (expected, code)
+    assert "result" not in said
 
 
+@pytest.mark.hostile(12, 13, 17)
 @pytest.mark.parametrize(
     ("content", "status", "code"),
     [
@@ -163,11 +240,45 @@ def test_strange_bodies_are_errors_of_the_protocol(shipped: Product, content: by
     assert (answered, said["error"]["code"]) == (status, code)
 
 
+@pytest.mark.hostile(13)
+def test_a_body_of_nothing_but_brackets_takes_little_memory(shipped: Product):
+    post(shipped, b"[" * 200_000, token=shipped.package)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        assert post(shipped, b"[" * 200_000, token=shipped.package)[0] == 400
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
+
+
+@pytest.mark.hostile(14)
 def test_a_body_of_five_megabytes_is_refused(shipped: Product):
     status, _, said = post(shipped, b" " * 5_000_000, token=shipped.package)
     assert (status, said["error"]["code"]) == (413, "resource_limit")
 
 
+@pytest.mark.hostile(18)
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_there_are_no_sessions_so_that_nobody_can_take_one_over(shipped: Product, version: str):
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    legacy = {"MCP_Protocol_Version": "2025-11-25"}
+    opened = post(shipped, body(method="initialize", params=params), token=shipped.package, **legacy)
+    assert opened[0] == 200
+    assert "mcp-session-id" not in opened[1]
+    taken = {"MCP_Protocol_Version": version, "Mcp_Session_Id": "the-session-of-somebody-else"}
+    for token, keys in ((shipped.mail, {"mail"}), (shipped.package, {"mail", "chat"})):
+        status, found, said = post(shipped, token=token, **taken)
+        assert status in {200, 404}
+        assert "mcp-session-id" not in found
+        if status == 200:
+            connectors = said["result"]["structuredContent"]["data"]["connectors"]
+            assert {one["connector_key"] for one in connectors} == keys
+    assert post(shipped, **taken)[0] == 401
+
+
+@pytest.mark.hostile(19)
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_there_is_no_stream_to_open_and_no_session_to_end(shipped: Product, method: str, path: str):
@@ -175,11 +286,13 @@ def test_there_is_no_stream_to_open_and_no_session_to_end(shipped: Product, meth
     assert status == 405
 
 
+@pytest.mark.hostile(20)
 def test_the_other_spelling_is_served_but_not_past_the_door(shipped: Product):
     assert post(shipped, path="/mcp/", token=shipped.package)[0] == 200
     assert post(shipped, path="/mcp/")[0] == 401
 
 
+@pytest.mark.hostile(7)
 def test_a_revoked_grant_ends_with_the_next_request():
     with product(rate_limit="0") as own:
         assert post(own, token=own.mail)[0] == 200

@@ -92,6 +92,21 @@ def test_what_is_no_text_has_no_windows(ledger: Ledger):
             _windows(ledger, OffsetWindow(0, 5), field)
 
 
+def test_an_object_has_windows_into_its_json_when_that_is_asked(ledger: Ledger):
+    ledger.put({"id": "a", "size": 3, "extra": ["x", {"é": 1}]})
+    text = '["x",{"é":1}]'
+    for window, part in ((OffsetWindow(1, 4), '"x",'), (MatchWindow("É", 0, 2), "é")):
+        plan = WindowPlan(ledger.reach(), RecordId("a"), FieldName("extra"), window, as_json=True)
+        (found,) = ledger.store.window(plan)
+        assert (found.is_json, found.total_chars) == (True, len(text))
+        assert text.index(found.text) == found.start_chars
+        assert found.text.startswith(part)
+    with pytest.raises(FieldNotText):
+        ledger.store.window(
+            WindowPlan(ledger.reach(), RecordId("a"), FieldName("size"), OffsetWindow(0, 5), as_json=True)
+        )
+
+
 def test_a_record_outside_the_reach_has_no_windows(ledger: Ledger):
     ledger.put({"id": "a", "body": "x", "at": "2026-01-01T00:00:00Z"})
     assert _windows(ledger, OffsetWindow(0, 5), resources=["b"]) == ()

@@ -26,16 +26,22 @@ IDS = st.text(st.sampled_from('abcé世 "[],:{}'), min_size=1, max_size=120).map
 ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
 
 
+def shown_for(results: list[dict[str, object]], **body: object) -> str:
+    """Draw the text of a search whose hits are as the results say."""
+    told = ("connection_id", "display_name")
+    hits = [
+        {key: one[key] for key in told} | {"stream": "messages", "connector_key": "slack"} for one in results
+    ]
+    return search_text({"data": hits, **body}, results)
+
+
 def result(result_id: str, text: str, *, connection: str = "cin_a") -> dict[str, object]:
     return {
         "id": result_id,
         "title": text,
         "url": "u",
-        "stream": "messages",
         "connection_id": connection,
-        "connector_key": "slack",
         "display_name": text,
-        "snippet": text,
         "match_windows": [
             {
                 "field_path": "text",
@@ -51,7 +57,7 @@ def result(result_id: str, text: str, *, connection: str = "cin_a") -> dict[str,
 @given(st.lists(st.tuples(IDS, ANY_TEXT), min_size=1, max_size=8))
 def test_a_search_text_fits_and_its_ids_are_whole(hits: list[tuple[str, str]]):
     results = [result(*hit) for hit in hits]
-    shown = search_text({"has_more": True, "next_cursor": "se1.abc", "meta": {"count": 42}}, results)
+    shown = shown_for(results, has_more=True, next_cursor="se1.abc", meta={"count": 42})
     assert size(shown) <= SEARCH_TEXT
     ids = {hit[0] for hit in hits}
     ends = [text.split(" id=", 1)[1] for text in shown.splitlines() if " id=" in text]
@@ -64,22 +70,20 @@ def test_a_search_text_fits_and_its_ids_are_whole(hits: list[tuple[str, str]]):
 @pytest.mark.requirement("S1-05")
 def test_an_id_of_four_hundred_characters_is_printed_whole():
     result_id = 'cin_a/messages:["' + "k" * 397 + '"]'
-    shown = search_text({}, [result(result_id, "x" * 200)] * 5)
+    shown = shown_for([result(result_id, "x" * 200)] * 5)
     assert f"first_fetch_id={result_id}\n" in shown
     assert size(shown) <= SEARCH_TEXT
 
 
 @pytest.mark.requirement("S2-53")
 def test_a_search_over_several_connections_says_how_many_hits_each_gave():
-    shown = search_text(
-        {}, [result("a/m:1", "t"), result("b/m:1", "t", connection="b"), result("a/m:2", "t")]
-    )
+    shown = shown_for([result("a/m:1", "t"), result("b/m:1", "t", connection="b"), result("a/m:2", "t")])
     assert (
         "source_mix={connection_id:cin_a,connector_key:slack,display_name:t,count:2}|{connection_id:b"
         in shown
     )
     assert shown.index("first_fetch_id") < shown.index("source_mix") < shown.index("Evidence")
-    assert "source_mix" not in search_text({}, [result("a/m:1", "t")])
+    assert "source_mix" not in shown_for([result("a/m:1", "t")])
 
 
 def test_a_search_that_found_nothing_invents_nothing():
@@ -91,7 +95,7 @@ def test_a_search_that_found_nothing_invents_nothing():
 @pytest.mark.requirement("S1-29", "S1-30")
 def test_a_connection_is_printed_only_where_the_id_does_not_hold_it():
     plain = result("messages:1", "t", connection="odd/one")
-    shown = search_text({}, [result("cin_a/messages:1", "t"), plain])
+    shown = shown_for([result("cin_a/messages:1", "t"), plain])
     lines = [text for text in shown.splitlines() if text[0].isdigit()]
     assert ["connection_id=" in text for text in lines] == [False, True]
 

@@ -16,13 +16,14 @@ from urllib.parse import quote, urlencode
 from headgate.auth.grants import OWNER, issue_owner_token
 from headgate.auth.tokens import digest_of
 from headgate.home import open_home
+from headgate.hosting import build_site
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, ConnectorKey, PackageId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
-from headgate.wiring import Program, build_program, build_site
+from headgate.wiring import Program, build_program
 
 NOW = 1_800_000_000_000_000
 _COUNTER = itertools.count()

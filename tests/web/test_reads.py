@@ -210,9 +210,9 @@ async def test_search_finds_granted_text_only_and_says_how_to_read_on(home: Home
     assert "score" not in hits["data"][0]
     first = hits["data"][0]
     assert first["snippet"]["text"].count("<mark>") == first["snippet"]["text"].count("</mark>") > 0
-    follow = first["evidence_excerpts"][0]["read"]
+    follow = first["evidence_excerpts"][0]
     window = await home.get(
-        f"{follow['route']}?field={follow['field']}&connection_id={follow['connection_id']}"
+        f"{first['record_url']}/field-window?field={follow['field_path']}&connection_id={first['connection_id']}"
     )
     assert window.body["window"]["complete"] is True
     hidden = (await home.get("/v1/search?q=zanzibar")).body

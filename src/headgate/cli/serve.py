@@ -33,7 +33,7 @@ def serve(
     settings = settings_of(context, host=host, port=port, workers=workers).settings
     # The server's libraries are an extra, and slow to import: only this command needs them.
     with needs_extra("serve"):
-        from headgate.wiring import run_server  # noqa: PLC0415
+        from headgate.hosting import run_server  # noqa: PLC0415
     run_server(settings, _announce)
 
 
@@ -43,7 +43,8 @@ def _announce(address: str, home: Home) -> None:
 
 def _serve_demo(context: typer.Context, **flags: str | None) -> None:
     with needs_extra("serve"):
-        from headgate.wiring import make_demo, run_server  # noqa: PLC0415 - as above
+        from headgate.hosting import run_server  # noqa: PLC0415 - as above
+        from headgate.wiring import make_demo  # noqa: PLC0415 - as above
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as directory:
         settings = settings_of(context, home=f"{directory}/home", **flags).settings
         demo = make_demo(settings)

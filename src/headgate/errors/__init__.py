@@ -503,7 +503,7 @@ class FieldNotText(HeadgateError):
     """The field holds no text, so it has no windows."""
 
     code, status = "field_not_text", 422
-    hint = "Fetch the record with this field instead."
+    hint = "Fetch the record with fields set to this field instead."
 
 
 class RateLimited(HeadgateError):

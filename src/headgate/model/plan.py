@@ -157,6 +157,8 @@ class WindowPlan(msgspec.Struct, frozen=True):
     record_id: RecordId
     field: FieldName
     window: OffsetWindow | MatchWindow
+    #: Whether an object or a list has windows, into its JSON text.
+    as_json: bool = False
 
 
 class BlobPlan(msgspec.Struct, frozen=True):

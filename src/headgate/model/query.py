@@ -141,6 +141,8 @@ class WindowQuery(msgspec.Struct, frozen=True):
     before_chars: int | None = None
     after_chars: int | None = None
     cursor: str | None = None
+    #: Read an object or a list as its JSON text; else such a field has no windows.
+    as_json: bool = False
 
 
 class AggregateQuery(msgspec.Struct, frozen=True):

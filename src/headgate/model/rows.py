@@ -103,6 +103,8 @@ class FieldWindow(msgspec.Struct, frozen=True):
     digest: str
     match_start_chars: int | None = None
     match_end_chars: int | None = None
+    #: The text is the JSON of an object or a list.
+    is_json: bool = False
 
     @property
     def end_chars(self) -> int:

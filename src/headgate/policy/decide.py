@@ -192,7 +192,7 @@ def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Dec
         scope = _at_place(scope, place.connection_id)
         window = OffsetWindow(place.offset_chars, _window_limit(query, place.limit_chars))
         digest = place.digest
-    plan = WindowPlan(scope.reach((field,)), query.record_id, field, window)
+    plan = WindowPlan(scope.reach((field,)), query.record_id, field, window, query.as_json)
     return Decision(plan, (scope,), _window_warnings(query), binding, digest)
 
 

@@ -105,7 +105,7 @@ def window_body(query: WindowQuery, plan: WindowPlan, found: FieldWindow, labels
         **labels.of(found.connection_id),
         "field": {
             "path": query.field,
-            "type": "string",
+            "type": "json" if found.is_json else "string",
             "size_chars": total,
             "digest": f"sha256:{found.digest}",
         },
@@ -192,24 +192,15 @@ def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connection
 
 
 def _excerpt(hit: Hit, index: int) -> Body:
-    snippet, record = hit.snippets[index], hit.record
-    return {
-        "object": "evidence_excerpt",
-        "field_path": snippet.field,
-        "preview_text": snippet.text,
-        "truncated": not snippet.complete,
-        "provenance": "lexical_match",
-        "read": {
-            "object": "field_window_read",
-            "method": "GET",
-            "route": window_path(record.stream, record.id),
-            "stream": record.stream,
-            "record_id": record.id,
-            "field": snippet.field,
-            "connection_id": record.connection_id,
-            "offset_chars": snippet.match_chars,
-        },
-    }
+    """Give one proof of a match, and where to read on below the hit's ``record_url``.
+
+    What the hit says already, its identity and its snippet, is not said again.
+    """
+    snippet = hit.snippets[index]
+    body: Body = {"field_path": snippet.field}
+    if index:
+        body["preview_text"] = snippet.text
+    return body | {"truncated": not snippet.complete, "read": {"offset_chars": snippet.match_chars}}
 
 
 def _expanded(children: Children | None, plan: ExpandPlan, labels: Labels) -> Body | None:

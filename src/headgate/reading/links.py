@@ -83,9 +83,9 @@ def window_link(query: WindowQuery) -> str:
         "after_chars",
         "cursor",
     )
-    return with_params(
-        window_path(query.stream, query.record_id), [(name, getattr(query, name)) for name in names]
-    )
+    params = [(name, getattr(query, name)) for name in names]
+    reading = "json" if query.as_json else None
+    return with_params(window_path(query.stream, query.record_id), [*params, ("as", reading)])
 
 
 def aggregate_link(query: AggregateQuery) -> str:

@@ -126,6 +126,7 @@ class ResourceServer(Protocol):
         ``field`` holds ``path``, ``type``, ``size_chars`` and ``digest`` (``sha256:`` and hex);
         ``window`` holds the text, its place, ``next_offset_chars``, ``previous_offset_chars``, and the
         sealed ``next_cursor`` and ``previous_cursor``, which end when the field's text changes.
+        An object or a list that was asked for as JSON has the type ``json``.
 
         Raises:
             FieldNotGranted, NotFound, FieldNotFound, FieldNotText, QueryNotFound, InvalidWindow,

@@ -7,15 +7,15 @@ again, and nothing but the one token is ever sent.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import quote
 
 import httpx2
 import msgspec
 
-from headgate.errors import RemoteRefused, ResourceLimit, ResourceServerUnreachable
-from headgate.model.ids import ConnectionId, RequestId, StreamName
+from headgate.errors import HeadgateError, RemoteRefused, ResourceLimit, ResourceServerUnreachable
+from headgate.model.ids import ConnectionId, RecordId, RequestId, StreamName
 from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
@@ -32,6 +32,8 @@ from headgate.reading.port import Answer, BlobAnswer
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUT_SECONDS = 60.0
 _OK = 200
+#: What a server answers for a route or a method that it does not have.
+_NO_ROUTE = frozenset({404, 405, 501})
 _PIECE = 64 * 1024
 
 
@@ -75,8 +77,23 @@ class RemoteResourceServer:
         return await self._get(links.record_link(query))
 
     async def window(self, query: WindowQuery) -> Answer:
-        """Ask for a window; only the window travels."""
-        return await self._get(links.window_link(query))
+        """Ask for a window into a text; only the window travels."""
+        # Windows into objects are our own; another server would not know what is asked.
+        return await self._get(links.window_link(replace(query, as_json=False)))
+
+    async def has_windows(self) -> bool:
+        """Ask whether the server knows the route of windows at all.
+
+        The question names no field, so that a server with the route refuses it for that, or for the stream.
+        One that cannot be reached, or does not say, is taken at the protocol's word: the route belongs to it.
+        """
+        try:
+            await self._get(links.window_path(StreamName("-"), RecordId("-")))
+        except RemoteRefused as error:
+            return error.status not in _NO_ROUTE
+        except HeadgateError:
+            return True
+        return True
 
     async def aggregate(self, query: AggregateQuery) -> Answer:
         """Ask for a number."""

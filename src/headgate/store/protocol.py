@@ -80,7 +80,7 @@ class RecordReader(Protocol):
 
         Raises:
             FieldNotFound: the record has no value there.
-            FieldNotText: the value is no text.
+            FieldNotText: the value is no text, nor an object or a list that is read as JSON.
             QueryNotFound: the text sought does not occur.
         """
         ...

@@ -12,6 +12,8 @@ SEARCH_TEXT = 1800
 QUERY_TEXT = 1800
 AGGREGATE_TEXT = 1800
 SCHEMA_INDEX_TEXT = 18_000
+#: What the names of all streams may take, as they travel; more than this is no help to anybody.
+SCHEMA_NAMES_TEXT = 34_000
 SCHEMA_STREAM_TEXT = 6_000
 TOOL_RESULT = 100_000
 #: Characters.

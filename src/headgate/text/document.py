@@ -15,25 +15,36 @@ _IDENTITY = ("stream", "connection_id", "connector_key", "connector_id", "displa
 _SHORT_CHARS = 160
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 _ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
+_OURS = {
+    *(*_IDENTITY, "record_id", "emitted_at", "fields", "other_fields"),
+    *("text_truncated", "text_total_chars", "content_ladder", "expanded"),
+}
 
 
 def document(
-    row: Mapping[str, Any], handles: Handles, *, asked_id: str, url: str, lengths: Lengths
+    row: Mapping[str, Any],
+    handles: Handles,
+    *,
+    asked_id: str,
+    url: str,
+    lengths: Lengths,
+    inline_chars: int = FETCH_CHARS,
 ) -> tuple[dict[str, Any], Ladder]:
     """Turn a record into a document; what does not fit is begun and has its rung of the ladder."""
     data, ladder = shorten(
         cast("Mapping[str, Any]", row.get("data") or {}),
         handles,
-        inline_chars=FETCH_CHARS,
+        inline_chars=inline_chars,
         lengths=lengths,
     )
     named = title(row)
     known = {asked_id, named, url, *([row["id"]] if _ends_with(asked_id, row.get("id")) else [])}
-    text, facts = _text(data, ladder, known)
-    metadata = {**_metadata(row, known), **facts}
-    if not _TIMES.isdisjoint(facts.get("fields", ())):
+    text, short, facts = _text(data, ladder, known)
+    metadata = _metadata(row, known)
+    if not _TIMES.isdisjoint(short):
         # When it was written matters; when it was taken in matters only where nothing else is known.
         metadata.pop("emitted_at", None)
+    metadata |= _with_fields(short) | facts
     rungs = ladder.members()
     if rungs:
         metadata["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
@@ -44,18 +55,31 @@ def _ends_with(asked_id: str, record_id: Any) -> bool:
     return isinstance(record_id, str) and asked_id.endswith(f":{record_id}")
 
 
-def _text(data: Mapping[str, Any], ladder: Ladder, known: set[str]) -> tuple[str, dict[str, Any]]:
+def _text(
+    data: Mapping[str, Any], ladder: Ladder, known: set[str]
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Choose the text; give beside it the short fields, and what there is to know of the rest."""
     main = next((path for path in _TEXT_FIELDS if isinstance(data.get(path), str) and data[path]), None)
     if main is not None:
         entry = next((rung for rung in ladder.field_windows if rung["field_path"] == main), None)
-        return data[main], _beside(data, main, known) | _cut_facts(entry)
+        short, others = _beside(data, main, known)
+        return data[main], short, others | _cut_facts(entry)
     whole = json_text(data)
     if len(whole) <= FALLBACK_CHARS:
-        return whole, {}
-    return _as_json(data, whole)
+        return whole, {}, {}
+    text, facts = _as_json(data, whole)
+    return text, {}, facts
 
 
-def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> dict[str, Any]:
+def _with_fields(short: dict[str, Any]) -> dict[str, Any]:
+    """Put short fields among the metadata; one that would pass for a fact of ours stands apart."""
+    apart = {path: value for path, value in short.items() if path in _OURS}
+    return {path: value for path, value in short.items() if path not in apart} | (
+        {"fields": apart} if apart else {}
+    )
+
+
+def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell what else the record holds: short values as they are, of the others the names."""
     others = {
         path: value
@@ -64,7 +88,7 @@ def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> dict[str, An
     }
     short = {path: value for path, value in others.items() if _is_short(value)}
     long = [path for path in others if path not in short]
-    return ({"fields": short} if short else {}) | ({"other_fields": long} if long else {})
+    return short, {"other_fields": long} if long else {}
 
 
 def _is_short(value: Any) -> bool:

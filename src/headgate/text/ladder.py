@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, cast
 
 import msgspec
 
 from headgate.text.binary import SHORT_CHARS, binary_facts
-from headgate.text.budget import cut
+from headgate.text.budget import FETCH_CHARS, cut
 
 READ_TOOL = "read_record_field"
 WINDOW_CHARS = 4096
@@ -26,6 +27,19 @@ Uri = Callable[[str], str]
 Lengths = Mapping[str, tuple[int, str | None]]
 
 
+class Windows(IntEnum):
+    """What a resource server reads in windows: no field, texts, or objects and lists as well."""
+
+    NONE = 0
+    TEXT = 1
+    JSON = 2
+
+    @property
+    def tool(self) -> str:
+        """The tool that reads a long text on."""
+        return READ_TOOL if self else "fetch"
+
+
 @dataclass(frozen=True, slots=True)
 class Handles:
     """How the parts of one record are named: its id, and URIs for a field's window and for a file."""
@@ -33,6 +47,28 @@ class Handles:
     id: str
     window_uri: Uri
     blob_uri: Uri
+    windows: Windows = Windows.JSON
+
+    def read_text(self, path: str) -> dict[str, Any]:
+        """Say how to read on in a text: by window, or as much as a document holds."""
+        return self._read(path, Windows.TEXT)
+
+    def read_at(self, path: str, selector: Mapping[str, int]) -> dict[str, Any]:
+        """Write the call that reads a text around a place."""
+        return read_call(self.id, path, **selector) if self.windows else self._fetch(path)["read"]
+
+    def read_json(self, path: str, size_chars: int) -> dict[str, Any]:
+        """Say how to read an object or a list: as a document while it fits into one, else by window."""
+        return self._fetch(path) if size_chars <= FETCH_CHARS else self._read(path, Windows.JSON)
+
+    def _read(self, path: str, needed: Windows) -> dict[str, Any]:
+        if self.windows < needed:
+            return self._fetch(path)
+        call = read_call(self.id, path, offset_chars=0, limit_chars=WINDOW_CHARS)
+        return {"read": call, "resource_uri": self.window_uri(path)}
+
+    def _fetch(self, path: str) -> dict[str, Any]:
+        return {"read": {"tool": "fetch", "args": {"id": self.id, "fields": [path]}}}
 
 
 @dataclass(slots=True)
@@ -111,14 +147,7 @@ def _short_text(
     size_chars, digest = known or (len(value), None)
     if facts is not None:
         whole = {**facts, "size_chars": size_chars}
-        ladder.binary_fields.append(
-            {
-                "field_path": path,
-                **whole,
-                "read": read_call(handles.id, path, offset_chars=0, limit_chars=WINDOW_CHARS),
-                "resource_uri": handles.window_uri(path),
-            }
-        )
+        ladder.binary_fields.append({"field_path": path, **whole, **handles.read_text(path)})
         return whole
     if size_chars <= inline_chars and len(value) == size_chars:
         return value
@@ -137,8 +166,7 @@ def _window_entry(
         "preview_status": "truncated",
         "size_chars": size_chars,
         "preview_text": cut(preview, PREVIEW_CHARS),
-        "read": read_call(handles.id, path, offset_chars=0, limit_chars=WINDOW_CHARS),
-        "resource_uri": handles.window_uri(path),
+        **handles.read_text(path),
     }
     return entry if digest is None else {**entry, "digest": f"sha256:{digest}"}
 
@@ -163,7 +191,7 @@ def _short_nested(path: str, value: Any, handles: Handles, inline_chars: int, la
             "preview_status": "truncated",
             "size_chars": len(text),
             "preview_text": preview,
-            "read": {"tool": "fetch", "args": {"id": handles.id, "fields": [path]}},
+            **handles.read_json(path, len(text)),
         }
     )
     return preview

@@ -9,7 +9,7 @@ import msgspec
 
 from headgate.text.binary import binary_facts
 from headgate.text.budget import QUERY_TEXT, Line, compose, cut, size
-from headgate.text.ladder import READ_TOOL, without_bytes
+from headgate.text.ladder import Windows, without_bytes
 from headgate.text.quote import json_text
 
 #: How many rows are printed, and so how many ids are needed.
@@ -19,12 +19,14 @@ _VALUE_CHARS = 96
 _ROW_BYTES = 420
 
 
-def records_text(stream: str, body: Mapping[str, Any], ids: Sequence[str]) -> str:
+def records_text(
+    stream: str, body: Mapping[str, Any], ids: Sequence[str], *, windows: Windows = Windows.JSON
+) -> str:
     """Draw the text of a page from its body and the ids of its first rows."""
     rows = cast("Sequence[Mapping[str, Any]]", body.get("data", ()))
     lines = [Line(_header(stream, body, len(rows)))]
     for position, row in enumerate(rows[:SHOWN]):
-        lines += _row(position, row, ids[position])
+        lines += _row(position, row, ids[position], windows)
     lines.append(Line(_footer(body, len(rows)), 1))
     return compose(lines, QUERY_TEXT)
 
@@ -56,13 +58,16 @@ def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
 def _footer(body: Mapping[str, Any], total: int) -> str:
     hints = ["Pass an id to fetch to read that record."]
     if total > SHOWN:
-        hints.append(f"{total - SHOWN} more record(s) of this page are not printed; use limit or fields.")
+        hints.append(
+            f"{total - SHOWN} more record(s) of this page are not printed; "
+            f"to see each, ask with limit={SHOWN} and go on with cursor."
+        )
     if body.get("has_more"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
     return " ".join(hints)
 
 
-def _row(position: int, row: Mapping[str, Any], record_id: str) -> list[Line]:
+def _row(position: int, row: Mapping[str, Any], record_id: str, windows: Windows) -> list[Line]:
     rank = 2 + 2 * position
     if row.get("deleted"):
         text = f"record[{position}] deleted_at={json_text(row.get('deleted_at'))} id={record_id}"
@@ -70,11 +75,17 @@ def _row(position: int, row: Mapping[str, Any], record_id: str) -> list[Line]:
     shown, cut_paths = preview(cast("Mapping[str, Any]", row.get("data") or {}), _ROW_BYTES)
     lines = [Line(f"record[{position}] {shown} id={record_id}", rank)]
     if cut_paths:
-        first, *others = cut_paths
-        args = json_text({"id": record_id, "field_path": first, "offset_chars": 0})
-        also = f" (likewise field_path {json_text(others)})" if others else ""
-        lines.append(Line(f"record[{position}] complete=false {READ_TOOL} args={args}{also}", rank + 1))
+        reading = _reading(record_id, cut_paths, windows)
+        lines.append(Line(f"record[{position}] complete=false {windows.tool} {reading}", rank + 1))
     return lines
+
+
+def _reading(record_id: str, paths: Sequence[str], windows: Windows) -> str:
+    if not windows:
+        return f"args={json_text({'id': record_id, 'fields': paths})}"
+    first, *others = paths
+    also = f" (likewise field_path {json_text(others)})" if others else ""
+    return f"args={json_text({'id': record_id, 'field_path': first, 'offset_chars': 0})}{also}"
 
 
 def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from headgate.text.budget import SCHEMA_INDEX_TEXT, SCHEMA_STREAM_TEXT, Line, compose, cut, size
+from headgate.text.budget import (
+    SCHEMA_INDEX_TEXT,
+    SCHEMA_NAMES_TEXT,
+    SCHEMA_STREAM_TEXT,
+    Line,
+    compose,
+    cut,
+    size,
+)
 from headgate.text.quote import json_text, name
 
 LEGEND = {
@@ -44,10 +52,10 @@ def index_text(document: Json) -> str:
     rows = list(_rows(document))
     lines = [Line(_heading(document, rows))]
     if len(rows) > _ROWS:
-        lines += [Line(_stream_index(connector)) for connector in _connectors(document)]
+        lines += _stream_indexes(document, rows)
     lines += [Line(_index_row(connector, stream), 2) for connector, stream in rows[:_ROWS]]
     if len(rows) > _ROWS:
-        lines.append(Line(f"more_streams={len(rows) - _ROWS} (all are named in stream_index)", 1))
+        lines.append(Line(f"more_streams={len(rows) - _ROWS} (see stream_index)", 1))
     lines.append(Line(_NEXT_INDEX, 1))
     return compose(_all_named(lines, rows), SCHEMA_INDEX_TEXT)
 
@@ -115,6 +123,41 @@ def _rows(document: Json) -> Iterable[tuple[Json, Json]]:
     for connector in _connectors(document):
         for stream in cast("Sequence[Json]", connector.get("streams", ())):
             yield connector, stream
+
+
+def _stream_indexes(document: Json, rows: Sequence[tuple[Json, Json]]) -> list[Line]:
+    """Name every stream: by connector, or all together where that would be too much."""
+    each = [_stream_index(connector) for connector in _connectors(document)]
+    if sum(_travelling(text) for text in each) <= SCHEMA_NAMES_TEXT:
+        return [Line(text) for text in each]
+    names = list(dict.fromkeys(name(str(stream["name"])) for _, stream in rows))
+    kept = _kept(names, SCHEMA_NAMES_TEXT)
+    index = Line(f"stream_index stream_count={len(rows)} streams={'|'.join(names[:kept])}")
+    if kept == len(names):
+        return [index]
+    return [index, Line(_more_names(len(names) - kept, rows))]
+
+
+def _travelling(text: str) -> int:
+    # A text is a JSON string in the end, where quotes take two bytes.
+    return size(text) + text.count('"') + text.count("\\")
+
+
+def _kept(names: Sequence[str], room: int) -> int:
+    for position, one in enumerate(names):
+        room -= _travelling(one) + 1
+        if room < 0:
+            return position
+    return len(names)
+
+
+def _more_names(left: int, rows: Sequence[tuple[Json, Json]]) -> str:
+    known = dict.fromkeys(_connections(connector, stream) for connector, stream in rows)
+    shown = "|".join(list(known)[:_CONNECTIONS])
+    return (
+        f"more_names={left} do not fit; schema(connection_id) names the streams of one connection. "
+        f"connections={shown}{'|more' if len(known) > _CONNECTIONS else ''}"
+    )
 
 
 def _stream_index(connector: Json) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headgate.text.budget import SEARCH_TEXT, Line, compose, cut
-from headgate.text.ladder import READ_TOOL
 from headgate.text.marks import cut_marked
 from headgate.text.quote import json_text, name
 from headgate.text.records import handles_of
@@ -31,22 +30,27 @@ def search_text(body: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -
         lines.append(Line("Nothing matched. Try fewer or other words, or a beginning* with a star.", 1))
         return compose([*lines, *_recall(body)], SEARCH_TEXT)
     lines.append(Line(f"first_fetch_id={results[0]['id']}"))
-    lines += [*_mix(results), *_recall(body)]
-    shown = results[:_SHOWN]
-    evidence = [line for position, result in enumerate(shown) for line in _evidence(position, result)]
+    hits = cast("Sequence[Mapping[str, Any]]", body["data"])
+    lines += [*_mix(hits), *_recall(body)]
+    shown = list(zip(results[:_SHOWN], hits, strict=False))
+    evidence = [line for position, pair in enumerate(shown) for line in _evidence(position, *pair)]
     lines += [Line("Evidence excerpts:", 3), *evidence] if evidence else []
     lines += [Line("Top results:", 1)]
-    lines += [_hit(position, result) for position, result in enumerate(shown)]
+    lines += [_hit(position, *pair) for position, pair in enumerate(shown)]
     if len(results) > _SHOWN:
-        lines.append(Line(f"more_results={len(results) - _SHOWN}; narrow with streams or limit.", 2))
+        lines.append(Line(_more(len(results) - _SHOWN), 2))
     lines.append(Line(_CLOSING, 1))
     return compose(lines, SEARCH_TEXT)
 
 
-def source_mix(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _more(left: int) -> str:
+    return f"more_results={left} not printed; to see each, search with limit={_SHOWN} and go on with cursor."
+
+
+def source_mix(hits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Count the hits of each connection, in the order in which they first appear."""
-    counts = Counter(str(result.get("connection_id")) for result in results)
-    first = {str(result.get("connection_id")): result for result in reversed(results)}
+    counts = Counter(str(hit.get("connection_id")) for hit in hits)
+    first = {str(hit.get("connection_id")): hit for hit in reversed(hits)}
     return [
         {
             "connection_id": connection,
@@ -58,8 +62,8 @@ def source_mix(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _mix(results: Sequence[Mapping[str, Any]]) -> list[Line]:
-    mix = source_mix(results)
+def _mix(hits: Sequence[Mapping[str, Any]]) -> list[Line]:
+    mix = source_mix(hits)
     if len(mix) < 2:  # noqa: PLR2004 - one source is no mix
         return []
     entries = "|".join(
@@ -83,21 +87,30 @@ def _recall(body: Mapping[str, Any]) -> list[Line]:
     return [Line(f"Recall: {which} ranked; narrow the search to rank them all.", 4)]
 
 
-def _evidence(position: int, result: Mapping[str, Any]) -> list[Line]:
+def snippet_of(hit: Mapping[str, Any]) -> str:
+    """Give the text of a hit's snippet."""
+    snippet = hit.get("snippet")
+    return str(cast("Mapping[str, Any]", snippet).get("text") or "") if isinstance(snippet, Mapping) else ""
+
+
+def _evidence(position: int, result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[Line]:
     windows = cast("Sequence[Mapping[str, Any]]", result.get("match_windows", ()))
-    return [Line(_excerpt(position, result, window), 4 + position) for window in windows[:_EVIDENCE]]
+    return [
+        Line(_excerpt(position, result["id"], window, snippet_of(hit)), 4 + position)
+        for window in windows[:_EVIDENCE]
+    ]
 
 
-def _excerpt(position: int, result: Mapping[str, Any], window: Mapping[str, Any]) -> str:
+def _excerpt(position: int, record_id: str, window: Mapping[str, Any], snippet: str) -> str:
     args = window["read"]["args"]
     facts = [
         f"result={position + 1}",
         f"field_path={name(window['field_path'])}",
-        f"snippet={_snippet(window.get('text') or result.get('snippet') or '')}",
+        f"snippet={_snippet(window.get('text') or snippet)}",
         f"complete={json_text(window['complete'])}",
-        f"read={READ_TOOL}",
+        f"read={window['read']['tool']}",
         *(f"{key}={args[key]}" for key in ("offset_chars", "limit_chars") if key in args),
-        f"id={result['id']}",
+        f"id={record_id}",
     ]
     return " ".join(facts)
 
@@ -106,15 +119,14 @@ def _snippet(text: str) -> str:
     return json_text(cut_marked(text, _SNIPPET_CHARS))
 
 
-def _hit(position: int, result: Mapping[str, Any]) -> Line:
-    facts = [
-        f"{key}={_label(result[key])}" for key in ("connector_key", "stream") if result.get(key) is not None
-    ]
+def _hit(position: int, result: Mapping[str, Any], hit: Mapping[str, Any]) -> Line:
+    facts = [f"{key}={_label(hit[key])}" for key in ("connector_key", "stream") if hit.get(key) is not None]
     facts.append(f"title={json_text(cut(result['title'], _TITLE_CHARS))}")
     if result.get("display_name"):
         facts.append(f"display_name={_label(result['display_name'])}")
-    if result.get("snippet") and not result.get("match_windows"):
-        facts.append(f"snippet={_snippet(result['snippet'])}")
+    snippet = snippet_of(hit)
+    if snippet and not result.get("match_windows"):
+        facts.append(f"snippet={_snippet(snippet)}")
     if result.get("connection_id") and not _embeds(result):
         facts.append(f"connection_id={_label(result['connection_id'])}")
     return Line(f"{position + 1}. {' '.join(facts)} id={result['id']}", 2)

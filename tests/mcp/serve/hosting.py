@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Scope
 
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
 from headgate.mcp.serve.hosted import Admitted, HostedMcp
-from headgate.mcp.serve.server import Identity
+from headgate.mcp.serve.results import Identity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
 from tests.mcp.serve.prepared import HANDLES

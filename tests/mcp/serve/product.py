@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from headgate import wiring
+from headgate import hosting, wiring
 from headgate.auth.grants import Choice, Conditions, issue, issue_owner_token
 from headgate.home import open_home
 from headgate.model.grant import GrantState
@@ -60,7 +60,7 @@ def product_app(**flags: str) -> Iterator[tuple[ASGIApp, dict[str, Any]]]:
         settings = settings_for(Path(directory) / "home", **flags)
         tokens = asyncio.run(_prepare(settings))
         program = wiring.build_program(settings, open_home(settings.home))
-        app = build_app(wiring.build_site(settings, program))
+        app = build_app(hosting.build_site(settings, program))
         yield app, {**tokens, "settings": settings, "program": program}
 
 

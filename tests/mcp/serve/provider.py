@@ -23,6 +23,8 @@ class Provider:
     """What it was asked, and with which token."""
 
     address: str
+    #: Whether it knows the route of windows.
+    has_windows: bool = True
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
 
@@ -36,6 +38,8 @@ class Provider:
         return JSONResponse(body, status, headers={"Request-Id": "req_7"})
 
     def _body(self, path: str) -> tuple[int, Any]:
+        if path.endswith("/field-window") and not self.has_windows:
+            return 404, {"detail": "Not Found"}
         if path.startswith("/v1/blobs/"):
             return 404, {"error": {"type": "not_found_error", "code": "blob_not_found", "message": "No."}}
         bodies: dict[str, Any] = {
@@ -56,9 +60,9 @@ class Provider:
 
 
 @contextmanager
-def provider() -> Iterator[Provider]:
+def provider(*, has_windows: bool = True) -> Iterator[Provider]:
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
-    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows)
     with serving(Starlette(routes=[Route("/{path:path}", made.answer)]), taken):
         yield made

@@ -35,7 +35,9 @@ def test_each_hit_embeds_its_own_connection_in_text_and_structure():
     assert results[0]["url"] == f"{PROVIDER}/v1/streams/messages/records/m1?connection_id=cin_a"
     for result in results:
         assert f"id={result['id']}\n" in outcome.text + "\n"
-        assert {"connector_key", "stream", "record_key", "display_name"} <= set(result)
+        assert result["display_name"] == "Work Slack"
+    for told in outcome.structured["data"]["data"]:
+        assert {"connection_id", "connector_key", "stream", "record_key", "display_name"} <= set(told)
     assert results[0]["title"] == "Work Slack / messages / 2026-02-03T07:59:50Z"
 
 
@@ -68,8 +70,13 @@ def test_a_hundred_fat_hits_stay_within_the_text_budget():
     outcome = run(CountingPort(search=found(*fat)), "search", q="bridge", limit=100)
     assert len(outcome.text.encode()) < 1800
     assert outcome.text.count("<mark>") == outcome.text.count("</mark>") > 0
-    for result in outcome.structured["results"]:
-        assert result["snippet"].count("<mark>") == result["snippet"].count("</mark>")
+    others = [hit(f"m{n}", text="short") for n in range(9)]
+    for one in others:
+        one["evidence_excerpts"][0]["preview_text"] = fat[0]["snippet"]["text"]
+    for result in run(CountingPort(search=found(*others)), "search", q="x").structured["results"]:
+        (match,) = result["match_windows"]
+        assert match["text"].count("<mark>") == match["text"].count("</mark>") > 0
+        assert len(match["text"]) < 500
 
 
 def test_the_search_text_says_when_only_some_matches_were_ranked_and_never_guesses():
@@ -142,6 +149,13 @@ def test_a_document_is_mirrored_exactly():
         "cin_a",
         "slack",
     )
+
+
+def test_a_field_named_like_a_fact_of_ours_does_not_take_its_place():
+    row = record(connection_id="cin_evil", content_ladder="none", sender="Bob")
+    metadata = run(CountingPort(record=row), "fetch", id="cin_a/messages:m1").structured["metadata"]
+    assert (metadata["connection_id"], metadata["sender"]) == ("cin_a", "Bob")
+    assert metadata["fields"] == {"connection_id": "cin_evil", "content_ladder": "none"}
 
 
 @pytest.mark.requirement("S2-68", "S2-69", "S2-70")

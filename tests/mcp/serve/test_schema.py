@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 
+import msgspec
 import pytest
 
 from headgate.errors import AmbiguousSchemaDetail
@@ -34,12 +36,62 @@ def test_without_a_stream_there_is_an_index_and_no_fields():
     assert len(json.dumps(outcome.structured).encode()) < 60_000
 
 
-def test_an_index_of_very_many_streams_is_reduced_to_names():
-    names = [f"a rather long stream name number {n}" for n in range(900)]
-    outcome = run(CountingPort(schema=document(*names)), "schema")
-    assert len(json.dumps(outcome.wire()).encode()) < 160_000
-    assert all(name in outcome.text for name in names)
+def row(name: str, connection: str) -> dict[str, object]:
+    connections = [{"connection_id": connection, "display_name": "An account of mine"}]
+    return stream(
+        name, connection_id=connection, record_count=7, granted=True, granted_connections=connections
+    )
+
+
+def connector(key: str, *streams: dict[str, object]) -> dict[str, object]:
+    return {
+        "object": "connector",
+        "connector_key": key,
+        "connector_id": key,
+        "source": {"kind": "connector", "id": f"https://registry.example/connectors/{key}"},
+        "display_name": f"Connector {key}",
+        "stream_count": len(streams),
+        "granted_connections": [{"connection_id": f"cin_{key}", "display_name": "An account of mine"}],
+        "streams": list(streams),
+    }
+
+
+def many(shape: str) -> list[dict[str, object]]:
+    names = [f"a rather long stream name {n}" for n in range(900)]
+    if shape == "one connector":
+        return [connector("slack", *(row(name, "cin_" + "a" * 24) for name in names))]
+    if shape == "own connections":
+        return [connector("slack", *(row(name, f"cin_{n:024}") for n, name in enumerate(names)))]
+    if shape == "ninety connectors":
+        return [connector(f"k{n}", *(row(name, f"cin_{n}") for name in names[n::90])) for n in range(90)]
+    return [connector(f"k{n}", row(name, f"cin_{n}")) for n, name in enumerate(names)]
+
+
+@pytest.mark.requirement("S2-26", "S2-27", "S2-32")
+@pytest.mark.parametrize(
+    "shape", ["one connector", "own connections", "ninety connectors", "a connector for each"]
+)
+def test_an_index_of_very_many_streams_fits_and_names_every_one(shape: str):
+    connectors = many(shape)
+    names = [str(one["name"]) for source in connectors for one in source["streams"]]
+    outcome = run(CountingPort(schema={"object": "schema", "connectors": connectors}), "schema")
+    assert len(msgspec.json.encode(outcome.wire())) <= 100_000
+    assert len(msgspec.json.encode(outcome.structured)) < 60_000
+    index = "\n".join(line for line in outcome.text.splitlines() if line.startswith("stream_index"))
+    assert {name for name in names if json.dumps(name) in index} == set(names)
     assert "reduced" in outcome.structured["data"]["meta"]
+
+
+def test_names_that_cannot_all_fit_are_counted_and_the_way_to_them_is_told():
+    rows = [row(f"{n:04}" + "x" * 250, f"cin_{n % 20}") for n in range(900)]
+    body = {"object": "schema", "connectors": [connector("slack", *rows)]}
+    outcome = run(CountingPort(schema=body), "schema")
+    assert len(msgspec.json.encode(outcome.wire())) <= 100_000
+    left = int(re.search(r"more_names=(\d+) do not fit; schema\(connection_id\)", outcome.text)[1])
+    index = next(line for line in outcome.text.splitlines() if line.startswith("stream_index"))
+    assert len(index.partition("streams=")[2].split("|")) + left == 900
+    assert "connection_id:cin_0" in outcome.text
+    assert outcome.structured["data"]["stream_count"] == 900
 
 
 @pytest.mark.requirement("S2-44")

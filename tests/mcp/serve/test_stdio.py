@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
 
 from headgate.mcp.serve.credentials import credential_path, read_token, write_token
 from headgate.mcp.serve.tools import TOOLS
@@ -63,6 +64,33 @@ def test_a_client_on_stdio_gets_the_same_surface(tmp_path: Path, mode: str):
         assert made.tokens == {"Bearer tok"}
         assert "/v1/streams/messages/records/m1?connection_id=cin_a" in made.asked
         assert made.asked[-1] == "/v1/streams/other/records"
+
+
+@pytest.mark.requirement("S3-27", "S3-29")
+def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Path):
+    async def go(made: Provider) -> None:
+        parameters = StdioServerParameters(
+            command=PROGRAM[0],
+            args=[*PROGRAM[1:], "--provider-url", made.address, "--cache-root", str(tmp_path)],
+        )
+        async with Client(parameters) as client:
+            # Asked before anything was offered.
+            assert made.asked == ["/v1/streams/-/records/-/field-window"]
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == [tool["name"] for tool in TOOLS if tool["name"] != "read_record_field"]
+            templates = (await client.list_resource_templates()).resource_templates
+            assert "pdpp-field-window" not in [template.name for template in templates]
+            assert "read_record_field" not in (client.instructions or "")
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool("read_record_field", ALL_SIX["read_record_field"])
+            for name in names:
+                told = (await client.call_tool(name, ALL_SIX[name])).model_dump_json()
+                assert "read_record_field" not in told
+                assert "field-window" not in told
+
+    with provider(has_windows=False) as made:
+        save(tmp_path, made.address)
+        asyncio.run(go(made))
 
 
 @pytest.mark.requirement("S2-05")

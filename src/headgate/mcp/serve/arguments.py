@@ -263,6 +263,7 @@ def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQu
         before_chars=context if given.before_chars is None else given.before_chars,
         after_chars=context if given.after_chars is None else given.after_chars,
         cursor=given.cursor,
+        as_json=True,
     )
 
 

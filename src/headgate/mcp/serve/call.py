@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from headgate.errors import HeadgateError, ToolHandlerFailed
+from headgate.errors import HeadgateError, InvalidRequest, ToolHandlerFailed
 from headgate.mcp.serve import arguments as read
 from headgate.mcp.serve.errors import failed, refused
 from headgate.mcp.serve.fetch import fetch
@@ -15,9 +15,14 @@ from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.records import aggregate, query_records
 from headgate.mcp.serve.schema import schema
 from headgate.mcp.serve.search import search
+from headgate.model.ids import is_unicode
 from headgate.telemetry import get_logger
 
 Arguments = Mapping[str, Any]
+#: Gives the reader of one call, which is named for the log.
+ReaderOfCall = Callable[[str], Reader]
+
+_HALF = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
 _Ask = Callable[[Reader, Arguments], Awaitable[Outcome]]
 
 
@@ -71,3 +76,23 @@ async def call(name: str, arguments: Arguments, reader: Reader) -> Outcome:
     except Exception:  # noqa: BLE001 - a client is told that it failed, and nothing more
         get_logger().exception("tool_failed", tool=name)
         return failed(ToolHandlerFailed(), reader.provider_url, reader.request_id)
+
+
+async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) -> Outcome:
+    """Call a tool with a reader that is made for this call; that it cannot be made is told as well."""
+    if not is_text(arguments):
+        return refused(_HALF)
+    try:
+        reader = reader_of(f"mcp:{name}")
+    except HeadgateError as error:
+        return failed(error, "")
+    return await call(name, arguments, reader)
+
+
+def is_text(value: Any) -> bool:
+    """Say whether every text in a value can be written; JSON can hold halves of characters that cannot."""
+    if isinstance(value, str):
+        return is_unicode(value)
+    if isinstance(value, dict):
+        return all(is_text(key) and is_text(member) for key, member in cast("Arguments", value).items())
+    return not isinstance(value, list) or all(is_text(item) for item in cast("list[Any]", value))

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.mcp.serve.call import HANDLERS, call
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.server import Identity, result_of
+from headgate.mcp.serve.results import Identity, result_of
 
 ReaderOfScope = Callable[[Scope, str], Reader]
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import msgspec
+
+from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
-from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS
+from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
 from headgate.text.ladder import Ladder
 from headgate.text.quote import json_text
+
+#: How much of the text is shown; a smaller part while the whole, which says it twice, is too large.
+_STEPS = (FETCH_CHARS, 8_192, 4_096)
+#: Twice a body of this size, escapes of escapes included, cannot be too large.
+_SURELY_FITS = 16_000
 
 Json = dict[str, Any]
 
@@ -19,16 +27,26 @@ Json = dict[str, Any]
 async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     """Answer one record; the document has the id it was asked with."""
     answer = await reader.port.record(query, preview_chars=FETCH_CHARS)
-    row = answer.body()
-    made, ladder = build(reader, row, asked_id)
-    return Outcome(made, json_text(made), links=tuple(file_links(ladder)))
+    for inline_chars in _STEPS:
+        made, ladder = build(reader, answer.body(), asked_id, inline_chars)
+        outcome = Outcome(made, json_text(made), links=tuple(file_links(ladder)))
+        if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
+            return outcome
+    raise ResourceLimit(
+        "This record is too large for one answer.", hint="Ask for fewer fields, or a smaller expand_limit."
+    )
 
 
-def build(reader: Reader, row: Json, asked_id: str) -> tuple[Json, Ladder]:
+def build(reader: Reader, row: Json, asked_id: str, inline_chars: int) -> tuple[Json, Ladder]:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
     made, ladder = document(
-        row, reader.naming(ref), asked_id=asked_id, url=reader.url(ref), lengths=take_lengths(row)
+        row,
+        reader.naming(ref),
+        asked_id=asked_id,
+        url=reader.url(ref),
+        lengths=take_lengths(row),
+        inline_chars=inline_chars,
     )
     expanded = row.get("expanded")
     if isinstance(expanded, dict) and expanded:

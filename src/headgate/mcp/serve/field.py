@@ -20,7 +20,8 @@ async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:
     structured, text = describe(reader, query, body)
     incomplete = not structured["window"]["complete"]
     uri = structured["resource"]["uri"]
-    links = (link(uri, query.field, mime_type="text/plain"),) if incomplete else ()
+    mime_type = structured["field"]["mime_type"]
+    links = (link(uri, query.field, mime_type=mime_type),) if incomplete else ()
     return Outcome(structured, window_text(text), links=links)
 
 
@@ -84,8 +85,10 @@ def _structure(query: WindowQuery, body: Json, ref: RecordRef, text: WindowText,
 
 
 def _field(query: WindowQuery, body: Json) -> Json:
-    facts: Json = {"path": query.field, "text_like": True, "mime_type": "text/plain"}
     known: Json = body.get("field") or {}
+    is_json = known.get("type") == "json"
+    mime_type = "application/json" if is_json else "text/plain"
+    facts: Json = {"path": query.field, "text_like": not is_json, "mime_type": mime_type}
     total = known.get("size_chars", body["window"].get("total_chars"))
     if isinstance(total, int):
         facts["size_chars"] = total

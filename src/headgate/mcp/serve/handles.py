@@ -83,11 +83,10 @@ class HandleMaker:
 
     def read_window_uri(self, uri: str) -> WindowQuery:
         """Read a window's URI."""
-        place = self._open(Kind.WINDOW_HANDLE, uri.removeprefix(WINDOW))
-        connection, stream, record, path, selector = place
-        return WindowQuery(
-            StreamName(stream), RecordId(record), FieldName(path), _connection(connection), **selector
-        )
+        opened = self._open(Kind.WINDOW_HANDLE, uri.removeprefix(WINDOW))
+        connection, stream, record, path, selector = opened
+        place = (StreamName(stream), RecordId(record), FieldName(path), _connection(connection))
+        return WindowQuery(*place, **selector, as_json=True)
 
     def read_blob_uri(self, uri: str) -> BlobQuery:
         """Read a file's URI."""

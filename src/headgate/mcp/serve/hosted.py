@@ -31,7 +31,8 @@ from headgate.errors import (
 from headgate.mcp.serve.fast import FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.server import Context, Identity, build_server
+from headgate.mcp.serve.results import Identity
+from headgate.mcp.serve.server import Context, build_server
 from headgate.model.grant import Access
 from headgate.reading.port import ResourceServer
 

@@ -24,12 +24,9 @@ class Outcome:
     def wire(self) -> Json:
         """Write it as the result of ``tools/call``."""
         content: list[Json] = [{"type": "text", "text": self.text}, *self.links]
-        return {
-            "content": content,
-            "structuredContent": self.structured,
-            "isError": self.is_error,
-            "_meta": dict(_META),
-        }
+        # Left out, it means false; a model pays for every byte.
+        failing = {"isError": True} if self.is_error else {}
+        return {"content": content, "structuredContent": self.structured, **failing, "_meta": dict(_META)}
 
 
 def link(uri: str, name: str, *, mime_type: str | None = None, size: int | None = None) -> Json:

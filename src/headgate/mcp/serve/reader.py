@@ -10,7 +10,7 @@ from headgate.mcp.serve.handles import HandleMaker, record_url
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.reference import RecordRef
 from headgate.reading.port import Answer, ResourceServer
-from headgate.text.ladder import Handles, Lengths
+from headgate.text.ladder import Handles, Lengths, Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Reader:
     provider_url: str
     #: What the request is known by, where it has a name before it is answered.
     request_id: str | None = None
+    #: What the resource server reads in windows; nothing else is ever offered.
+    windows: Windows = Windows.JSON
 
     def naming(self, ref: RecordRef) -> Handles:
         """Name the parts of a record."""
@@ -30,6 +32,7 @@ class Reader:
             self.handles.result_id(ref),
             lambda path: self.handles.window_uri(ref, path, {"offset_chars": 0}),
             lambda blob: self.handles.blob_uri(blob, ref.connection_id),
+            self.windows,
         )
 
     def url(self, ref: RecordRef) -> str:

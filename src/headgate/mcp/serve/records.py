@@ -14,7 +14,7 @@ from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.reading.port import Answer
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
-from headgate.text.ladder import READ_TOOL, Ladder, is_whole, record_entry, shorten
+from headgate.text.ladder import Ladder, is_whole, record_entry, shorten
 from headgate.text.records import SHOWN, records_text
 
 #: How much of a long text stays in its row; the next smaller one is taken while a page is too large.
@@ -32,7 +32,7 @@ async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outc
     """Answer a page of a stream."""
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
     structured, ids, links = _fitted(reader, answer)
-    text = records_text(query.stream, structured["data"], ids)
+    text = records_text(query.stream, structured["data"], ids, windows=reader.windows)
     return Outcome(structured, text, links=tuple(links[:_LINKS]))
 
 
@@ -49,7 +49,11 @@ def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[str], list[Json]
         ids, entries, links = _shortened(reader, body, inline_chars)
         structured = reader.structured(body, answer)
         if entries:
-            structured["content_ladder"] = {"kind": "record_set", "read_tool": READ_TOOL, "records": entries}
+            structured["content_ladder"] = {
+                "kind": "record_set",
+                "read_tool": reader.windows.tool,
+                "records": entries,
+            }
         if len(answer.content) <= _SURELY_FITS and len(entries) <= _FEW:
             return structured, ids, links
         if len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM:
@@ -96,6 +100,7 @@ def file_links(ladder: Ladder) -> list[Json]:
             size=rung.get("size_bytes"),
         )
         for rung in ladder.binary_fields
+        if "resource_uri" in rung
     ]
 
 

@@ -51,6 +51,7 @@ async def _window(reader: Reader, uri: str) -> Json:
     body = (await reader.port.window(query)).body()
     structured, text = describe(reader, query, body)
     going = {key: value for key, value in structured["resource"].items() if key != "uri" and value}
+    # The text is a window with lines around it, whatever the field holds.
     return {"mimeType": "text/plain", "text": window_text(text, with_uris=True), "_meta": going}
 
 

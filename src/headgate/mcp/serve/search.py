@@ -11,9 +11,9 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of
 from headgate.model.query import SearchQuery
 from headgate.text.budget import TOOL_RESULT
-from headgate.text.ladder import READ_TOOL, read_call
+from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
-from headgate.text.search import search_text, source_mix
+from headgate.text.search import search_text, snippet_of, source_mix
 from headgate.text.titles import title
 
 _SNIPPET_CHARS = 320
@@ -21,7 +21,8 @@ _SHORT_CHARS = 96
 _WINDOWS = 3
 _TITLE_SOURCE_CHARS = 200
 _TEXT_ROOM = 4_000
-_SOURCE = ("stream", "record_key", "connection_id", "connector_key", "display_name")
+#: Said of each result; its stream and key are in its id, and the envelope beside it tells the rest.
+_SOURCE = ("connection_id", "display_name")
 
 Json = dict[str, Any]
 
@@ -37,11 +38,11 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
         **reader.structured(body, answer),
         "content_ladder": {
             "kind": "search_results",
-            "read_tool": READ_TOOL,
+            "read_tool": reader.windows.tool,
             "records_ref": "structuredContent.results[].match_windows",
         },
     }
-    mix = source_mix(results)
+    mix = source_mix(hits)
     if len(mix) > 1:
         structured["source_mix"] = mix
     text = search_text(body, results)
@@ -63,9 +64,9 @@ def _shorten_excerpts(structured: Json, hits: list[Json]) -> None:
         snippet = hit.get("snippet")
         places = [(snippet, "text"), *((excerpt, "preview_text") for excerpt in _excerpts(hit))]
         for place, member in places:
-            if isinstance(place, dict):
-                shown = cast("Json", place)
-                shown[member] = cut_marked(str(shown.get(member, "")), _SHORT_CHARS)
+            shown = cast("Json", place) if isinstance(place, dict) else {}
+            if isinstance(shown.get(member), str):
+                shown[member] = cut_marked(shown[member], _SHORT_CHARS)
     structured["data"].setdefault("meta", {})["reduced"] = "Excerpts are shortened to fit."
 
 
@@ -87,12 +88,9 @@ def _result(reader: Reader, hit: Json) -> Json:
         "url": reader.url(ref) if ref.stream else _url(hit),
     }
     result |= {key: hit[key] for key in _SOURCE if hit.get(key) is not None}
-    snippet = hit.get("snippet")
-    if isinstance(snippet, Mapping):
-        result["snippet"] = cut_marked(str(cast("Json", snippet).get("text", "")), _SNIPPET_CHARS)
     # A field that the excerpt shows whole needs no reading on.
     begun = [excerpt for excerpt in _excerpts(hit) if excerpt.get("truncated", True)]
-    windows = [_window(result, excerpt) for excerpt in begun[:_WINDOWS]]
+    windows = [_window(reader.naming(ref), excerpt, snippet_of(hit)) for excerpt in begun[:_WINDOWS]]
     return {**result, "match_windows": windows} if windows else result
 
 
@@ -114,16 +112,15 @@ def _excerpts(hit: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
 
 
-def _window(result: Json, excerpt: Mapping[str, Any]) -> Json:
+def _window(naming: Handles, excerpt: Mapping[str, Any], snippet: str) -> Json:
     path = str(excerpt["field_path"])
     read = cast("Mapping[str, Any]", excerpt.get("read") or {})
     selector = {key: read[key] for key in ("offset_chars", "limit_chars") if isinstance(read.get(key), int)}
-    text = cut_marked(str(excerpt.get("preview_text", "")), _SNIPPET_CHARS)
     window: Json = {
         "field_path": path,
         "complete": False,
-        "preview_status": "truncated",
-        "read": read_call(result["id"], path, **selector),
+        "read": naming.read_at(path, selector),
     }
-    # The first excerpt is the snippet; it is not said twice.
-    return window if text == result.get("snippet") else {**window, "text": text}
+    text = str(excerpt.get("preview_text") or "")
+    # The first excerpt is the hit's snippet, which stands in the envelope; it is not said twice.
+    return {**window, "text": cut_marked(text, _SNIPPET_CHARS)} if text not in {"", snippet} else window

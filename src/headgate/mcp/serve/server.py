@@ -15,16 +15,14 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from headgate.errors import HeadgateError, InvalidRequest, InvalidResourceUri, ToolHandlerFailed
+from headgate.errors import HeadgateError, InvalidResourceUri, ToolHandlerFailed
 from headgate.mcp.serve import resources
-from headgate.mcp.serve.call import HANDLERS, call
-from headgate.mcp.serve.errors import failed, failure, refused
-from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.call import call_with
+from headgate.mcp.serve.errors import failure
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
-from headgate.model.ids import is_unicode
+from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, Identity, result_of, stamped
+from headgate.mcp.serve.tools import TOOLS, WHOLE, Surface
 from headgate.telemetry import get_logger
 
 Json = dict[str, Any]
@@ -32,42 +30,19 @@ Context = ServerRequestContext[Any, Any]
 #: Gives the reader of a request; the text names the call for the log.
 ReaderOf = Callable[[Context, str], Reader]
 
-SERVER_NAME = "headgate"
-TITLE = "Headgate"
-_LIST_TTL_MS = 300_000
-_FIRST_WITH_LINKS = "2025-06-18"
 _SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
-_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
-_HALF = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """How the server names itself."""
-
-    version: str
-    name: str = SERVER_NAME
-    #: Where its icon is, if it is anywhere.
-    icon: str | None = None
-
-    @property
-    def stamp(self) -> Json:
-        """The short form that goes with every answer."""
-        return {"name": self.name, "version": self.version}
-
-
-def build_server(reader_of: ReaderOf, identity: Identity) -> Server[Any]:
+def build_server(reader_of: ReaderOf, identity: Identity, surface: Surface = WHOLE) -> Server[Any]:
     """Build the server; it asks for the reader of each request anew."""
-    serving = _Serving(reader_of, identity)
+    serving = _Serving(reader_of, identity, surface)
     icons = [t.Icon(src=identity.icon, mime_type="image/svg+xml", sizes=["any"])] if identity.icon else None
-    listed = CacheHint(ttl_ms=_LIST_TTL_MS, scope="private")
+    listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
         identity.name,
         version=identity.version,
         title=TITLE,
-        instructions=INSTRUCTIONS,
+        instructions=surface.instructions,
         icons=icons,
         cache_hints={
             "tools/list": listed,
@@ -92,25 +67,19 @@ class _Serving:
 
     reader_of: ReaderOf
     identity: Identity
+    surface: Surface
 
     async def list_tools(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return self._stamped(context, {"tools": list(TOOLS)})
+        return self._stamped(context, {"tools": list(self.surface.tools)})
 
     async def call_tool(self, context: Context, params: t.CallToolRequestParams) -> Any:
-        if params.name not in HANDLERS:
+        if params.name not in self.surface.names:
             raise MCPError(code=t.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
-        outcome = await self._outcome(context, params.name, params.arguments or {})
+        outcome = await call_with(
+            lambda via: self.reader_of(context, via), params.name, params.arguments or {}
+        )
         return result_of(outcome, self.identity, context.protocol_version)
-
-    async def _outcome(self, context: Context, name: str, arguments: Json) -> Outcome:
-        if not is_text(arguments):
-            return refused(_HALF)
-        try:
-            reader = self.reader_of(context, f"mcp:{name}")
-        except HeadgateError as error:
-            return failed(error, "")
-        return await call(name, arguments, reader)
 
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.
@@ -119,7 +88,7 @@ class _Serving:
 
     async def list_templates(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return self._stamped(context, {"resourceTemplates": list(TEMPLATES)})
+        return self._stamped(context, {"resourceTemplates": list(self.surface.templates)})
 
     async def read_resource(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
         uri = str(params.uri)
@@ -138,32 +107,6 @@ class _Serving:
 
     def _stamped(self, context: Context, result: Json) -> Json:
         return stamped(result, self.identity, context.protocol_version)
-
-
-def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
-    """Write an outcome as a client of a protocol version can read it."""
-    result = stamped(outcome.wire(), identity, version)
-    if version < _FIRST_WITH_LINKS:
-        # Clients of that time know neither links nor structure; the text is enough.
-        result["content"] = result["content"][:1]
-    return result
-
-
-def stamped(result: Json, identity: Identity, version: str) -> Json:
-    """Put on a result what its protocol version wants on every one."""
-    # The SDK would put the whole self-description into every answer.
-    meta = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
-    ending = {"resultType": "complete"} if version in MODERN_PROTOCOL_VERSIONS else {}
-    return {**result, "_meta": meta, **ending}
-
-
-def is_text(value: Any) -> bool:
-    """Say whether every text in a value can be written; JSON can hold halves of characters that cannot."""
-    if isinstance(value, str):
-        return is_unicode(value)
-    if isinstance(value, dict):
-        return all(is_text(key) and is_text(member) for key, member in cast("Json", value).items())
-    return not isinstance(value, list) or all(is_text(item) for item in cast("list[Any]", value))
 
 
 def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, cast
 
 import anyio
-from mcp.server.stdio import stdio_server
+import anyio.to_thread
+import msgspec
 
+from headgate.mcp.serve.call import ReaderOfCall, call_with
 from headgate.mcp.serve.handles import HandleMaker
+from headgate.mcp.serve.opening import Opening, Reply
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.server import Identity, ReaderOf, build_server
+from headgate.mcp.serve.results import Identity, result_of
+from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
 from headgate.model.sealed import KeyRing, Sealer, SealKey
-from headgate.reading.remote import RemoteResourceServer, http_client
+from headgate.text.ladder import Windows
 
 
 def handles_of_token(token: str) -> HandleMaker:
@@ -21,19 +29,122 @@ def handles_of_token(token: str) -> HandleMaker:
     )
 
 
-async def serve_stdio(reader_of: ReaderOf, identity: Identity) -> None:
+async def serve_stdio(reader_of: ReaderOfCall, identity: Identity, surface: Surface = WHOLE) -> None:
     """Speak until the client closes the input; nothing but the protocol goes to the output."""
-    server = build_server(reader_of, identity)
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    wire = _Wire(*_claimed())
+    opening = Opening(identity, surface)
+    async with anyio.create_task_group() as calls:
+        while line := await wire.read():
+            replies = opening.take(line)
+            if replies is None:
+                await _hand_over(wire, opening, line, reader_of)
+                return
+            for reply in replies:
+                if reply.result is None:
+                    calls.start_soon(_call, wire, reply, reader_of, identity)
+                else:
+                    await wire.answer(reply.id, reply.result)
 
 
 def run_remote(provider_url: str, token: str, identity: Identity) -> None:
     """Serve another resource server's records to the client on standard input."""
+    # Only here: a home is served without an HTTP client.
+    from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - as said
 
     async def run() -> None:
         async with http_client(token) as client:
-            reader = Reader(RemoteResourceServer(provider_url, client), handles_of_token(token), provider_url)
-            await serve_stdio(lambda _context, _via: reader, identity)
+            port = RemoteResourceServer(provider_url, client)
+            # Asked before the first tool is listed: what the server cannot serve is never offered.
+            windows, surface = (
+                (Windows.TEXT, WHOLE) if await port.has_windows() else (Windows.NONE, WITHOUT_WINDOWS)
+            )
+            reader = Reader(port, handles_of_token(token), provider_url, windows=windows)
+            await serve_stdio(lambda _via: reader, identity, surface)
 
     anyio.run(run)
+
+
+async def _call(wire: _Wire, reply: Reply, reader_of: ReaderOfCall, identity: Identity) -> None:
+    outcome = await call_with(reader_of, reply.tool, reply.arguments)
+    await wire.answer(reply.id, result_of(outcome, identity, reply.version))
+
+
+async def _hand_over(wire: _Wire, opening: Opening, line: bytes, reader_of: ReaderOfCall) -> None:
+    """Let the SDK go on, from a message that it has to judge."""
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - takes longer than most sessions need
+
+    from headgate.mcp.serve.server import build_server  # noqa: PLC0415 - the same
+
+    server = build_server(lambda _context, via: reader_of(via), opening.identity, opening.surface)
+    lines, answers = _Heard(wire, [*opening.heard, line]), _Unsaid(wire, opening.answered)
+    # The SDK reads and writes files; these have all that it uses of one.
+    async with stdio_server(cast("Any", lines), cast("Any", answers)) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def _claimed() -> tuple[BinaryIO, BinaryIO]:
+    """Take the two ends for the protocol alone; whatever else is printed goes where errors go."""
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return incoming, outgoing
+
+
+@dataclass(slots=True)
+class _Wire:
+    """The two ends, a line at a time."""
+
+    incoming: BinaryIO
+    outgoing: BinaryIO
+    _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+
+    async def read(self) -> bytes:
+        """Read a line; nothing at the end."""
+        return await anyio.to_thread.run_sync(self.incoming.readline, abandon_on_cancel=True)
+
+    async def answer(self, request_id: int | str, result: Any) -> None:
+        """Write the answer to a request."""
+        await self.write(msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "result": result}) + b"\n")
+
+    async def write(self, line: bytes) -> None:
+        """Write a whole line."""
+        async with self._turn:
+            await anyio.to_thread.run_sync(self._write, line)
+
+    def _write(self, line: bytes) -> None:
+        self.outgoing.write(line)
+        self.outgoing.flush()
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the SDK reads: how the session began, and then what comes."""
+
+    wire: _Wire
+    begun: list[bytes]
+
+    async def __aiter__(self) -> AsyncGenerator[str]:
+        for line in self.begun:
+            yield line.decode("utf-8", "replace")
+        while line := await self.wire.read():
+            yield line.decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class _Unsaid:
+    """What the SDK writes, without the one answer that the client has had."""
+
+    wire: _Wire
+    answered: int | str | None
+
+    async def write(self, text: str) -> None:
+        """Pass a line on."""
+        if self.answered is not None and msgspec.json.decode(text).get("id") == self.answered:
+            self.answered = None
+            return
+        await self.wire.write(text.encode())
+
+    async def flush(self) -> None:
+        """Every line has been written when it was passed on."""

@@ -25,16 +25,24 @@ _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class _Text:
     """A field's text, wherever it lies."""
 
-    __slots__ = ("_database", "_inline", "_place", "chars", "digest")
+    __slots__ = ("_database", "_inline", "_place", "chars", "digest", "is_json")
 
     def __init__(
-        self, database: Database, chars: int, digest: str, *, inline: str | None, place: tuple[int, int]
+        self,
+        database: Database,
+        chars: int,
+        digest: str,
+        *,
+        inline: str | None,
+        place: tuple[int, int] = (0, 0),
+        is_json: bool = False,
     ) -> None:
         self._database = database
         self._inline = inline
         self._place = place
         self.chars = chars
         self.digest = digest
+        self.is_json = is_json
 
     def part(self, start: int, end: int) -> str:
         if self._inline is not None:
@@ -86,7 +94,7 @@ def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: tuple[A
     if isinstance(plan.window, OffsetWindow):
         start = min(plan.window.offset_chars, text.chars)
         part = text.part(start, min(start + plan.window.limit_chars, text.chars))
-        return FieldWindow(shelf.connection_id, part, start, text.chars, text.digest)
+        return FieldWindow(shelf.connection_id, part, start, text.chars, text.digest, is_json=text.is_json)
     return _match(shelf, text, plan.window)
 
 
@@ -97,7 +105,9 @@ def _match(shelf: Shelf, text: _Text, window: MatchWindow) -> FieldWindow:
     match_start, match_end = found
     start = max(0, match_start - window.before_chars)
     part = text.part(start, min(start + window.limit_chars, text.chars))
-    return FieldWindow(shelf.connection_id, part, start, text.chars, text.digest, match_start, match_end)
+    return FieldWindow(
+        shelf.connection_id, part, start, text.chars, text.digest, match_start, match_end, text.is_json
+    )
 
 
 def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: tuple[Any, ...]) -> _Text:
@@ -112,6 +122,10 @@ def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: tuple[Any, ..
     value = None if raw is None else msgspec.json.decode(raw)
     if value is None:
         raise FieldNotFound
+    is_json = plan.as_json and isinstance(value, dict | list)
+    if is_json:
+        value = msgspec.json.encode(value).decode()
     if not isinstance(value, str):
         raise FieldNotText
-    return _Text(database, len(value), hashlib.sha256(value.encode()).hexdigest(), inline=value, place=(0, 0))
+    digest = hashlib.sha256(value.encode()).hexdigest()
+    return _Text(database, len(value), digest, inline=value, is_json=is_json)

@@ -202,6 +202,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("before_chars", f"Context before it, {MAX_CONTEXT_CHARS} at most.", Shape.INTEGER),
             Param("after_chars", f"Context after it, {MAX_CONTEXT_CHARS} at most.", Shape.INTEGER),
             Param("cursor", "The next_cursor or previous_cursor of an earlier window."),
+            Param("as", "json reads an object or a list as its JSON text.", choices=("json",)),
             CONNECTION,
             ALIAS,
         ),

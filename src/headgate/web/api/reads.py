@@ -102,6 +102,7 @@ async def window(call: Call) -> Reply:
         before_chars=given.get("before_chars"),
         after_chars=given.get("after_chars"),
         cursor=given.get("cursor"),
+        as_json=given.get("as") is not None,
     )
     return _reply(await call.door().window(query))
 

@@ -1,0 +1,101 @@
+"""What answers weigh, on fixed records: a model pays for every byte."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.results import Identity, result_of
+from headgate.mcp.serve.tools import TOOLS
+from headgate.sources.demo import DemoAccount
+from tests.mcp.serve.test_world import mail
+from tests.mcp.serve.world import World, world
+
+VERSIONS = ("2025-11-25", "2026-07-28")
+SENTENCE = "The bridge needs planks, and the canal is high this week; bring gloves and a saw. "
+
+
+def in_two_accounts(work: Callable[[World], Awaitable[None]]) -> None:
+    async def go() -> None:
+        async with world((DemoAccount("mail", "Home mail", 0), DemoAccount("mail", "Work mail", 0))) as made:
+            await work(made)
+
+    asyncio.run(go())
+
+
+def message(key: str, body: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": key,
+        "subject": f"About the bridge {key}",
+        "sender": "Ines Albrecht",
+        "sent_at": "2026-07-02T00:00:00Z",
+        "body": body,
+        **more,
+    }
+
+
+def sizes(outcome: Outcome) -> list[int]:
+    """Weigh a whole result, as each era sends it."""
+    assert not outcome.is_error, outcome.text
+    return [len(msgspec.json.encode(result_of(outcome, Identity("0.1.0"), version))) for version in VERSIONS]
+
+
+def test_the_list_of_tools_weighs_at_most_14_000_bytes():
+    assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
+
+
+def test_a_page_of_25_hits_weighs_at_most_30_000_bytes():
+    async def work(w: World) -> None:
+        for account in ("Home mail", "Work mail"):
+            await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(20)))
+        found = await w.call(mail(w), "search", q="canal", limit=25)
+        assert len(found.structured["results"]) == 25
+        assert all(result["match_windows"] for result in found.structured["results"])
+        assert max(sizes(found)) <= 30_000
+
+    in_two_accounts(work)
+
+
+def test_a_record_of_800_bytes_is_fetched_in_at_most_2_300_bytes():
+    async def work(w: World) -> None:
+        row = message("m00001", "", subject="About the bridge")
+        row["body"] = (SENTENCE * 9)[: 800 - len(msgspec.json.encode(row))]
+        assert len(msgspec.json.encode(row)) == 800
+        await w.add("Home mail", "messages", row)
+        opened = await w.call(mail(w), "fetch", id=f"{w.connections['Home mail']}/messages:m00001")
+        assert opened.structured["text"] == row["body"]
+        assert sizes(opened)[0] <= 2_300
+
+    in_two_accounts(work)
+
+
+def test_a_page_of_25_records_weighs_little_more_than_its_records_and_its_text():
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", *(message(f"m{n:05}", SENTENCE * 6) for n in range(25)))
+        page = await w.call(mail(w), "query_records", stream="messages", limit=25)
+        records = len(msgspec.json.encode(page.structured["data"]["data"]))
+        assert len(page.structured["data"]["data"]) == 25
+        assert max(sizes(page)) <= 1.2 * records + len(page.text.encode())
+
+    in_two_accounts(work)
+
+
+def test_a_page_with_two_fields_of_a_megabyte_weighs_at_most_100_000_bytes():
+    async def work(w: World) -> None:
+        long = [message(f"long{n}", "Wörter über Wörter. " * 50_000) for n in range(2)]
+        await w.add("Home mail", "messages", *long, *(message(f"m{n}", SENTENCE) for n in range(23)))
+        page = await w.call(mail(w), "query_records", stream="messages", limit=25)
+        assert max(sizes(page)) <= 100_000
+        entries = page.structured["content_ladder"]["records"]
+        windows = {one["record_id"]: one["field_windows"][0] for one in entries}
+        assert set(windows) == {"long0", "long1"}
+        for window in windows.values():
+            assert (window["field_path"], window["size_chars"]) == ("body", 1_000_000)
+            read = await w.call(mail(w), window["read"]["tool"], **window["read"]["args"])
+            assert read.structured["window"]["text"].startswith("Wörter über")
+
+    in_two_accounts(work)
