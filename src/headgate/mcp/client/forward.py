@@ -23,6 +23,7 @@ from headgate.errors import (
 )
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.mapping import Tool
+from headgate.mcp.client.questions import Desk, Progress
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.context import OperationContext
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
@@ -32,6 +33,7 @@ from headgate.operations.spec import OutputKind
 from headgate.schema.issue import Issue
 from headgate.schema.normalise import normalise
 
+_INPUT_REQUIRED = "input_required"
 _PROTOCOL = (UpstreamProtocolError, UpstreamTooLarge, UpstreamUnsupported)
 
 
@@ -43,6 +45,8 @@ class Forwarding:
     namespace: str
     #: Raises when the tool must not be called as things stand.
     check: Callable[[str], Awaitable[None]]
+    #: Where a tool's questions are answered; without one it may ask none.
+    desk: Desk | None = None
 
 
 def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
@@ -50,22 +54,36 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
 
     async def forward(value: Any, context: OperationContext) -> ResponseEnvelope:
         arguments = _arguments(value)
-        upstream = forwarding.upstream
-        deadline = upstream.deadline(_time_for(context.remaining_seconds()))
+        deadline = forwarding.upstream.deadline(_time_for(context.remaining_seconds()))
+        token = _token(forwarding.namespace, context)
         try:
-            await forwarding.check(tool.name)
-            raw = await upstream.request(
-                "tools/call",
-                {"name": tool.name, "arguments": arguments},
-                token=_token(forwarding.namespace, context),
-                deadline=deadline,
-                param_headers=mcp_param_headers(tool.header_map, arguments) if tool.header_map else None,
-            )
+            raw = await _ask(tool, forwarding, arguments, token=token, deadline=deadline)
             return envelope_of(tool, raw, namespace=forwarding.namespace, request_id=context.request_id)
         except AdapterError as error:
             raise call_error(error) from error.with_traceback(None)
 
     return forward
+
+
+async def _ask(
+    tool: Tool, forwarding: Forwarding, arguments: dict[str, Any], *, token: Secret | None, deadline: float
+) -> dict[str, Any]:
+    """Call the tool, again and again while it asks for input and somebody gives it."""
+    headers = mcp_param_headers(tool.header_map, arguments) if tool.header_map else None
+    progress = Progress(tool.name)
+    more: dict[str, Any] = {}
+    while True:
+        await forwarding.check(tool.name)
+        raw = await forwarding.upstream.request(
+            "tools/call",
+            {"name": tool.name, "arguments": arguments, **more},
+            token=token,
+            deadline=deadline,
+            param_headers=headers,
+        )
+        if forwarding.desk is None or raw.get("resultType") != _INPUT_REQUIRED:
+            return raw
+        more = await forwarding.desk.next_round(raw, progress=progress, token=token, deadline=deadline)
 
 
 def _time_for(remaining: float | None) -> float | None:

@@ -37,6 +37,7 @@ from headgate.mcp.client.forward import Forwarding, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
 from headgate.mcp.client.pins import Change, MemoryPins, Pin, PinStore, changes_since, pins_of
+from headgate.mcp.client.questions import Answerer, Desk
 from headgate.mcp.client.upstream import Connecting, Upstream
 from headgate.mcp.client.wire import Dialling, Resolve, resolve
 from headgate.operations.names import check_namespace
@@ -77,6 +78,7 @@ class FromMCP:
         namespace_prefix: bool = False,
         http: httpx2.AsyncBaseTransport | None = None,
         pins: PinStore | None = None,
+        answer: Answerer | None = None,
         options: ImportOptions | None = None,
     ) -> None:
         self.options = options or ImportOptions()
@@ -87,6 +89,8 @@ class FromMCP:
         self.namespace_prefix = namespace_prefix
         self.http = http
         self.pins: PinStore = MemoryPins() if pins is None else pins
+        #: Asked when the server has a question; without it the server is told that it may ask none.
+        self.answer = answer
 
     def __repr__(self) -> str:
         return f"FromMCP({self._parsed.public!r}, {self.namespace!r})"
@@ -117,6 +121,7 @@ async def from_mcp(
     namespace_prefix: bool = False,
     http: httpx2.AsyncBaseTransport | None = None,
     pins: PinStore | None = None,
+    answer: Answerer | None = None,
     options: ImportOptions | None = None,
 ) -> ImportedOperations:
     """Import an MCP server in one call; see ``FromMCP``.
@@ -133,6 +138,7 @@ async def from_mcp(
         namespace_prefix=namespace_prefix,
         http=http,
         pins=pins,
+        answer=answer,
         options=options,
     )
     return await adapter.import_operations()
@@ -153,8 +159,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     """The operations of one server, and the session that serves them."""
 
     def __init__(self, adapter: FromMCP, endpoint: Endpoint) -> None:
-        options = adapter.options
+        options, answer = adapter.options, adapter.answer
         self._adapter = adapter
+        self._desk = None if answer is None else Desk(answer, adapter.namespace, options.limits)
         self._endpoint = endpoint
         self._seen: dict[str, Tool] = {}
         self._blocked: dict[str, Change] = {}
@@ -179,6 +186,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 ),
                 era=options.era,
                 http=adapter.http,
+                desk=self._desk,
             ),
             on_tools_changed=self._tools_changed,
         )
@@ -340,7 +348,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         token = self._adapter.auth_token
         return HandlerRegistration(
             tool.spec,
-            forwarding_handler(tool, Forwarding(self.client, self.name, self._check)),
+            forwarding_handler(tool, Forwarding(self.client, self.name, self._check, self._desk)),
             provenance=Provenance.FROM_MCP,
             capabilities=NO_CAPABILITIES
             if token is None
