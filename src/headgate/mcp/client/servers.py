@@ -175,7 +175,7 @@ async def import_servers(
     finder = secrets or Secrets()
     adapter = partial(FromMCP, pins=pins, answer=answer, options=options)
     outcomes = await asyncio.gather(
-        *(_import(entry, finder, adapter) for entry in entries), return_exceptions=True
+        *(import_entry(entry, finder, adapter) for entry in entries), return_exceptions=True
     )
     servers: dict[str, ImportedOperations] = {}
     failures: dict[str, HeadgateError] = dict(problems)
@@ -194,8 +194,13 @@ async def import_servers(
     return imported
 
 
-async def _import(
+async def import_entry(
     entry: ServerEntry, secrets: Secrets, adapter: Callable[[str, str, Secret | None], FromMCP]
 ) -> ImportedOperations:
+    """Import one server of the block, with the token that it names.
+
+    Raises:
+        HeadgateError: there is no token, or the server cannot be imported.
+    """
     token = None if entry.token_reference is None else secrets.find(entry.token_reference)
     return await adapter(entry.url, entry.name, token).import_operations()
