@@ -21,6 +21,7 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnsupported,
 )
+from headgate.mcp.client.body import plain_words
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.mapping import Tool
 from headgate.mcp.client.questions import Desk, Progress
@@ -135,7 +136,7 @@ def envelope_of(
         structured_content=structured,
         meta=cast("Mapping[str, Any]", meta) if isinstance(meta, Mapping) else None,
         issues=issues,
-        error=_tool_error(content, structured, tool.name, namespace) if is_error else None,
+        error=_tool_error(tool, content, structured, namespace) if is_error else None,
         is_checked=True,
         output_kind=kind,
         request_id=request_id,
@@ -145,8 +146,24 @@ def envelope_of(
 _MISSING = Issue("$", OUTPUT_MISSING, "is declared, and was not sent")
 
 
-def _tool_error(content: list[dict[str, Any]], structured: Any, tool: str, namespace: str) -> CallError:
-    return tool_error(content, structured_content=structured, tool=tool, namespace=namespace)
+def _tool_error(tool: Tool, content: list[dict[str, Any]], structured: Any, namespace: str) -> CallError:
+    """Make the error of a tool that says it failed: one that it declared, or else the general one."""
+    general = tool_error(content, structured_content=structured, tool=tool.name, namespace=namespace)
+    return _declared_error(tool, structured, general) or general
+
+
+def _declared_error(tool: Tool, structured: Any, general: CallError) -> CallError | None:
+    """Read ``{"error": {code, message, details}}``; only the code decides, never the words."""
+    match structured:
+        case {"error": {"code": str(code), **said}} if code in tool.errors:
+            message, details = said.get("message"), said.get("details")
+        case _:
+            return None
+    if not tool.errors[code].is_valid(details):
+        return None
+    # Whether it may be tried again is not for the server to say.
+    words = plain_words(message, None) if isinstance(message, str) else general.message
+    return CallError(code, words, details=details, retryable=False)
 
 
 def call_error(error: AdapterError) -> CallError:
