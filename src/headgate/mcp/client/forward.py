@@ -31,9 +31,11 @@ from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_e
 from headgate.operations.registration import Handler
 from headgate.operations.secrets import Secret
 from headgate.operations.spec import OutputKind
+from headgate.schema.check import CompiledSchema
 from headgate.schema.issue import Issue
 from headgate.schema.normalise import normalise
 
+Shape = Callable[[CompiledSchema, object], tuple[Any, tuple[Issue, ...]]]
 _INPUT_REQUIRED = "input_required"
 _PROTOCOL = (UpstreamProtocolError, UpstreamTooLarge, UpstreamUnsupported)
 
@@ -48,6 +50,8 @@ class Forwarding:
     check: Callable[[str], Awaitable[None]]
     #: Where a tool's questions are answered; without one it may ask none.
     desk: Desk | None = None
+    #: Brings a structured answer into its declared form, and says what is still wrong.
+    shape: Shape = normalise
 
 
 def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
@@ -59,7 +63,7 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
         token = _token(forwarding.namespace, context)
         try:
             raw = await _ask(tool, forwarding, arguments, token=token, deadline=deadline)
-            return envelope_of(tool, raw, namespace=forwarding.namespace, request_id=context.request_id)
+            return envelope_of(tool, raw, forwarding, request_id=context.request_id)
         except AdapterError as error:
             raise call_error(error) from error.with_traceback(None)
 
@@ -105,7 +109,7 @@ def _token(namespace: str, context: OperationContext) -> Secret | None:
 
 
 def envelope_of(
-    tool: Tool, raw: Mapping[str, Any], *, namespace: str, request_id: str = ""
+    tool: Tool, raw: Mapping[str, Any], forwarding: Forwarding, *, request_id: str = ""
 ) -> ResponseEnvelope:
     """Wrap a tool's raw result.
 
@@ -125,7 +129,7 @@ def envelope_of(
         if structured is None:
             kind, issues = OutputKind.CONTENT_BLOCKS, (_MISSING,)
         else:
-            data, issues = normalise(tool.output, structured)
+            data, issues = forwarding.shape(tool.output, structured)
     elif structured is not None and not is_error:
         kind = OutputKind.STRUCTURED_UNDECLARED
     meta = raw.get("_meta")
@@ -136,7 +140,7 @@ def envelope_of(
         structured_content=structured,
         meta=cast("Mapping[str, Any]", meta) if isinstance(meta, Mapping) else None,
         issues=issues,
-        error=_tool_error(tool, content, structured, namespace) if is_error else None,
+        error=_tool_error(tool, content, structured, forwarding.namespace) if is_error else None,
         is_checked=True,
         output_kind=kind,
         request_id=request_id,

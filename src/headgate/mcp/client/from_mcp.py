@@ -33,7 +33,7 @@ from headgate.errors import (
 )
 from headgate.mcp.client.addresses import Endpoint, parse_endpoint
 from headgate.mcp.client.discover import list_tools
-from headgate.mcp.client.forward import Forwarding, forwarding_handler
+from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
 from headgate.mcp.client.pins import Change, MemoryPins, Pin, PinStore, changes_since, pins_of
@@ -43,6 +43,8 @@ from headgate.mcp.client.wire import Dialling, Resolve, resolve
 from headgate.operations.names import check_namespace
 from headgate.operations.registration import HandlerRegistration, Provenance
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
+from headgate.schema.cast import cast_value
+from headgate.schema.normalise import normalise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class ImportOptions:
     #: What one unusable tool does to the import.
     on_bad_tool: Literal["fail", "skip"] = "fail"
     undeclared_output: Literal["content_blocks", "unknown"] = "content_blocks"
+    #: How a structured answer is brought into its declared form: ``typebox`` makes up whatever is wrong or missing.
+    cast: Literal["normalise", "typebox"] = "normalise"
     version: str = "1.0.0"
     era: Literal["auto", "modern", "legacy"] = "auto"
     #: Plain http to a host that is not this machine.
@@ -64,6 +68,9 @@ class ImportOptions:
     tls: ssl.SSLContext | None = None
     #: Told when the server says that its tools changed; nothing is swapped by it.
     on_tools_changed: Callable[[], None] | None = None
+
+
+_SHAPES: Mapping[str, Shape] = {"normalise": normalise, "typebox": cast_value}
 
 
 class FromMCP:
@@ -189,6 +196,10 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 desk=self._desk,
             ),
             on_tools_changed=self._tools_changed,
+        )
+
+        self._forwarding = Forwarding(
+            self.client, self.name, self._check, desk=self._desk, shape=_SHAPES[options.cast]
         )
 
     @overload
@@ -348,7 +359,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         token = self._adapter.auth_token
         return HandlerRegistration(
             tool.spec,
-            forwarding_handler(tool, Forwarding(self.client, self.name, self._check, self._desk)),
+            forwarding_handler(tool, self._forwarding),
             provenance=Provenance.FROM_MCP,
             capabilities=NO_CAPABILITIES
             if token is None
