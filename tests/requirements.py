@@ -50,7 +50,7 @@ S0-31 done | unit test: absent -> blocks | test exists
 S0-32 done | unit test: isError -> CallError | test exists
 S0-33 done | integration: handler calls a remote tool | real socket server on loopback, real HTTP client, through registry.execute
 S0-34 done | integration: no environment reads | os.environ, os.getenv patched to raise during import and call
-S0-35 planned | test suite passes with the extra | pytest with [mcp] installed: exit 0
+S0-35 done | test suite passes with the extra | pytest with [mcp] installed: exit 0
 S0-36 done | linter clean on all code and tests with the extra | ruff check + type checker where available, zero findings; pytest with -W error; AST/compile check as fallback
 S0-37 done | package works without the extra | clean venv without extra: import, non-MCP tests pass, pkg.from_mcp not in sys.modules
 S0-B1 done | extra pulls only the streamable HTTP client parts | dependency list of the extra
@@ -225,7 +225,7 @@ S4-06 done | cast when schema known and structured present | default filled, for
 S4-07 done | isError wrapped, not thrown | execute returns; meta.is_error true; content kept
 S4-08 done | transport failures raise CallError | server stopped after import; unknown tool (JSON-RPC error); 401 at call; each CallError with its code, never a raw HTTP-library error
 S4-09 done | wrapper's tools are spec + handler | each item has all spec attributes and handler; registry.register_all(wrapper.tools) works
-S4-10 planned | existing tests updated, new ones for envelopes, structured, error | tests for envelopes, structured content and errors
+S4-10 done | existing tests updated, new ones for envelopes, structured, error | tests for envelopes, structured content and errors
 S4-11 done | build, lint, tests pass | wheel builds, linter and pytest exit 0
 S4-B1 done | meta carries isError (absent = false), content, structuredContent, _meta | result without isError gives false; _meta passed through unchanged
 S4-B2 done | meta.content is mapped also when structured is the data | see S4-03

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
 from headgate import __version__
+from headgate.auth.admission import Admission
 from headgate.auth.desk import Desk
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
-from headgate.errors import ServerFault
+from headgate.errors import AdapterConfigInvalid, ConfigInvalid, HeadgateError, ServerFault
 from headgate.home import Home
+from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
+from headgate.mcp.client.pins import FilePins
+from headgate.mcp.client.servers import Secrets, import_entry, read_servers
+from headgate.mcp.gateway.hosted import SCOPE as GATEWAY_SCOPE, HostedGateway
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import Identity
+from headgate.operations.access import Identity as Caller
 from headgate.reading.journal import load_audit_key
 from headgate.settings import Settings
 from headgate.sources.intake import Intake
@@ -22,7 +30,7 @@ from headgate.telemetry import get_logger
 from headgate.web.api.calls import Rooms
 from headgate.web.app import Site, build_app
 from headgate.web.guard import Doorstep, Limits
-from headgate.web.mcp import Doorkeeper, mcp_routes
+from headgate.web.mcp import Doorkeeper, gateway_routes, mcp_routes
 from headgate.web.server import listen, serve, serve_with_workers
 from headgate.wiring import Program, build_program, mcp_url, prepare
 
@@ -36,6 +44,7 @@ def build_site(settings: Settings, program: Program) -> Site:
         HandleMaker(program.house.sealer),
         Identity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
     )
+    gateway = build_gateway(settings, program)
     own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return Site(
         version=__version__,
@@ -48,18 +57,58 @@ def build_site(settings: Settings, program: Program) -> Site:
         ),
         limits=limits,
         introspection_secret=load_secret(program.home),
-        lifespan=lambda _app: _both(program.running(), hosted.running()),
-        more=mcp_routes(hosted),
+        lifespan=lambda _app: _all(program.running, hosted.running, *([gateway.running] if gateway else [])),
+        more=[
+            *mcp_routes(hosted),
+            *(gateway_routes(gateway, program.admission, limits) if gateway else []),
+        ],
         authorization_server=settings.public_url or None,
     )
 
 
 @asynccontextmanager
-async def _both(
-    outer: AbstractAsyncContextManager[None], inner: AbstractAsyncContextManager[None]
-) -> AsyncGenerator[None]:
-    async with outer, inner:
+async def _all(*parts: Callable[[], AbstractAsyncContextManager[None]]) -> AsyncGenerator[None]:
+    async with AsyncExitStack() as stack:
+        for part in parts:
+            await stack.enter_async_context(part())
         yield
+
+
+def build_gateway(settings: Settings, program: Program) -> HostedGateway | None:
+    """Build the gateway over the servers of a file, when there is one.
+
+    Raises:
+        ConfigInvalid: the file cannot be read.
+    """
+    if settings.gateway_servers is None:
+        return None
+    try:
+        entries, problems = read_servers(json.loads(settings.gateway_servers.read_bytes()))
+    except (OSError, ValueError, AdapterConfigInvalid) as error:
+        raise ConfigInvalid(
+            f"{settings.gateway_servers} cannot be used: {error}.",
+            hint="Give a JSON file with an mcpServers object, or set no gateway_servers.",
+            param="gateway_servers",
+        ) from error
+    for name, problem in problems.items():
+        get_logger().warning("a server is left out", server=name, why=problem.message)
+    pins, secrets_of = FilePins(program.home.path / "pins.json"), Secrets()
+    adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
+    return HostedGateway(
+        entries,
+        lambda entry: import_entry(entry, secrets_of, adapter),
+        lambda token: _gateway_client(program.admission, token, settings.gateway_clients),
+        __version__,
+    )
+
+
+async def _gateway_client(admission: Admission, token: str, clients: frozenset[str]) -> Caller | None:
+    """Say which client of the gateway holds a token; an owner's token opens nothing here."""
+    try:
+        client = admission.admit(token).client_id
+    except HeadgateError:
+        return None
+    return Caller(client, frozenset({GATEWAY_SCOPE})) if client is not None and client in clients else None
 
 
 def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> None:

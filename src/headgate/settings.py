@@ -37,6 +37,8 @@ class Settings:
     max_requests: int
     rate_limit: int
     strict_core: bool
+    gateway_servers: Path | None
+    gateway_clients: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,10 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(name for name in text.replace(",", " ").lower().split() if name)
 
 
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(text.replace(",", " ").split())
+
+
 def _address(text: str) -> str:
     if text and not text.startswith(("http://", "https://")):
         raise ValueError("must be empty, or an address that starts with http:// or https://")
@@ -115,6 +121,10 @@ def _path(text: str) -> Path:
     if not text:
         raise ValueError("must not be empty")
     return Path(text).expanduser()
+
+
+def _file(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
 
 
 def _host(text: str) -> str:
@@ -154,6 +164,18 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
     Setting(
         "strict_core", "Refuse filters, expansion and views to clients, as PDPP Core does.", "false", _switch
+    ),
+    Setting(
+        "gateway_servers",
+        "A file with an mcpServers block, whose servers are offered again at /gateway; empty is no gateway.",
+        "",
+        _file,
+    ),
+    Setting(
+        "gateway_clients",
+        "Clients whose tokens may use the gateway, with commas between; nobody else sees an operation there.",
+        "",
+        _ids,
     ),
 )
 

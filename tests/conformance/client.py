@@ -18,6 +18,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 
 from headgate.errors import OperationError
 from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
+from headgate.mcp.client.questions import Question, Reply
 from headgate.operations import HandlerRegistration, OperationContext
 from tests.peers.serving import sample
 
@@ -34,11 +35,16 @@ async def run_scenario(asked: dict[str, str]) -> None:
     http = SignedIn(url, context) if scenario.startswith("auth/") else None
     options = ImportOptions(on_bad_tool="skip", era="modern" if modern else "legacy")
     try:
-        async with await from_mcp(url, "conformance", http=http, options=options) as imported:
+        async with await from_mcp(url, "conformance", http=http, answer=agrees, options=options) as imported:
             await call_all(imported, context)
     finally:
         if http is not None:
             await http.aclose()
+
+
+async def agrees(question: Question) -> Reply:
+    """Say yes, and leave every value to its default."""
+    return Reply.accept()
 
 
 async def call_all(imported: ImportedOperations, context: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from tests.hostile.server import faulty_server, tool
+from tests.hostile.server import MODERN, faulty_server, replies, result_of, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,16 @@ def example(name):
 def defined(block):
     names = {
         name: getattr(headgate, name)
-        for name in ("Registry", "CallError", "FilePins", "from_mcp", "AccessControl", "expose")
+        for name in (
+            "Registry",
+            "CallError",
+            "FilePins",
+            "from_mcp",
+            "AccessControl",
+            "expose",
+            "Question",
+            "Reply",
+        )
     }
     exec(compile(block, "tutorial", "exec"), names := {**names, "Path": Path})
     return names
@@ -81,8 +90,26 @@ async def test_changes_are_seen_and_approved(tmp_path, capsys):
     assert capsys.readouterr().out == "weather wording\n"
 
 
+async def test_a_question_is_answered(capsys):
+    def answered(seen):
+        if "inputResponses" in seen.params:
+            return result_of(seen, {"structuredContent": seen.params["inputResponses"], "content": []})
+        form = {"type": "object", "properties": {"confirmed": {"type": "boolean"}}}
+        question = {"message": "Really?", "requestedSchema": form}
+        asked = {"q": {"method": "elicitation/create", "params": question}}
+        return result_of(seen, {"resultType": "input_required", "inputRequests": asked})
+
+    how = {"era": MODERN, "tools": [tool("delete")], "faults": {"tools/call": replies(answered)}}
+    async with faulty_server(**how) as server:
+        await defined(BLOCKS[4])["import_and_answer"](server.url)
+    assert capsys.readouterr().out.splitlines() == [
+        "example Really? ['confirmed']",
+        "{'q': {'action': 'accept', 'content': {'confirmed': True}}}",
+    ]
+
+
 def test_every_block_of_the_page_was_run():
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 async def test_two_servers_stand_behind_one_registry(tmp_path, capsys):

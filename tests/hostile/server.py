@@ -7,8 +7,8 @@ method; what it saw is in ``seen``.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
+import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -314,7 +314,8 @@ def pours(size: int, *, kind: str = "application/json", declared: bool = True) -
 
 def compresses(size: int) -> Fault:
     """Answer with so many bytes, compressed although nobody asked for it."""
-    body = gzip.compress(b" " * size)
+    packer = zlib.compressobj(wbits=31)
+    body = b"".join(packer.compress(b" " * 65536) for _ in range(size // 65536)) + packer.flush()
 
     async def fault(seen: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(http(200, body, content_encoding="gzip"))

@@ -8,11 +8,9 @@ import asyncio
 import io
 import logging
 import pickle
-import re
 import socket
 import sys
 import traceback
-from pathlib import Path
 
 import pytest
 
@@ -28,6 +26,7 @@ from headgate.mcp.client.addresses import check_address
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.operations import AccessControl, expose
 from headgate.operations.registry import Registry
+from tests.hostile.bounds import MEGABYTE, Effort, Memory
 from tests.hostile.server import (
     LEGACY,
     MODERN,
@@ -50,29 +49,11 @@ from tests.hostile.server import (
 )
 from tests.mcp.client.importing import call, importing, until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("little_memory")]
 
-MEGABYTE = 1024 * 1024
 #: For calls that are to run out of time; every other one is allowed more than it needs.
 SHORT, LONG = 0.4, 30.0
 ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
-
-
-class Memory:
-    """How far the process's memory rises above where it was."""
-
-    def __enter__(self):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        self.before = self._peak()
-        return self
-
-    def __exit__(self, *_):
-        self.growth_bytes = self._peak() - self.before
-
-    @staticmethod
-    def _peak():
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024
 
 
 async def failing(registration, value=None, *, within=LONG):
@@ -272,9 +253,10 @@ async def test_a_schema_bomb_is_refused_by_name_and_the_others_are_kept(which):
         bad["$defs"] = BAD_SCHEMAS[which]["$defs"]
     async with faulty_server(tools=[tool("bomb", inputSchema=bad), tool("good")]) as server:
         CONNECTS.clear()
+        with pytest.raises(SchemaParse) as caught, Effort() as effort:
+            await from_mcp(server.url, "ns")
+        assert effort.seconds < 0.2
         async with asyncio.timeout(5):
-            with pytest.raises(SchemaParse) as caught:
-                await from_mcp(server.url, "ns")
             assert caught.value.details["reason"] == "upstream_schema_rejected"
             assert caught.value.details["tool"] == "bomb"
             async with await from_mcp(
@@ -291,9 +273,9 @@ async def test_a_pattern_that_explodes_costs_nothing():
     schema = {"type": "object", "properties": {"p": {"type": "string", "pattern": "^(a+)+$"}}}
     async with importing(tools=[tool("t", inputSchema=schema)]) as (_, imported):
         registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
-        async with asyncio.timeout(1):
-            with pytest.raises(CallError) as caught:
-                await registry.execute("ns/t", {"p": "a" * 50_000 + "!"})
+        with pytest.raises(CallError) as caught, Effort() as effort:
+            await registry.execute("ns/t", {"p": "a" * 50_000 + "!"})
+        assert effort.seconds < 0.05
         assert caught.value.code == "INVALID_INPUT"
 
 

@@ -27,6 +27,7 @@ REGISTRATION_FIELDS = {
     "scoped_env",
     "capabilities",
     "output_policy",
+    "apply_input_defaults",
     "is_streaming",
 }
 

@@ -301,3 +301,28 @@ async def test_calls_run_beside_each_other():
 
     held = registry(operation(meet))
     assert await asyncio.gather(held.call("ns/op"), held.call("ns/op")) == ["met", "met"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "gone"),
+    [
+        ("leaf1", {"leaf1"}),
+        ("leaf2", {"leaf2"}),
+        ("left", {"left", "leaf1"}),
+        ("right", {"right", "leaf2"}),
+        ("root", {"root", "left", "right", "leaf1", "leaf2"}),
+    ],
+)
+async def test_wherever_a_tree_is_cut_only_what_hangs_below_is_ended_by_it(ended, gone):
+    watched = Watched()
+    held = tree(watched)
+    task = asyncio.create_task(held.execute("ns/root", request_id="root"))
+    await watched.started("leaf1", "leaf2")
+    names = {request_id: name for name, request_id in watched.ids.items()}
+    order = [names[one] for one in held.abort(watched.ids[ended])]
+    assert set(order) == gone
+    assert order[-1] == ended
+    watched.release.set()
+    await outcome(task)
+    await watched.all_over()
+    assert held.in_flight == ()

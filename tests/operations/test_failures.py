@@ -3,6 +3,8 @@
 import pytest
 
 from headgate.errors import CALL_ERRORS, AdapterError, CallError, OperationError, RegistrationInvalid
+from headgate.operations import ErrorDefinition
+from tests.operations.parts import operation, registry
 
 STATUS = {
     "NOT_FOUND": 404,
@@ -51,3 +53,25 @@ def test_an_unknown_code_is_internal_and_not_retryable():
 def test_one_class_catches_calls_imports_and_registrations():
     assert all(issubclass(kind, OperationError) for kind in (CallError, AdapterError, RegistrationInvalid))
     assert issubclass(RegistrationInvalid, ValueError)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "raised",
+    [
+        ValueError("NOT_FOUND"),
+        RuntimeError("TIMEOUT: it took too long"),
+        CallError("UNDECLARED", "QUOTA: used up"),
+        CallError("quota", "QUOTA"),
+        KeyError("QUOTA"),
+    ],
+)
+async def test_words_that_merely_hold_a_code_are_no_such_error(raised):
+    async def fails(_value, _context):
+        raise raised
+
+    declared = (ErrorDefinition("QUOTA", "Used up."),)
+    with pytest.raises(CallError) as caught:
+        await registry(operation(fails, error_schemas=declared)).execute("ns/op")
+    assert (caught.value.code, caught.value.status) == ("INTERNAL", 500)
+    assert "QUOTA" not in caught.value.message

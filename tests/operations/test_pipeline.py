@@ -122,6 +122,12 @@ async def test_the_handler_gets_a_copy_with_declared_defaults():
     assert given == {"list": [1]}
 
 
+async def test_an_operation_may_do_without_its_defaults():
+    schema = of(limit={**WHOLE, "default": 25})
+    held = registry(operation(input_schema=schema, apply_input_defaults=False))
+    assert await held.call("ns/op", {"a": 1}) == {"a": 1}
+
+
 @pytest.mark.requirement("S0-18")
 async def test_a_remote_server_gets_exactly_what_the_caller_sent():
     schema = of(limit={**WHOLE, "default": 25})

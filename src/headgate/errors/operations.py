@@ -207,7 +207,9 @@ class UpstreamUnsupported(AdapterError):
     """The server asks for something that this client does not offer."""
 
     code = "upstream_unsupported"
-    hint = "Use a tool that needs no questions, sampling or roots."
+    hint = (
+        "Use a tool that needs no sampling or roots; give from_mcp an answer= callback if it asks for input."
+    )
 
 
 class UpstreamBusy(AdapterError):

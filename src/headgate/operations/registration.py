@@ -118,6 +118,8 @@ class HandlerRegistration:
     scoped_env: ScopedEnv | None = None
     capabilities: Capabilities = NO_CAPABILITIES
     output_policy: OutputPolicy = OutputPolicy.FLAG
+    #: Whether declared defaults are put into the input; never for an imported one, whose server is the judge.
+    apply_input_defaults: bool = True
     #: Whether the handler yields many results; left out, it is seen from the handler itself.
     is_streaming: bool | None = None
 

@@ -66,7 +66,10 @@ def check_input(prepared: Prepared, value: Any) -> Any:
     issues = prepared.input.issues(plain)
     if issues:
         raise _invalid_input(issues)
-    return plain if prepared.registration.provenance.is_leaf else fill_defaults(prepared.input, plain)
+    registration = prepared.registration
+    if registration.provenance.is_leaf or not registration.apply_input_defaults:
+        return plain
+    return fill_defaults(prepared.input, plain)
 
 
 def wrap(prepared: Prepared, result: Any, *, request_id: str, now_ms: int) -> ResponseEnvelope:

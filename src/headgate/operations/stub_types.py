@@ -39,7 +39,7 @@ def identifier(text: str, taken: Iterable[str] = ()) -> str:
     """Make a Python name of any text, none that is taken, a keyword, private, or the name of a type."""
     name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_") or "x"
     name = f"n{name}" if name[0].isdigit() else name
-    used = {*taken, *TYPE_NAMES, *keyword.kwlist, *keyword.softkwlist}
+    used = {*taken, *TYPE_NAMES, *keyword.kwlist, *keyword.softkwlist, "self"}
     candidates = (name, f"{name}_", *(f"{name}_{number}" for number in range(2, len(used) + 3)))
     return next(one for one in candidates if one not in used)
 

@@ -1,4 +1,4 @@
-"""``/mcp`` on the same server as the rest: the doorkeeper of the hosted MCP server, and its icon."""
+"""``/mcp`` and ``/gateway`` on the same server as the rest: who keeps their doors, and an icon."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.admission import Admission
-from headgate.errors import AuthenticationFailed
+from headgate.errors import AuthenticationFailed, RateLimited
+from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway
 from headgate.mcp.serve.hosted import PATH, Admitted, HostedMcp
 from headgate.model.ids import RequestId
 from headgate.reading.door import Asking, Door
 from headgate.reading.house import House
+from headgate.web.api.failures import failure_reply
+from headgate.web.api.replies import send_reply
 from headgate.web.guard import Limits, Visit
 
 _ICON = (
@@ -76,6 +79,37 @@ def _timed(hosted: HostedMcp) -> ASGIApp:
             visit.seconds = perf_counter() - started
 
     return _App(timed)
+
+
+def gateway_routes(gateway: HostedGateway, admission: Admission, limits: Limits) -> list[BaseRoute]:
+    """Say which addresses the gateway brings: both spellings of its own."""
+    app = _App(_watched(gateway, admission, limits))
+    # Nothing is ever streamed unasked, so there is nothing to open and nothing to end.
+    return [Route(path, app, methods=["POST"]) for path in (GATEWAY_PATH, f"{GATEWAY_PATH}/")]
+
+
+def _watched(gateway: HostedGateway, admission: Admission, limits: Limits) -> ASGIApp:
+    """Keep the limits that all requests have; who is asking is then the gateway's to find out."""
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        visit: Visit = scope["headgate.visit"]
+        visit.route = GATEWAY_PATH
+        scheme, _, token = visit.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        started = perf_counter()
+        try:
+            limits.refuse_guesses(visit.address)
+            if scheme.lower() == "bearer" and token:
+                limits.refuse_haste(token)
+                if admission.look_up(token.strip()) is None:
+                    limits.note_guess(visit.address)
+            await gateway(scope, receive, send)
+        except RateLimited as error:
+            reply = failure_reply(error, request_id=visit.request_id, origin=visit.origin)
+            await send_reply(reply, send)
+        finally:
+            visit.seconds = perf_counter() - started
+
+    return watched
 
 
 class _App:

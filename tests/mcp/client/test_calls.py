@@ -458,3 +458,21 @@ async def test_limits_can_be_set():
         with pytest.raises(CallError) as caught:
             await call(imported[0])
     assert caught.value.details["reason"] == "upstream_too_large"
+
+
+@pytest.mark.requirement("S4-06")
+async def test_whoever_wants_values_forced_into_their_schema_says_so():
+    declared = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "s": {"type": "string"}},
+        "required": ["n", "s"],
+    }
+    how = {"tools": [tool("t", outputSchema=declared)], "results": {"t": {"structuredContent": {"n": "42"}}}}
+    async with importing(**how) as (_, imported):
+        envelope = await call(imported[0])
+        assert envelope.data == {"n": "42"}
+        assert {issue.keyword for issue in envelope.issues} == {"type", "required"}
+    async with importing(**how, options=ImportOptions(cast="typebox")) as (_, imported):
+        envelope = await call(imported[0])
+        assert (envelope.data, envelope.issues) == ({"n": 0, "s": ""}, ())
+        assert envelope.meta.structured_content == {"n": "42"}

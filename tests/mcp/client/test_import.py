@@ -31,6 +31,7 @@ from headgate.operations import (
     Provenance,
     Secret,
     Visibility,
+    expose,
 )
 from headgate.operations.registry import Registry
 from headgate.schema.check import check
@@ -280,6 +281,65 @@ async def test_every_tool_declares_how_it_can_fail_and_real_failures_fit_the_dec
         with pytest.raises(CallError) as caught:
             await imported[0].handler({}, context(imported[0]))
         assert check(declared["MCP_TRANSPORT_ERROR"].schema, caught.value.details) == ()
+
+
+QUOTA = {
+    "code": "QUOTA",
+    "description": "Used up.",
+    "schema": {"type": "object", "properties": {"left": {"type": "integer"}}, "required": ["left"]},
+}
+
+
+def failing_with(error, words="QUOTA: used up"):
+    return {
+        "content": [{"type": "text", "text": words}],
+        "structuredContent": {"error": error},
+        "isError": True,
+    }
+
+
+@pytest.mark.requirement("S0-14", "S0-B8")
+async def test_an_error_that_the_tool_declared_comes_under_its_own_code_from_every_door():
+    declared = tool("t", outputSchema=NUMBER, _meta={ERRORS_META_KEY: [QUOTA]})
+    said = {"code": "QUOTA", "message": "Come\x1b tomorrow.", "details": {"left": 0}, "retryable": True}
+    async with importing(tools=[declared], results={"t": failing_with(said)}) as (_, imported):
+        registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
+        envelope = await registry.execute("ns/t")
+        assert envelope.is_error
+        assert (envelope.error.code, envelope.error.details) == ("QUOTA", {"left": 0})
+        assert envelope.error.message == "Come\\x1b tomorrow."
+        assert not envelope.error.retryable
+        assert envelope.data == {"error": said}
+        assert envelope.meta.content[0]["text"] == "QUOTA: used up"
+        assert envelope.issues == ()
+        with pytest.raises(CallError) as caught:
+            await registry.call("ns/t")
+        assert caught.value.code == "QUOTA"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "QUOTA", "details": {"left": "none"}},
+        {"code": "QUOTA"},
+        {"code": "OTHER", "details": {"left": 0}},
+        {"code": "MCP_UNAUTHORIZED", "details": {"reason": "x"}},
+        {"code": "NOT_FOUND"},
+        {"code": "tool_definition_changed", "details": {"tool": "t", "grade": "new"}},
+        {"code": ["QUOTA"], "details": {"left": 0}},
+        {"message": "QUOTA"},
+        "QUOTA",
+        None,
+    ],
+)
+async def test_any_other_error_of_a_tool_is_the_general_one_with_all_its_content(error):
+    own = [QUOTA, {"code": "NOT_FOUND"}, {"code": "MCP_UNAUTHORIZED"}, {"code": "tool_definition_changed"}]
+    declared = tool("t", _meta={ERRORS_META_KEY: own})
+    async with importing(tools=[declared], results={"t": failing_with(error)}) as (_, imported):
+        envelope = await imported[0].handler({}, context(imported[0]))
+    assert envelope.error.code == "MCP_TOOL_ERROR"
+    assert envelope.error.details["structuredContent"] == {"error": error}
+    assert envelope.error.details["content"][0]["text"] == "QUOTA: used up"
 
 
 @pytest.mark.requirement("S0-17")

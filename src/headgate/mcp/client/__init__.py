@@ -4,6 +4,7 @@ from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.pins import FilePins
+from headgate.mcp.client.questions import Question, Reply
 from headgate.mcp.client.servers import import_servers
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "ImportOptions",
     "ImportedOperations",
     "Limits",
+    "Question",
+    "Reply",
     "from_mcp",
     "import_servers",
     "map_mcp_content_blocks",

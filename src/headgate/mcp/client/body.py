@@ -157,9 +157,9 @@ def without_token(text: str, token: Secret | None) -> str:
     return text if token is None else text.replace(token.expose(), REDACTED)
 
 
-def plain_words(text: str, token: Secret | None) -> str:
+def plain_words(text: str, token: Secret | None, *, most: int = _MAX_WORDS) -> str:
     """Make a stranger's words fit to be quoted: short, without control characters or the token."""
-    short = without_token(text, token)[:_MAX_WORDS]
+    short = without_token(text, token)[:most]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
 
 

@@ -6,7 +6,7 @@ Before 2026-07-28 a handshake opens a session; since then every request carries 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp import types
@@ -29,6 +29,8 @@ class Era:
     """The revision that a server and we have agreed on."""
 
     version: str
+    #: The capabilities that a server is told about; none, as long as nobody is there to answer it.
+    offered: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_modern(self) -> bool:
@@ -46,13 +48,19 @@ class Era:
         name = params.get(NAME_BEARING_METHODS.get(method, ""))
         if isinstance(name, str):
             headers[MCP_NAME_HEADER] = encode_header_value(name)
-        return {**params, "_meta": _introduction(self.version)}, {**headers, **param_headers}
+        return {**params, "_meta": self._introduction()}, {**headers, **param_headers}
+
+    def _introduction(self) -> dict[str, Any]:
+        return {
+            types.PROTOCOL_VERSION_META_KEY: self.version,
+            types.CLIENT_INFO_META_KEY: {"name": CLIENT.name, "version": CLIENT.version},
+            types.CLIENT_CAPABILITIES_META_KEY: dict(self.offered),
+        }
 
 
-def _introduction(version: str) -> dict[str, Any]:
-    return {
-        types.PROTOCOL_VERSION_META_KEY: version,
-        types.CLIENT_INFO_META_KEY: {"name": CLIENT.name, "version": CLIENT.version},
-        # Nothing is offered: no sampling, no questions, no roots.
-        types.CLIENT_CAPABILITIES_META_KEY: {},
-    }
+def offering(params: Mapping[str, Any] | None, offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parameters of a first word to a server, with the capabilities that are really offered."""
+    told = dict(params or {})
+    if "capabilities" in told:
+        return {**told, "capabilities": dict(offered)}
+    return {**told, "_meta": {**told.get("_meta", {}), types.CLIENT_CAPABILITIES_META_KEY: dict(offered)}}

@@ -21,17 +21,22 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnsupported,
 )
+from headgate.mcp.client.body import plain_words
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.mapping import Tool
+from headgate.mcp.client.questions import Desk, Progress
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.context import OperationContext
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
 from headgate.operations.registration import Handler
 from headgate.operations.secrets import Secret
 from headgate.operations.spec import OutputKind
+from headgate.schema.check import CompiledSchema
 from headgate.schema.issue import Issue
 from headgate.schema.normalise import normalise
 
+Shape = Callable[[CompiledSchema, object], tuple[Any, tuple[Issue, ...]]]
+_INPUT_REQUIRED = "input_required"
 _PROTOCOL = (UpstreamProtocolError, UpstreamTooLarge, UpstreamUnsupported)
 
 
@@ -43,6 +48,10 @@ class Forwarding:
     namespace: str
     #: Raises when the tool must not be called as things stand.
     check: Callable[[str], Awaitable[None]]
+    #: Where a tool's questions are answered; without one it may ask none.
+    desk: Desk | None = None
+    #: Brings a structured answer into its declared form, and says what is still wrong.
+    shape: Shape = normalise
 
 
 def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
@@ -50,22 +59,36 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
 
     async def forward(value: Any, context: OperationContext) -> ResponseEnvelope:
         arguments = _arguments(value)
-        upstream = forwarding.upstream
-        deadline = upstream.deadline(_time_for(context.remaining_seconds()))
+        deadline = forwarding.upstream.deadline(_time_for(context.remaining_seconds()))
+        token = _token(forwarding.namespace, context)
         try:
-            await forwarding.check(tool.name)
-            raw = await upstream.request(
-                "tools/call",
-                {"name": tool.name, "arguments": arguments},
-                token=_token(forwarding.namespace, context),
-                deadline=deadline,
-                param_headers=mcp_param_headers(tool.header_map, arguments) if tool.header_map else None,
-            )
-            return envelope_of(tool, raw, namespace=forwarding.namespace, request_id=context.request_id)
+            raw = await _ask(tool, forwarding, arguments, token=token, deadline=deadline)
+            return envelope_of(tool, raw, forwarding, request_id=context.request_id)
         except AdapterError as error:
             raise call_error(error) from error.with_traceback(None)
 
     return forward
+
+
+async def _ask(
+    tool: Tool, forwarding: Forwarding, arguments: dict[str, Any], *, token: Secret | None, deadline: float
+) -> dict[str, Any]:
+    """Call the tool, again and again while it asks for input and somebody gives it."""
+    headers = mcp_param_headers(tool.header_map, arguments) if tool.header_map else None
+    progress = Progress(tool.name)
+    more: dict[str, Any] = {}
+    while True:
+        await forwarding.check(tool.name)
+        raw = await forwarding.upstream.request(
+            "tools/call",
+            {"name": tool.name, "arguments": arguments, **more},
+            token=token,
+            deadline=deadline,
+            param_headers=headers,
+        )
+        if forwarding.desk is None or raw.get("resultType") != _INPUT_REQUIRED:
+            return raw
+        more = await forwarding.desk.next_round(raw, progress=progress, token=token, deadline=deadline)
 
 
 def _time_for(remaining: float | None) -> float | None:
@@ -86,7 +109,7 @@ def _token(namespace: str, context: OperationContext) -> Secret | None:
 
 
 def envelope_of(
-    tool: Tool, raw: Mapping[str, Any], *, namespace: str, request_id: str = ""
+    tool: Tool, raw: Mapping[str, Any], forwarding: Forwarding, *, request_id: str = ""
 ) -> ResponseEnvelope:
     """Wrap a tool's raw result.
 
@@ -106,7 +129,7 @@ def envelope_of(
         if structured is None:
             kind, issues = OutputKind.CONTENT_BLOCKS, (_MISSING,)
         else:
-            data, issues = normalise(tool.output, structured)
+            data, issues = forwarding.shape(tool.output, structured)
     elif structured is not None and not is_error:
         kind = OutputKind.STRUCTURED_UNDECLARED
     meta = raw.get("_meta")
@@ -117,7 +140,7 @@ def envelope_of(
         structured_content=structured,
         meta=cast("Mapping[str, Any]", meta) if isinstance(meta, Mapping) else None,
         issues=issues,
-        error=_tool_error(content, structured, tool.name, namespace) if is_error else None,
+        error=_tool_error(tool, content, structured, forwarding.namespace) if is_error else None,
         is_checked=True,
         output_kind=kind,
         request_id=request_id,
@@ -127,8 +150,24 @@ def envelope_of(
 _MISSING = Issue("$", OUTPUT_MISSING, "is declared, and was not sent")
 
 
-def _tool_error(content: list[dict[str, Any]], structured: Any, tool: str, namespace: str) -> CallError:
-    return tool_error(content, structured_content=structured, tool=tool, namespace=namespace)
+def _tool_error(tool: Tool, content: list[dict[str, Any]], structured: Any, namespace: str) -> CallError:
+    """Make the error of a tool that says it failed: one that it declared, or else the general one."""
+    general = tool_error(content, structured_content=structured, tool=tool.name, namespace=namespace)
+    return _declared_error(tool, structured, general) or general
+
+
+def _declared_error(tool: Tool, structured: Any, general: CallError) -> CallError | None:
+    """Read ``{"error": {code, message, details}}``; only the code decides, never the words."""
+    match structured:
+        case {"error": {"code": str(code), **said}} if code in tool.errors:
+            message, details = said.get("message"), said.get("details")
+        case _:
+            return None
+    if not tool.errors[code].is_valid(details):
+        return None
+    # Whether it may be tried again is not for the server to say.
+    words = plain_words(message, None) if isinstance(message, str) else general.message
+    return CallError(code, words, details=details, retryable=False)
 
 
 def call_error(error: AdapterError) -> CallError:

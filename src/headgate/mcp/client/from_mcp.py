@@ -33,15 +33,18 @@ from headgate.errors import (
 )
 from headgate.mcp.client.addresses import Endpoint, parse_endpoint
 from headgate.mcp.client.discover import list_tools
-from headgate.mcp.client.forward import Forwarding, forwarding_handler
+from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
 from headgate.mcp.client.pins import Change, MemoryPins, Pin, PinStore, changes_since, pins_of
+from headgate.mcp.client.questions import Answerer, Desk
 from headgate.mcp.client.upstream import Connecting, Upstream
 from headgate.mcp.client.wire import Dialling, Resolve, resolve
 from headgate.operations.names import check_namespace
 from headgate.operations.registration import HandlerRegistration, Provenance
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
+from headgate.schema.cast import cast_value
+from headgate.schema.normalise import normalise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class ImportOptions:
     #: What one unusable tool does to the import.
     on_bad_tool: Literal["fail", "skip"] = "fail"
     undeclared_output: Literal["content_blocks", "unknown"] = "content_blocks"
+    #: How a structured answer is brought into its declared form: ``typebox`` makes up whatever is wrong or missing.
+    cast: Literal["normalise", "typebox"] = "normalise"
     version: str = "1.0.0"
     era: Literal["auto", "modern", "legacy"] = "auto"
     #: Plain http to a host that is not this machine.
@@ -63,6 +68,9 @@ class ImportOptions:
     tls: ssl.SSLContext | None = None
     #: Told when the server says that its tools changed; nothing is swapped by it.
     on_tools_changed: Callable[[], None] | None = None
+
+
+_SHAPES: Mapping[str, Shape] = {"normalise": normalise, "typebox": cast_value}
 
 
 class FromMCP:
@@ -77,6 +85,7 @@ class FromMCP:
         namespace_prefix: bool = False,
         http: httpx2.AsyncBaseTransport | None = None,
         pins: PinStore | None = None,
+        answer: Answerer | None = None,
         options: ImportOptions | None = None,
     ) -> None:
         self.options = options or ImportOptions()
@@ -87,6 +96,8 @@ class FromMCP:
         self.namespace_prefix = namespace_prefix
         self.http = http
         self.pins: PinStore = MemoryPins() if pins is None else pins
+        #: Asked when the server has a question; without it the server is told that it may ask none.
+        self.answer = answer
 
     def __repr__(self) -> str:
         return f"FromMCP({self._parsed.public!r}, {self.namespace!r})"
@@ -117,6 +128,7 @@ async def from_mcp(
     namespace_prefix: bool = False,
     http: httpx2.AsyncBaseTransport | None = None,
     pins: PinStore | None = None,
+    answer: Answerer | None = None,
     options: ImportOptions | None = None,
 ) -> ImportedOperations:
     """Import an MCP server in one call; see ``FromMCP``.
@@ -133,6 +145,7 @@ async def from_mcp(
         namespace_prefix=namespace_prefix,
         http=http,
         pins=pins,
+        answer=answer,
         options=options,
     )
     return await adapter.import_operations()
@@ -153,8 +166,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     """The operations of one server, and the session that serves them."""
 
     def __init__(self, adapter: FromMCP, endpoint: Endpoint) -> None:
-        options = adapter.options
+        options, answer = adapter.options, adapter.answer
         self._adapter = adapter
+        self._desk = None if answer is None else Desk(answer, adapter.namespace, options.limits)
         self._endpoint = endpoint
         self._seen: dict[str, Tool] = {}
         self._blocked: dict[str, Change] = {}
@@ -179,8 +193,13 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 ),
                 era=options.era,
                 http=adapter.http,
+                desk=self._desk,
             ),
             on_tools_changed=self._tools_changed,
+        )
+
+        self._forwarding = Forwarding(
+            self.client, self.name, self._check, desk=self._desk, shape=_SHAPES[options.cast]
         )
 
     @overload
@@ -340,7 +359,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         token = self._adapter.auth_token
         return HandlerRegistration(
             tool.spec,
-            forwarding_handler(tool, Forwarding(self.client, self.name, self._check)),
+            forwarding_handler(tool, self._forwarding),
             provenance=Provenance.FROM_MCP,
             capabilities=NO_CAPABILITIES
             if token is None

@@ -24,6 +24,10 @@ class Limits:
     #: Discovery: pages of the tool list, and tools on all of them.
     max_pages: int = 50
     max_tools: int = 1000
+    #: Questions that a tool may ask in one call, and rounds it may ask them in, when it may ask at all.
+    max_questions: int = 10
+    #: Characters of the state that a tool hands out with a question and wants back.
+    max_state_chars: int = 64 * 1024
     #: Calls running at once, and calls waiting for their turn.
     concurrency: int = 8
     queue: int = 64

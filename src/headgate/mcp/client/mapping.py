@@ -21,7 +21,8 @@ from headgate.operations.spec import ErrorDefinition, OperationSpec, OperationTy
 from headgate.schema.check import CompiledSchema, compile_schema
 from headgate.schema.digest import digest
 
-#: Where a tool may declare its own errors, in its ``_meta``: a list of ``{code, description, schema}``.
+#: Where a tool may declare its own errors, in its ``_meta``: a list of ``{code, description, schema}``. It then
+#: answers ``isError`` with ``{"error": {code, message, details}}`` as its structured content.
 ERRORS_META_KEY = "headgate/errors"
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -58,6 +59,8 @@ class Tool:
     spec: OperationSpec
     #: None when the tool declares no output.
     output: CompiledSchema | None
+    #: The errors that the tool declares itself, and what their details look like.
+    errors: Mapping[str, CompiledSchema]
     #: Which arguments travel as headers too.
     header_map: Mapping[tuple[str, ...], str]
     notes: tuple[str, ...]
@@ -120,12 +123,15 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
     if any(_is_hidden(character) for character in f"{name}{fields.get('title') or ''}{description}"):
         notes.append("The words hold characters that cannot be seen.")
     mark = tool_digest(fields, naming)
+    declared_errors = _declared_errors(fields.get("_meta"))
+    own = tuple(definition for definition, _ in declared_errors)
     return Tool(
         name=name,
         definition=copy.deepcopy(fields),
         digest=mark,
-        spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], mark),
+        spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], mark, own),
         output=output,
+        errors={definition.code: compiled for definition, compiled in declared_errors},
         header_map=header_map,
         notes=tuple(notes),
     )
@@ -141,7 +147,13 @@ def tool_digest(definition: Mapping[str, Any], naming: Naming) -> str:
     return digest({"server": naming.endpoint, "identity": naming.server_name, "tool": dict(definition)})
 
 
-def _spec(fields: Mapping[str, Any], naming: Naming, description: str, mark: str) -> OperationSpec:
+def _spec(
+    fields: Mapping[str, Any],
+    naming: Naming,
+    description: str,
+    mark: str,
+    errors: tuple[ErrorDefinition, ...],
+) -> OperationSpec:
     name: str = fields["name"]
     declared = fields.get("outputSchema")
     blocks = naming.undeclared_output == "content_blocks"
@@ -159,7 +171,7 @@ def _spec(fields: Mapping[str, Any], naming: Naming, description: str, mark: str
         input_schema=fields["inputSchema"],
         output_schema=declared or (MCP_CONTENT_SCHEMA if blocks else {}),
         output_kind=OutputKind.DECLARED if declared else OutputKind.CONTENT_BLOCKS if blocks else None,
-        error_schemas=(*GENERIC_ERRORS, *_declared_errors(fields.get("_meta"))),
+        error_schemas=(*GENERIC_ERRORS, *errors),
         meta={
             "mcp": {
                 "tool": name,
@@ -281,19 +293,19 @@ GENERIC_ERRORS = (
 )
 
 
-def _declared_errors(meta: Any) -> list[ErrorDefinition]:
+def _declared_errors(meta: Any) -> list[tuple[ErrorDefinition, CompiledSchema]]:
     declared = cast("Mapping[str, Any]", meta).get(ERRORS_META_KEY) if isinstance(meta, Mapping) else None
     if not isinstance(declared, list):
         return []
-    found: dict[str, ErrorDefinition] = {}
+    found: dict[str, tuple[ErrorDefinition, CompiledSchema]] = {}
     for entry in cast("list[Any]", declared)[:_MAX_ERRORS]:
-        definition = _error_definition(entry)
-        if definition is not None:
-            found.setdefault(definition.code, definition)
+        pair = _error_definition(entry)
+        if pair is not None:
+            found.setdefault(pair[0].code, pair)
     return list(found.values())
 
 
-def _error_definition(entry: Any) -> ErrorDefinition | None:
+def _error_definition(entry: Any) -> tuple[ErrorDefinition, CompiledSchema] | None:
     if not isinstance(entry, Mapping):
         return None
     fields = cast("Mapping[str, Any]", entry)
@@ -302,7 +314,7 @@ def _error_definition(entry: Any) -> ErrorDefinition | None:
     if not isinstance(code, str) or not _ERROR_CODE.fullmatch(code) or code in CALL_ERRORS:
         return None
     try:
-        compile_schema(schema)
+        compiled = compile_schema(schema)
     except SchemaParse:
         return None
-    return ErrorDefinition(code, words if isinstance(words, str) else "", schema=schema)
+    return ErrorDefinition(code, words if isinstance(words, str) else "", schema=schema), compiled

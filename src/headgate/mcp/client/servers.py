@@ -11,6 +11,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -19,6 +20,7 @@ from headgate.errors import AdapterConfigInvalid, HeadgateError, OperationError
 from headgate.home import read_private
 from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions
 from headgate.mcp.client.pins import PinStore
+from headgate.mcp.client.questions import Answerer
 from headgate.operations.registration import HandlerRegistration
 from headgate.operations.secrets import Secret
 
@@ -161,6 +163,7 @@ async def import_servers(
     required: bool = False,
     secrets: Secrets | None = None,
     pins: PinStore | None = None,
+    answer: Answerer | None = None,
     options: ImportOptions | None = None,
 ) -> ImportedServers:
     """Import every http server of an ``mcpServers`` block; the name of each is its namespace.
@@ -170,8 +173,9 @@ async def import_servers(
     """
     entries, problems = read_servers(document)
     finder = secrets or Secrets()
+    adapter = partial(FromMCP, pins=pins, answer=answer, options=options)
     outcomes = await asyncio.gather(
-        *(_import(entry, finder, pins, options) for entry in entries), return_exceptions=True
+        *(import_entry(entry, finder, adapter) for entry in entries), return_exceptions=True
     )
     servers: dict[str, ImportedOperations] = {}
     failures: dict[str, HeadgateError] = dict(problems)
@@ -190,8 +194,13 @@ async def import_servers(
     return imported
 
 
-async def _import(
-    entry: ServerEntry, secrets: Secrets, pins: PinStore | None, options: ImportOptions | None
+async def import_entry(
+    entry: ServerEntry, secrets: Secrets, adapter: Callable[[str, str, Secret | None], FromMCP]
 ) -> ImportedOperations:
+    """Import one server of the block, with the token that it names.
+
+    Raises:
+        HeadgateError: there is no token, or the server cannot be imported.
+    """
     token = None if entry.token_reference is None else secrets.find(entry.token_reference)
-    return await FromMCP(entry.url, entry.name, token, pins=pins, options=options).import_operations()
+    return await adapter(entry.url, entry.name, token).import_operations()

@@ -8,6 +8,7 @@ from the library's error.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -19,29 +20,35 @@ import httpx2
 from mcp import ClientSession, MCPError, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp.shared.dispatcher import DispatchContext, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
 from headgate.errors import (
     AdapterError,
+    OperationError,
     UpstreamProtocolError,
     UpstreamRefused,
     UpstreamTimeout,
     UpstreamUnreachable,
 )
 from headgate.mcp.client.body import plain_words, without_token
-from headgate.mcp.client.era import CLIENT, Era
+from headgate.mcp.client.era import CLIENT, Era, offering
 from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
 from headgate.mcp.client.logs import tame_library_logs
+from headgate.mcp.client.questions import ELICIT, OFFERED, Desk
 from headgate.mcp.client.transport import GuardedTransport
 from headgate.operations.secrets import Secret
 
+_log = logging.getLogger("headgate.mcp.client")
 _ERROR_STATUS = 400
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 #: Statuses after which the other era is not worth a try.
 _FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *_LATER)
+
+#: The requests that introduce us to a server.
+_FIRST_WORDS = ("initialize", "server/discover")
 
 #: What a session says about itself once it is open.
 Discovered = types.DiscoverResult | types.InitializeResult
@@ -57,11 +64,16 @@ class Session:
         *,
         era_choice: str,
         on_tools_changed: Callable[[], None],
+        desk: Desk | None = None,
     ) -> None:
         self._url = url
         self._guard = guard
         self._era_choice = era_choice
         self._on_tools_changed = on_tools_changed
+        self._desk = desk
+        self._offered: Mapping[str, Any] = {} if desk is None else OFFERED
+        self._asked = 0
+        self._questions: set[anyio.CancelScope] = set()
         self._closing = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._dispatcher: _Dispatcher | None = None
@@ -135,6 +147,8 @@ class Session:
             raise _meaning(error, exchange, is_open=self._dispatcher is not None) from error
         finally:
             self.in_flight -= 1
+            if not self.in_flight:
+                self._end_questions()
             exchange.waiting = None
             exchange.abandon()
             self._guard.forget(key)
@@ -162,6 +176,7 @@ class Session:
                 # The guard writes what headers there are; merging defaults into each request only costs time.
                 http.headers.clear()
                 dispatcher = _Dispatcher(read, write)
+                dispatcher.offered, dispatcher.answer = self._offered, self._on_request
                 session = ClientSession(
                     dispatcher=dispatcher, client_info=CLIENT, message_handler=self._on_message
                 )
@@ -210,7 +225,7 @@ class Session:
         finally:
             guard.opening = exchange.waiting = None
         self.discovered = session.discover_result or session.initialize_result
-        self.era = Era(session.protocol_version or "")
+        self.era = Era(session.protocol_version or "", self._offered)
         self.server_info = session.server_info
         self.capabilities = session.server_capabilities or self.capabilities
         self.instructions = session.instructions
@@ -231,6 +246,46 @@ class Session:
         if isinstance(message, types.ToolListChangedNotification):
             self._on_tools_changed()
 
+    async def _on_request(
+        self, _context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Answer what a server of the handshake era asks of its own accord."""
+        if method == "ping":
+            return {}
+        desk = self._desk
+        # Only while a tool runs: a server has no business with anybody at other times.
+        if method != ELICIT or desk is None or self.era.is_modern or not self.in_flight:
+            raise MCPError(types.METHOD_NOT_FOUND, "This client offers no such thing.")
+        self._asked += 1
+        if self._asked > desk.limits.max_questions * self.in_flight:
+            raise MCPError(types.INVALID_REQUEST, "The server asks more often than allowed.")
+        with anyio.CancelScope() as scope:
+            self._questions.add(scope)
+            try:
+                return await self._reply(desk, params)
+            finally:
+                self._questions.discard(scope)
+        raise MCPError(types.INVALID_REQUEST, "No call waits for the answer any more.")
+
+    def _end_questions(self) -> None:
+        """Ask nobody any longer: the calls that the questions were about are over."""
+        self._asked = 0
+        for scope in self._questions:
+            scope.cancel()
+
+    async def _reply(self, desk: Desk, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        token = self._guard.session_token
+        deadline = asyncio.get_running_loop().time() + desk.limits.total_seconds
+        try:
+            return await desk.reply(looked_at(params, token), token=token, deadline=deadline)
+        except OperationError as error:
+            _log.warning("A question of %s was not answered: %s", desk.namespace, error.code)
+            raise MCPError(types.INVALID_PARAMS, error.message) from None
+        except Exception as error:
+            # The program's own fault; its words are not for the server.
+            _log.exception("A question of %s could not be answered", desk.namespace)
+            raise MCPError(types.INTERNAL_ERROR, "The question could not be answered.") from error
+
     def _watch(self, session: ClientSession) -> None:
         tools = self.capabilities.tools
         if self.era.is_modern and tools is not None and tools.list_changed:
@@ -247,7 +302,23 @@ class Session:
 
 
 class _Dispatcher(JSONRPCDispatcher[TransportContext]):
-    """The library's dispatcher, which answers a server's own requests with nothing but a ping."""
+    """The library's dispatcher, with our word on what a server is offered and what it is answered."""
+
+    offered: Mapping[str, Any]
+    answer: OnRequest
+
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+        *,
+        _related_request_id: types.RequestId | None = None,
+    ) -> dict[str, Any]:
+        """Send a request; the first word to a server says what it is offered."""
+        if method in _FIRST_WORDS:
+            params = offering(params, self.offered)
+        return await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
 
     async def run(
         self,
@@ -259,15 +330,7 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
     ) -> None:
         """Run the receive loop, with our answer in place of the library's."""
         del on_request
-        await super().run(_refuse, on_notify, on_notify_intercept, task_status=task_status)
-
-
-async def _refuse(
-    _context: DispatchContext[TransportContext], method: str, _params: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    if method == "ping":
-        return {}
-    raise MCPError(types.METHOD_NOT_FOUND, "This client offers no such thing.")
+        await super().run(self.answer, on_notify, on_notify_intercept, task_status=task_status)
 
 
 def _meaning(error: MCPError, exchange: Exchange, *, is_open: bool) -> AdapterError:

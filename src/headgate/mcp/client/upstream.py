@@ -22,6 +22,7 @@ from headgate.mcp.client.era import Era
 from headgate.mcp.client.exchange import Exchange
 from headgate.mcp.client.lane import Lane
 from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.questions import Desk
 from headgate.mcp.client.session import Discovered, Session
 from headgate.mcp.client.transport import GuardedTransport
 from headgate.mcp.client.wire import Dialling, Wire
@@ -42,6 +43,8 @@ class Connecting:
     era: str = "auto"
     #: Used instead of our own connections; whoever gives it answers for the addresses it calls.
     http: httpx2.AsyncBaseTransport | None = None
+    #: Where the server's questions are answered; without one it may ask none.
+    desk: Desk | None = None
 
 
 class UpstreamClosed(UpstreamUnreachable):
@@ -193,6 +196,7 @@ class Upstream:
             guard,
             era_choice=connecting.era,
             on_tools_changed=self._on_tools_changed,
+            desk=connecting.desk,
         )
         await session.open(Exchange(deadline, token), self._prior)
         self.first = self.first or session

@@ -1,0 +1,93 @@
+"""The gateway as ``headgate serve`` runs it: the servers of one file, behind one registry, for a few clients.
+
+Servers are imported beside the running gateway, and again later where that failed: one that is away holds up
+nobody. Hosts and origins are the web's to judge, and so is how often somebody may ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.errors import HeadgateError
+from headgate.mcp.client.from_mcp import ImportedOperations
+from headgate.mcp.client.servers import ServerEntry
+from headgate.mcp.gateway.server import Identify, to_mcp
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
+from headgate.operations.registry import Registry
+from headgate.telemetry import get_logger
+
+PATH = "/gateway"
+#: What a caller must hold to see and call an operation here.
+SCOPE = "gateway:call"
+MAX_BODY_BYTES = 4 * 1024 * 1024
+_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 5.0, 300.0
+
+#: Imports one server of the file.
+ImportServer = Callable[[ServerEntry], Awaitable[ImportedOperations]]
+
+
+@dataclass(slots=True)
+class HostedGateway:
+    """The ASGI application at ``/gateway``."""
+
+    entries: Sequence[ServerEntry]
+    import_server: ImportServer
+    identify: Identify
+    version: str
+    registry: Registry = field(default_factory=Registry, init=False)
+    _inner: ASGIApp | None = field(default=None, init=False)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Run the protocol and the imports; at the end every session is over."""
+        manager = StreamableHTTPSessionManager(
+            to_mcp(self.registry, self.identify, version=self.version),
+            stateless=True,
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=MAX_BODY_BYTES,
+        )
+        async with manager.run():
+            self._inner = manager.handle_request
+            imports = [asyncio.create_task(self._keep(entry)) for entry in self.entries]
+            try:
+                yield
+            finally:
+                self._inner = None
+                for task in imports:
+                    task.cancel()
+                await asyncio.gather(*imports, return_exceptions=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        assert self._inner is not None, "HostedGateway is used outside of running()"
+        await self._inner({**scope, "path": PATH}, receive, send)
+
+    async def _keep(self, entry: ServerEntry) -> None:
+        """Import a server, try again while that fails, and hold its session until the end."""
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await self._offer(entry)
+            except HeadgateError as error:
+                get_logger().warning("a server could not be imported", server=entry.name, code=error.code)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_SECONDS)
+
+    async def _offer(self, entry: ServerEntry) -> None:
+        async with await self.import_server(entry) as imported:
+            overlay = self.registry.overlay(entry.name)
+            try:
+                needed = AccessControl(required_scopes=(SCOPE,))
+                overlay.replace_all(expose(one, access_control=needed) for one in imported)
+                get_logger().info("a server was imported", server=entry.name, tools=len(imported))
+                await asyncio.Event().wait()
+            finally:
+                overlay.close()
