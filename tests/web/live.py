@@ -69,11 +69,16 @@ class Live:
         return int(found.split()[1]) / 1024
 
 
+def owner_of(place: Path) -> str:
+    """Make a token for the owner of a home."""
+    return json.loads(headgate(place, "--home", "home", "owner", "token", "--json").out)["access_token"]
+
+
 @contextmanager
-def living(place: Path, *arguments: str, **extra: str) -> Iterator[Live]:
+def living(place: Path, *arguments: str, owner: str | None = None, **extra: str) -> Iterator[Live]:
     """Serve a home, with no limit for each token unless one is said."""
-    owner = json.loads(headgate(place, "--home", "home", "owner", "token", "--json").out)["access_token"]
+    token = owner or owner_of(place)
     settings = {"HEADGATE_RATE_LIMIT": "0", **extra}
     log = place / "serve.log"
     with serving(place, *arguments, log=log, **settings) as served:
-        yield Live(place, owner, served, log)
+        yield Live(place, token, served, log)

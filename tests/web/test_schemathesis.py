@@ -142,7 +142,7 @@ def test_no_request_gets_an_answer_that_is_not_declared(
 @pytest.mark.soak
 @pytest.mark.parametrize("who", EXPECTED)
 def test_no_request_of_many_gets_an_answer_that_is_not_declared(shooting: Range, figure: Figure, who: str):
-    figure("F26", check(shooting, who, "coverage,fuzzing,stateful", 200))
+    figure("F26", check(shooting, who, "coverage,fuzzing,stateful", 100))
 
 
 def test_a_document_that_keeps_a_status_to_itself_is_found_out(shooting: Range):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,15 +30,23 @@ class Heard:
         return self.body["error"]["code"] if self.status >= 400 else None
 
 
-def ask_once(address: str, method: str, path: str, token: str | None = None, *, body: bytes = b"") -> Heard:
+def ask_once(
+    address: str,
+    method: str,
+    path: str,
+    token: str | None = None,
+    *,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+) -> Heard:
     """Ask one question on a connection of its own."""
     place = urlsplit(address)
     line = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
     try:
-        line.request(method, path, body or None, _bearer(token))
+        line.request(method, path, body or None, {**_bearer(token), **(headers or {})})
         answer = line.getresponse()
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        return Heard(answer.status, headers, answer.read())
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Heard(answer.status, found, answer.read())
     finally:
         line.close()
 
@@ -51,11 +60,6 @@ class Visitor:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
         self._reader, self._writer, self._host = reader, writer, host
-
-    @classmethod
-    async def to(cls, address: str) -> Visitor:
-        place = urlsplit(address)
-        return cls(*await asyncio.open_connection(place.hostname, place.port), place.netloc)
 
     def say(self, method: str, path: str, token: str | None = None, body: bytes = b"") -> None:
         """Send a question, without waiting for its answer."""
@@ -83,6 +87,15 @@ class Visitor:
         """Drop the connection at once, whatever is under way."""
         self._writer.transport.abort()
 
-    async def close(self) -> None:
-        self._writer.close()
-        await self._writer.wait_closed()
+
+@asynccontextmanager
+async def visiting(address: str) -> AsyncIterator[Visitor]:
+    """Open a connection, and drop it at the end."""
+    place = urlsplit(address)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port, limit=16 * 1024 * 1024)
+    try:
+        yield Visitor(reader, writer, place.netloc)
+    finally:
+        writer.transport.abort()
+        with suppress(ConnectionError):
+            await writer.wait_closed()

@@ -172,8 +172,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 def _param(param: Param) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     written: dict[str, Any] = {}
-    if param.shape in {Shape.INTEGER, Shape.LENIENT_INTEGER}:
+    if param.shape is Shape.INTEGER:
         schema = {"type": "integer"}
+    elif param.shape is Shape.LENIENT_INTEGER:
+        schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"description": "The default."}]}
     elif param.shape in {Shape.NAMES, Shape.REPEATED}:
         schema = {"type": "array", "items": {"type": "string"}}
         written = {"style": "form", "explode": param.shape is Shape.REPEATED}
