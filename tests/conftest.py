@@ -1,8 +1,33 @@
 """What every test shares."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import pytest
+
+Figure = Callable[[str, str], None]
 
 
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Figure:
+    """Note what a fault test measured; it is shown at the end of the run."""
+    return lambda fault, told: record_property("figure", f"{fault}  {told}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    told = [
+        value
+        for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        for name, value in report.user_properties
+        if name == "figure" and report.when == "call"
+    ]
+    if told:
+        terminalreporter.section("figures")
+        for one in sorted(told):
+            terminalreporter.write_line(str(one))

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,16 +48,20 @@ def headgate(place: Path, *arguments: str, **extra: str) -> Outcome:
 
 
 @contextmanager
-def serving(place: Path, *arguments: str) -> Iterator[Served]:
-    """Start `headgate serve` on a free port and give its address once it answers."""
-    process = subprocess.Popen(
-        [*COMMAND, "--home", str(place / "home"), "serve", "--port", "0", *arguments],
-        cwd=place,
-        env=environment(place, {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def serving(place: Path, *arguments: str, log: Path | None = None, **extra: str) -> Iterator[Served]:
+    """Start `headgate serve` on a free port and give its address once it answers.
+
+    A server that logs more than a pipe holds needs a file for it, or it waits for a reader.
+    """
+    with nullcontext(subprocess.PIPE) if log is None else log.open("a") as err:
+        process = subprocess.Popen(
+            [*COMMAND, "--home", str(place / "home"), "serve", "--port", "0", *arguments],
+            cwd=place,
+            env=environment(place, extra),
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+        )
     try:
         assert process.stdout is not None
         announcement = [process.stdout.readline() for _ in range(3)]

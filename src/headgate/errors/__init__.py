@@ -33,6 +33,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     ├─ ServerFault                    500  our fault
     │  ├─ IntegrityBroken, ToolHandlerFailed
     │  ├─ ResourceServerUnreachable   502  another resource server did not answer
+    │  ├─ Overloaded                  503  too many requests are under way
     │  └─ StorageUnusable             503  the store cannot be used now
     │     └─ StorageReadOnly, QueryTimeout, StorageFull (507)
     ├─ RemoteRefused                  502  another resource server refused; its code and status
@@ -548,6 +549,13 @@ class ResourceServerUnreachable(ServerFault):
 
     code, status = "resource_server_unreachable", 502
     hint = "Check that the provider's address is right and the server runs, then try again."
+
+
+class Overloaded(ServerFault):
+    """Too many requests are under way."""
+
+    code, status = "overloaded", 503
+    hint = "Try again in a moment."
 
 
 class StorageUnusable(ServerFault):

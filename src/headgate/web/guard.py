@@ -19,15 +19,17 @@ from headgate.errors import (
     HeadgateError,
     InvalidRequest,
     MisdirectedRequest,
+    Overloaded,
     PermissionRefused,
     RateLimited,
-    StorageUnusable,
 )
 from headgate.model.ids import ClientId, request_id
 from headgate.telemetry import get_logger, logs_requests
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.replies import NOSNIFF, send_reply
 
+#: Where in the scope the server says how many requests had arrived before and are not yet answered.
+AHEAD = "headgate.ahead"
 _REMEMBERED = 10_000
 _LOOPBACK_NAMES = frozenset({"localhost"})
 _GUESSES_A_SECOND = 20.0
@@ -168,7 +170,7 @@ class Guard:
         sending = self._sending(send, visit)
         self._metrics.under_way += 1
         try:
-            refusal = self._refusal(host, headers, visit)
+            refusal = self._refusal(host, headers, visit) or self._refusal_of_one_too_many(scope)
             if refusal is None:
                 await self._app(scope, receive, sending)
             else:
@@ -186,9 +188,12 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and not self._is_welcome(origin.decode("latin-1"), visit.origin):
             return PermissionRefused("Pages of that origin may not call this server.")
-        if self._metrics.under_way > self._doorstep.most_at_once:
-            return StorageUnusable("Too many requests are under way.", hint="Try again in a moment.")
         return None
+
+    def _refusal_of_one_too_many(self, scope: Scope) -> HeadgateError | None:
+        # A request that nothing has begun to work on yet waits too, though it is not under way here.
+        waiting = max(self._metrics.under_way - 1, scope.get(AHEAD, 0))
+        return Overloaded() if waiting >= self._doorstep.most_at_once else None
 
     def _is_ours(self, host: str) -> bool:
         known = self._known_hosts.get(host)

@@ -9,13 +9,14 @@ import socket
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.errors import ConfigInvalid
+from headgate.web.guard import AHEAD
 
 _DRAIN_SECONDS = 10
 _KEEP_ALIVE_SECONDS = 75
@@ -157,9 +158,10 @@ class PatientProtocol(HttpToolsProtocol):
             self._stop_waiting()
 
     def on_message_begin(self) -> None:
-        """Count headers anew."""
+        """Count headers anew, and tell the guard how many requests were there first."""
         self._header_bytes = 0
         super().on_message_begin()
+        cast("dict[str, Any]", self.scope)[AHEAD] = len(self.tasks)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Refuse headers without end."""

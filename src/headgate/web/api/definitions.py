@@ -5,6 +5,7 @@ Requests are parsed by this list, the OpenAPI document and the reference page ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -60,7 +61,11 @@ class Param:
     shape: Shape = Shape.TEXT
     required: bool = False
     choices: tuple[str, ...] = ()
-    default: Any = None
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it names something, so that it cannot be empty."""
+        return self.required or self.name in {"connection_id", "connector_instance_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,8 @@ class RequestBody:
     about: str
     most_bytes: int
     schema: dict[str, Any] = field(default_factory=dict[str, Any])
+    #: Whether a body without a single byte is one: a file may be empty, a document may not.
+    may_be_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,8 @@ class Endpoint:
     answer: str = "Object"
     #: Refusals beside those every endpoint has.
     refusals: tuple[int, ...] = (403, 404)
+    #: Endpoints to go on with, and where in this answer each of their parameters stands.
+    leads_to: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     body: RequestBody | None = None
     #: The endpoint's name in the log, and the parameters it cannot do without.
     route: str = field(init=False)
@@ -174,6 +183,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             ALIAS,
         ),
         answer="List",
+        leads_to={
+            name: {"stream": "/data/0/stream", "id": "/data/0/id", "connection_id": "/data/0/connection_id"}
+            for name in ("record", "window")
+        },
         refusals=(403, 404, 409, 410),
     ),
     Endpoint(
@@ -288,6 +301,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             },
         ),
         answer="Connection",
+        leads_to={
+            name: {"connection_id": "/connection_id"}
+            for name in ("connection", "rename", "disconnect", "ingest", "state", "put_state")
+        },
     ),
     Endpoint(
         "connection",
@@ -332,7 +349,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Take records in, one JSON object a line. Good lines stay whatever becomes of the others.",
         who=Who.OWNER,
         params=(NEEDED_CONNECTION,),
-        body=RequestBody("application/x-ndjson", "Records, one a line.", 64 * MIB, {"type": "string"}),
+        # No schema: a line that is no record is told in the report and is no reason to refuse the others.
+        body=RequestBody("application/x-ndjson", "Records, one a line.", 64 * MIB, may_be_empty=True),
         answer="IngestReport",
         refusals=(403, 404, 409),
     ),
@@ -354,9 +372,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         who=Who.OWNER,
         status=201,
         body=RequestBody(
-            "application/octet-stream", "The file.", 256 * MIB, {"type": "string", "format": "binary"}
+            "application/octet-stream",
+            "The file.",
+            256 * MIB,
+            {"type": "string", "format": "binary"},
+            may_be_empty=True,
         ),
         answer="Blob",
+        leads_to={"blob": {"blob_id": "/blob_id"}},
         refusals=(403,),
     ),
     Endpoint(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.errors import AuthenticationFailed, HeadgateError, RateLimited, StorageUnusable
+from headgate.errors import AuthenticationFailed, HeadgateError, Overloaded, RateLimited, StorageUnusable
 from headgate.web.api.replies import JSON, PRIVATE, Reply
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
@@ -33,7 +33,7 @@ def failure_reply(error: HeadgateError, *, request_id: str, origin: str) -> Repl
         metadata = origin + METADATA_PATH
         body |= {"resource_metadata": metadata, "next_step": _NEXT_STEP}
         headers.append((b"www-authenticate", f'Bearer resource_metadata="{metadata}"'.encode("latin-1")))
-    if isinstance(error, RateLimited | StorageUnusable):
+    if isinstance(error, Overloaded | RateLimited | StorageUnusable):
         wait = body.pop("retry_after_seconds", _DEFAULT_WAIT)
         headers.append((b"retry-after", str(wait).encode("ascii")))
     return Reply(msgspec.json.encode({"error": body}), error.status, tuple(headers))

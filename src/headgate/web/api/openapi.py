@@ -165,15 +165,17 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     }
     if endpoint.body is not None:
         content = {endpoint.body.media_type: {"schema": endpoint.body.schema}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": not endpoint.body.may_be_empty, "content": content}
     return operation
 
 
 def _param(param: Param) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     written: dict[str, Any] = {}
-    if param.shape in {Shape.INTEGER, Shape.LENIENT_INTEGER}:
+    if param.shape is Shape.INTEGER:
         schema = {"type": "integer"}
+    elif param.shape is Shape.LENIENT_INTEGER:
+        schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"description": "The default."}]}
     elif param.shape in {Shape.NAMES, Shape.REPEATED}:
         schema = {"type": "array", "items": {"type": "string"}}
         written = {"style": "form", "explode": param.shape is Shape.REPEATED}
@@ -183,6 +185,8 @@ def _param(param: Param) -> dict[str, Any]:
         written = {"style": "deepObject", "explode": True}
     if param.choices:
         schema["enum"] = list(param.choices)
+    elif param.shape is Shape.TEXT and param.is_name:
+        schema["minLength"] = 1
     return {
         "name": param.name,
         "in": "query",
@@ -190,6 +194,18 @@ def _param(param: Param) -> dict[str, Any]:
         "description": param.about,
         "schema": schema,
     } | written
+
+
+def _links(endpoint: Endpoint) -> dict[str, Any]:
+    """Tell how to go on with what the answer holds."""
+    links = {
+        name: {
+            "operationId": name,
+            "parameters": {param: f"$response.body#{at}" for param, at in taken.items()},
+        }
+        for name, taken in endpoint.leads_to.items()
+    }
+    return {"links": links} if links else {}
 
 
 def _responses(endpoint: Endpoint) -> Iterator[tuple[str, Any]]:
@@ -203,7 +219,8 @@ def _responses(endpoint: Endpoint) -> Iterator[tuple[str, Any]]:
         schema = {"$ref": f"#/components/schemas/{endpoint.answer}"}
         yield (
             str(endpoint.status),
-            {"description": "The answer.", "content": {"application/json": {"schema": schema}}},
+            {"description": "The answer.", "content": {"application/json": {"schema": schema}}}
+            | _links(endpoint),
         )
     extra = (507,) if endpoint.body is not None else ()
     for status in sorted({*_ALWAYS, *endpoint.refusals, *extra}):

@@ -1,0 +1,274 @@
+"""Many at once: what is too much is shed politely, and nobody gets what is somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from headgate.auth.grants import Choice, Conditions, issue
+from headgate.model.ids import client_id, connection_id
+from headgate.wiring import now, open_archive
+from tests.cli.program import WAIT_SECONDS
+from tests.conftest import Figure
+from tests.web.gatehouse import settings_for
+from tests.web.live import MAIL, Live, line, living
+from tests.web.visitors import Heard, Visitor, visiting
+
+#: How many visitors make it work as hard as it can, and how many requests it takes at once.
+VISITORS, AT_ONCE = 16, 24
+LONG = "a bridge and a plan " * 200_000 + "at the end"
+#: One is answered in the server's own loop, the other by a thread of the store.
+QUESTIONS = {
+    "in the loop": f"{MAIL}/long/field-window?field=body&q=at+the+end",
+    "in a thread": "/v1/search?q=bridge&limit=100",
+}
+
+
+@dataclass
+class Tally:
+    """What came back, and how long what was answered took."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    impolite: int = 0
+
+    def note(self, heard: Heard, started: float) -> None:
+        self.statuses[heard.status] += 1
+        if heard.status == 200:
+            self.seconds.append(time.monotonic() - started)
+        elif heard.status not in {429, 503} or "retry-after" not in heard.headers:
+            self.impolite += 1
+
+    def p99_ms(self) -> float:
+        return sorted(self.seconds)[len(self.seconds) * 99 // 100] * 1000
+
+
+async def closed_loop(live: Live, token: str, path: str, seconds: float) -> Tally:
+    """Some visitors, each asking again when answered: what it can do."""
+    tally, end = Tally(), time.monotonic() + seconds
+
+    async def one() -> None:
+        async with visiting(live.served.address) as visitor:
+            while (started := time.monotonic()) < end:
+                tally.note(await visitor.ask("GET", path, token), started)
+
+    await asyncio.gather(*(one() for _ in range(VISITORS)))
+    return tally
+
+
+class Flood:
+    """Asks at a given rate, whether answers come or not, on as many connections as that takes."""
+
+    def __init__(self, live: Live, token: str, path: str) -> None:
+        self.live, self.token, self.path = live, token, path
+        self.idle: list[Visitor] = []
+        self.tally = Tally()
+        self.done = asyncio.Event()
+
+    async def _once(self, group: asyncio.TaskGroup) -> None:
+        if self.idle:
+            visitor = self.idle.pop()
+        else:
+            made: asyncio.Future[Visitor] = asyncio.get_running_loop().create_future()
+            group.create_task(self._keep_open(made))
+            visitor = await made
+        started = time.monotonic()
+        self.tally.note(await visitor.ask("GET", self.path, self.token), started)
+        self.idle.append(visitor)
+
+    async def _keep_open(self, made: asyncio.Future[Visitor]) -> None:
+        async with visiting(self.live.served.address) as visitor:
+            made.set_result(visitor)
+            await self.done.wait()
+
+    async def run(self, a_second: float, seconds: float) -> Tally:
+        async with asyncio.TaskGroup() as connections:
+            async with asyncio.TaskGroup() as group:
+                start = time.monotonic()
+                for number in range(int(a_second * seconds)):
+                    group.create_task(self._once(connections))
+                    await asyncio.sleep(start + (number + 1) / a_second - time.monotonic())
+            self.done.set()
+        return self.tally
+
+
+async def flood(live: Live, token: str, path: str, seconds: float) -> dict[str, object]:
+    quiet = await closed_loop(live, token, path, min(seconds, 5))
+    capacity = len(quiet.seconds) / min(seconds, 5)
+    before = live.memory_mib()
+    loud = await Flood(live, token, path).run(capacity * 10, seconds)
+    again = await closed_loop(live, token, path, 1)
+    return {
+        "capacity_a_second": round(capacity), "asked": loud.statuses.total(), "answered": loud.statuses[200],
+        "shed": loud.statuses[503], "others": loud.impolite + again.impolite + quiet.impolite,
+        "p99_ms_at_1x": round(quiet.p99_ms(), 1), "p99_ms_at_10x": round(loud.p99_ms(), 1),
+        "grown_mib": round(live.memory_mib() - before, 1), "answered_after": again.statuses[200],
+        "shed_after": again.statuses[503],
+    }  # fmt: skip
+
+
+def overload(place: Path, question: str, seconds: float) -> dict[str, object]:
+    with living(place, HEADGATE_MAX_REQUESTS=str(AT_ONCE), HEADGATE_LOG_LEVEL="warning") as live:
+        connection = live.connect()
+        live.ingest(connection, [line("long", body=LONG)])
+        live.ingest(connection, [line(f"m{n}", subject=f"bridge {n}" * 5) for n in range(8000)])
+        token = live.grant()
+        found = asyncio.run(flood(live, token, QUESTIONS[question], seconds))
+        assert live.memory_mib() < 300
+        return found
+
+
+def assert_shed_politely(found: dict[str, object]) -> None:
+    assert found["others"] == 0
+    assert found["shed"]
+    assert found["answered"]
+    assert found["answered_after"]
+    assert found["shed_after"] == 0
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_ten_times_too_much_is_shed_and_the_server_recovers(tmp_path: Path, figure: Figure, question: str):
+    """F17, briefly."""
+    found = overload(tmp_path, question, 2)
+    figure("F17", f"{question}: {json.dumps(found)}")
+    assert_shed_politely(found)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_ten_times_too_much_for_a_minute_does_not_slow_what_is_taken(
+    tmp_path: Path, figure: Figure, question: str
+):
+    """F17: what is taken is answered within three times what it takes without the excess."""
+    found = overload(tmp_path, question, 60)
+    figure("F17", f"{question}: {json.dumps(found)}")
+    assert_shed_politely(found)
+    assert float(str(found["p99_ms_at_10x"])) <= 3 * float(str(found["p99_ms_at_1x"]))
+
+
+def files_settle_at(live: Live, expected: int) -> bool:
+    """Ask until the server has noticed that its callers are gone."""
+    end = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < end:
+        if live.open_files() <= expected:
+            return True
+        live.ask("GET", "/healthz")
+    return False
+
+
+async def crowd(live: Live, token: str, clients: int, times: int) -> Tally:
+    """All connect, and only then do all ask, at once, several times."""
+    tally, everybody = Tally(), asyncio.Barrier(clients)
+
+    async def one(number: int) -> None:
+        async with visiting(live.served.address) as visitor:
+            await everybody.wait()
+            for turn in range(times):
+                started = time.monotonic()
+                path = f"{MAIL}?limit=5" if (number + turn) % 3 else "/v1/search?q=bridge"
+                tally.note(await visitor.ask("GET", path, token), started)
+
+    await asyncio.gather(*(one(number) for number in range(clients)))
+    return tally
+
+
+def assemble(place: Path, times: int, figure: Figure) -> None:
+    with living(place, HEADGATE_LOG_LEVEL="warning") as live:
+        live.ingest(live.connect(), [line(f"m{n}", subject=f"bridge {n}") for n in range(100)])
+        token = live.grant()
+        asyncio.run(crowd(live, token, 10, 3))
+        assert files_settle_at(live, live.open_files())
+        files, memory = live.open_files(), live.memory_mib()
+        tally = asyncio.run(crowd(live, token, 1000, times))
+        grown, statuses = live.memory_mib() - memory, dict(sorted(tally.statuses.items()))
+        figure("F18", f"1000 clients: {statuses}, {memory:.0f} MiB grew by {grown:.0f} MiB")
+        assert tally.statuses.total() == 1000 * times
+        assert tally.impolite == 0
+        assert tally.statuses[200] >= 500
+        assert memory + grown <= 300
+        assert grown <= 64
+        assert files_settle_at(live, files)
+        assert live.ask("GET", MAIL, token).status == 200
+
+
+def test_a_thousand_clients_are_answered_or_shed_and_leave_nothing_behind(tmp_path: Path, figure: Figure):
+    """F18."""
+    assemble(tmp_path, 2, figure)
+
+
+@pytest.mark.soak
+def test_a_thousand_clients_may_go_on_for_long(tmp_path: Path, figure: Figure):
+    assemble(tmp_path, 60, figure)
+
+
+CANARY = re.compile(rb"canary[0-9]+x")
+
+
+async def _tokens(place: Path, connections: Sequence[str]) -> list[str]:
+    """Grant each of many clients a connection of its own, beside the server."""
+    async with open_archive(settings_for(place)) as archive:
+        catalog = await archive.catalog()
+        made = [
+            await issue(
+                archive.ledger,
+                Choice(connection_ids=(connection_id(one),)),
+                Conditions(client_id(f"agent{number}")),
+                catalog=catalog,
+                now=now(),
+            )
+            for number, one in enumerate(connections)
+        ]
+        return [one.access_token for one in made]
+
+
+async def _interleave(live: Live, tokens: Sequence[str], times: int) -> tuple[int, int]:
+    """Let all ask at once; gives how many answers held a canary, and how many held somebody else's."""
+    paths = (MAIL, f"{MAIL}/same", "/v1/search?q=same", f"{MAIL}/same/field-window?field=subject",
+             "/v1/streams/messages/aggregate?metric=count&group_by=sender", "/v1/schema?view=compact",
+             f"{MAIL}?changes_since=beginning")  # fmt: skip
+    seen = strange = 0
+
+    async def one(number: int, token: str) -> None:
+        nonlocal seen, strange
+        own = f"canary{number}x".encode()
+        async with visiting(live.served.address) as visitor:
+            for turn in range(times * len(paths)):
+                heard = await visitor.ask("GET", paths[(turn + number) % len(paths)], token)
+                assert heard.status == 200, heard
+                found = set(CANARY.findall(heard.content))
+                seen += own in found
+                strange += bool(found - {own})
+
+    await asyncio.gather(*(one(number, token) for number, token in enumerate(tokens)))
+    return seen, strange
+
+
+def mingle(place: Path, clients: int, times: int, figure: Figure) -> None:
+    with living(place, HEADGATE_LOG_LEVEL="warning") as live:
+        connections = [live.connect(f"canary{number}x") for number in range(clients)]
+        for number, one in enumerate(connections):
+            canary = f"canary{number}x"
+            live.ingest(one, [line("same", subject=f"same {canary}", sender=canary)])
+        tokens = asyncio.run(_tokens(place, connections))
+        seen, strange = asyncio.run(_interleave(live, tokens, times))
+        figure("F21", f"{clients} clients, {seen} answers with their own canary, {strange} with another's")
+        assert seen == clients * times * 7
+        assert strange == 0
+
+
+def test_clients_with_grants_of_their_own_never_see_each_other(tmp_path: Path, figure: Figure):
+    """F21, with fewer connections."""
+    mingle(tmp_path, 60, 3, figure)
+
+
+@pytest.mark.soak
+def test_two_hundred_clients_with_grants_of_their_own_never_see_each_other(tmp_path: Path, figure: Figure):
+    mingle(tmp_path, 200, 20, figure)

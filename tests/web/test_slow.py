@@ -1,0 +1,109 @@
+"""F19: those who send slowly or never read are cut off, and the others do not notice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from headgate.web import server
+from tests.conftest import Figure
+from tests.web.live import MAIL, Live, line, living
+
+#: The server's own patience, and some for a busy machine.
+PATIENCE = server.RECEIVE_SECONDS + 15
+LONG_PATIENCE = server.SEND_SECONDS + 30
+
+
+def dial(live: Live, sent: str) -> socket.socket:
+    place = urlsplit(live.served.address)
+    made = socket.socket()
+    # A receiver that takes little, so that an answer which is not read soon has nowhere to go.
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.connect((place.hostname, place.port))
+    made.sendall(sent.replace("HOST", place.netloc).encode())
+    return made
+
+
+def is_over(one: socket.socket) -> bool:
+    """Say whether the other side has hung up on somebody who was not answered."""
+    try:
+        return one.recv(1, socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def wait_for_the_end(slow: list[socket.socket], live: Live, token: str) -> tuple[float, list[float]]:
+    """Wait until all are cut off, while another asks on; gives how long that took, and its answers."""
+    begun, answers = time.monotonic(), list[float]()
+    left = list(slow)
+    while left and time.monotonic() - begun < PATIENCE:
+        asked = time.monotonic()
+        assert live.ask("GET", f"{MAIL}?limit=5", token).status == 200
+        answers.append(time.monotonic() - asked)
+        select.select(left[:500], [], [], 0.05)
+        left = [one for one in left if not is_over(one)]
+    assert left == []
+    return time.monotonic() - begun, answers
+
+
+def p99_ms(seconds: list[float]) -> float:
+    return round(sorted(seconds)[len(seconds) * 99 // 100] * 1000, 1)
+
+
+def loiter(place: Path, heads: int, bodies: int, figure: Figure) -> None:
+    with living(place, HEADGATE_LOG_LEVEL="warning") as live, contextlib.ExitStack() as stack:
+        live.ingest(live.connect(), [line(f"m{n}") for n in range(10)])
+        token = live.grant()
+        alone = [0.0] * 200
+        for n in range(200):
+            asked = time.monotonic()
+            live.ask("GET", f"{MAIL}?limit=5", token)
+            alone[n] = time.monotonic() - asked
+        head = "GET /v1/streams HTTP/1.1\r\nHost: HOST\r\n"
+        body = f"POST /v1/blobs HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {live.owner}\r\nContent-Length: 9\r\n\r\n1"
+        slow = [stack.enter_context(dial(live, head)) for _ in range(heads)]
+        slow += [stack.enter_context(dial(live, body)) for _ in range(bodies)]
+        memory = live.memory_mib()
+        seconds, answers = wait_for_the_end(slow, live, token)
+        told = {
+            "half_headers": heads, "one_byte_bodies": bodies, "all_closed_after_s": round(seconds, 1),
+            "others_asked": len(answers), "others_p99_ms": p99_ms(answers), "alone_p99_ms": p99_ms(alone),
+            "grown_mib": round(live.memory_mib() - memory, 1),
+        }  # fmt: skip
+        figure("F19", json.dumps(told))
+        assert live.ask("GET", MAIL, token).status == 200
+
+
+def test_half_requests_are_cut_off_while_others_are_answered(tmp_path: Path, figure: Figure):
+    loiter(tmp_path, 200, 50, figure)
+
+
+@pytest.mark.soak
+def test_a_thousand_half_requests_are_cut_off_while_others_are_answered(tmp_path: Path, figure: Figure):
+    loiter(tmp_path, 1000, 200, figure)
+
+
+@pytest.mark.soak
+def test_those_who_never_read_their_answers_are_cut_off(tmp_path: Path, figure: Figure):
+    with living(tmp_path, HEADGATE_LOG_LEVEL="warning") as live, contextlib.ExitStack() as stack:
+        live.ingest(live.connect(), [line(f"m{n}", body="long " * 20_000) for n in range(100)])
+        token = live.grant()
+        before = live.open_files()
+        ask = f"GET {MAIL}?limit=100 HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {token}\r\n\r\n"
+        for _ in range(20):
+            stack.enter_context(dial(live, ask))
+        begun = time.monotonic()
+        assert live.open_files() > before
+        while live.open_files() > before and time.monotonic() - begun < LONG_PATIENCE:
+            assert live.ask("GET", f"{MAIL}?limit=1&fields=id", token).status == 200
+        figure("F19", f"20 who never read were cut off after {time.monotonic() - begun:.1f} s")
+        assert live.open_files() <= before
