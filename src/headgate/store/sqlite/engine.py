@@ -50,6 +50,7 @@ from headgate.store.sqlite.changes import changes
 from headgate.store.sqlite.columns import ColumnCache
 from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.filtered import filtered_page, needs_columns
+from headgate.store.sqlite.horizon import Horizon
 from headgate.store.sqlite.migrate import all_migrations, migrate
 from headgate.store.sqlite.pages import find, page
 from headgate.store.sqlite.scope import register as teach_reading
@@ -136,7 +137,7 @@ class SqliteStore:
         with typed_failures():
             migrate(writing, all_migrations())
         self._now = now
-        self._writer = Writer(writing)
+        self._writer = Writer(writing, chores=(Horizon(now),))
         self._files = BlobFiles(home.path / BLOBS)
         self._here = _Lane(path)
         self._columns = _Thread(path, "columns")
