@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import sys
 import time
@@ -19,7 +20,7 @@ from headgate.auth.desk import Desk
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
-from headgate.errors import OwnerCredentialRefused, ServerFault
+from headgate.errors import OwnerCredentialRefused, ServerFault, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
@@ -80,7 +81,8 @@ async def open_archive(settings: Settings) -> AsyncGenerator[Archive]:
     store = SqliteStore(home, now)
     ledger = SqliteLedger(home)
     try:
-        await take_over(home, ledger, load_audit_key(home))
+        with contextlib.suppress(StorageReadOnly):
+            await take_over(home, ledger, load_audit_key(home))
         yield Archive(home, store, ledger)
     finally:
         await ledger.close()

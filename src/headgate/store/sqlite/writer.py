@@ -60,6 +60,8 @@ class Chore(Protocol):
 class Writer:
     """Takes jobs from any event loop and does them on its own thread."""
 
+    is_able = True
+
     def __init__(self, database: Database, *, chores: Sequence[Chore] = ()) -> None:
         self._database = database
         self._waiting: deque[_Job] = deque()
