@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -96,6 +97,8 @@ class Journal:
         try:
             written = os.write(file.handle, line)
         except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+                raise StorageFull("The disclosure log cannot grow.") from error
             raise StorageReadOnly("The disclosure log cannot be written.") from error
         if written != len(line):
             os.ftruncate(file.handle, file.size)
