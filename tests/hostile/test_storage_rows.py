@@ -69,7 +69,7 @@ def table(text: str) -> dict[int, list[str]]:
 
 
 @cache
-def tests_in(path: Path) -> frozenset[str]:
+def checks_of(path: Path) -> frozenset[str]:
     """Name the tests of a file that every run includes and that look at something."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return frozenset(
@@ -90,4 +90,4 @@ def test_every_row_has_tests_that_exist(row: int):
     assert named
     for name in named:
         path, _, test = name.partition("::")
-        assert test in tests_in(HERE / path), name
+        assert test in checks_of(HERE / path), name
