@@ -39,7 +39,7 @@ bench: .venv/.dev ## measure what must stay fast
 	@$(BIN)/python -m bench
 
 soak: .venv/.dev ## the long fault runs
-	@$(BIN)/pytest -m soak
+	@$(BIN)/pytest -m soak -rP
 
 clean: ## remove everything the other commands made
 	rm -rf .venv .run .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build

@@ -5,13 +5,14 @@ Knows names and modes only; what the files hold is for the rooms that write them
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.errors import ConfigInvalid
+from headgate.errors import ConfigInvalid, StorageReadOnly
 
 _GROUP_AND_OTHERS = 0o077
 
@@ -44,8 +45,16 @@ def write_private(path: Path, content: bytes) -> None:
     """Put a whole file in place at once, readable by its owner alone.
 
     A reader sees the old content or the new, never a part; after a power loss too.
+
+    Raises:
+        StorageReadOnly: nothing can be put there.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        if error.errno not in {errno.EROFS, errno.EACCES, errno.EPERM}:
+            raise
+        raise StorageReadOnly(f"{path.name} cannot be written in {path.parent}.") from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -6,6 +6,7 @@ What only a server on HTTP needs is built in `headgate.hosting`, so that nothing
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import sys
 import time
@@ -18,7 +19,7 @@ from typing import Any
 from headgate.auth.admission import Admission
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
-from headgate.errors import OwnerCredentialRefused
+from headgate.errors import OwnerCredentialRefused, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
@@ -72,7 +73,8 @@ async def open_archive(settings: Settings) -> AsyncGenerator[Archive]:
     store = SqliteStore(home, now)
     ledger = SqliteLedger(home)
     try:
-        await take_over(home, ledger, load_audit_key(home))
+        with contextlib.suppress(StorageReadOnly):
+            await take_over(home, ledger, load_audit_key(home))
         yield Archive(home, store, ledger)
     finally:
         await ledger.close()

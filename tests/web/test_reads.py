@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+import headgate.home
 from headgate.model.grant import Grant
 from headgate.model.ids import ConnectionId
+from headgate.model.plan import BOOKMARK_DAYS
+from headgate.store.sqlite.care import writing_store
+from headgate.store.sqlite.horizon import KEEP_DAYS, Horizon
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Gatehouse, gatehouse, record
+from tests.web.gatehouse import NOW, Gatehouse, gatehouse, record
 
 pytestmark = pytest.mark.anyio
+DAY = 24 * 3600 * 1_000_000
 
 
 @pytest.fixture
@@ -349,3 +355,34 @@ async def test_strict_core_restores_the_refusals_and_schema_says_so(tmp_path: Pa
             "declared": True, "usable": False, "reason": "strict_core",
         }  # fmt: skip
         assert (await house.get("/v1/streams/messages/records?filter[sender]=a", house.owner)).status == 200
+
+
+async def test_a_bookmark_lives_for_as_long_as_changes_are_kept(home: Home):
+    base = f"/v1/streams/messages/records?connection_id={home.first}&fields=id"
+    mark = quote((await home.get(base + "&changes_since=beginning&limit=100")).body["next_changes_since"])
+    home.house.clock.at += BOOKMARK_DAYS * DAY - 1
+    assert (await home.get(f"{base}&changes_since={mark}")).body["data"] == []
+    home.house.clock.at += 2_000_000
+    stale = await home.get(f"{base}&changes_since={mark}")
+    assert (stale.status, stale.code) == (410, "cursor_expired")
+    assert (await home.get(base + "&changes_since=beginning")).status == 200
+
+
+async def test_a_bookmark_from_before_the_store_forgot_its_changes_has_expired(home: Home):
+    base = f"/v1/streams/messages/records?connection_id={home.first}&fields=id"
+    mark = quote((await home.get(base + "&changes_since=beginning&limit=100")).body["next_changes_since"])
+    # Another process with a clock that runs ahead: this one still takes the bookmark for a young one.
+    await home.house.ingest(home.first, "messages", [record("new", sent_at="2026-03-03T00:00:00Z")])
+    await asyncio.to_thread(forget_changes, home.house.program.home)
+    stale = await home.get(f"{base}&changes_since={mark}")
+    assert (stale.status, stale.code) == (410, "cursor_expired")
+    assert (await home.get(base + "&changes_since=beginning")).status == 200
+
+
+def forget_changes(place: headgate.home.Home) -> None:
+    """Do what upkeep does on the day after a note, and again when that note is old."""
+    with writing_store(place) as database:
+        for day in (1, KEEP_DAYS + 2):
+            chore = Horizon(lambda day=day: NOW + day * DAY)
+            while chore.plan(database):
+                chore.step(database)

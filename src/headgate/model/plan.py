@@ -13,6 +13,9 @@ from headgate.model.grant import TimeConstraint
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.query import Count, Filter, Granularity, Metric, Order
 
+#: For so long a client may stay away and still be told what changed; a store may forget what is older.
+BOOKMARK_DAYS = 180
+
 
 class Reach(msgspec.Struct, frozen=True):
     """The part of one stream that a plan may touch."""

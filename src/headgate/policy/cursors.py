@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from headgate.errors import CursorExpired, InvalidCursor, SealBroken
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
-from headgate.model.plan import Position, SearchPosition
+from headgate.model.plan import BOOKMARK_DAYS, Position, SearchPosition
 from headgate.model.query import ChangesQuery, Count, ListQuery, SearchQuery
 from headgate.model.sealed import Failure, Kind, Sealer
 from headgate.policy.allowance import Allowance
 
 BEGINNING = "beginning"
 CURSOR_SECONDS = 24 * 3600
-BOOKMARK_SECONDS = 180 * 24 * 3600
+BOOKMARK_SECONDS = BOOKMARK_DAYS * 24 * 3600
 _Payload = TypeVar("_Payload")
 
 

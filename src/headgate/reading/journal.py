@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from headgate.errors import StorageFull, StorageReadOnly
+from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, read_private, write_private
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import GrantId
@@ -27,6 +28,7 @@ from headgate.model.ledger import ChainHead
 from headgate.store.ledger import Ledger
 
 HEAD_FILE = "audit-head.json"
+_DIRECTORY = "journals"
 _SUFFIX = ".journal"
 _KEY_FILE = "audit"
 _KEY_BYTES = 32
@@ -46,9 +48,16 @@ def load_audit_key(home: Home) -> bytes:
 
 
 def journals(home: Home) -> Path:
-    """Say where journals lie, and make the place."""
-    place = home.path / "journals"
-    place.mkdir(mode=0o700, exist_ok=True)
+    """Say where journals lie, and make the place.
+
+    Raises:
+        StorageReadOnly: it cannot be made.
+    """
+    place = home.path / _DIRECTORY
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
     return place
 
 
@@ -67,8 +76,11 @@ class Journal:
     __slots__ = ("_directory", "_file", "_start", "_unwritten", "_waiting")
 
     def __init__(self, home: Home) -> None:
-        self._directory = journals(home)
-        self._file = _open_new(self._directory)
+        self._directory = home.path / _DIRECTORY
+        self._file: _File | None = None
+        with contextlib.suppress(StorageReadOnly):
+            # Where it cannot be made now, it is tried again for each disclosure, which is refused till then.
+            self._file = _open_new(journals(home))
         self._waiting: list[tuple[bytes, Disclosure]] = []
         self._start = 0
         self._unwritten: Counter[GrantId] = Counter()
@@ -78,12 +90,15 @@ class Journal:
 
         Raises:
             StorageFull: there is no room; then nothing may be shown.
+            StorageReadOnly: it cannot be written; the same.
         """
         line = _encode(disclosure) + b"\n"
-        file = self._file
+        file = self._file = self._file or _open_new(self._directory)
         try:
             written = os.write(file.handle, line)
         except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+                raise StorageFull("The disclosure log cannot grow.") from error
             raise StorageReadOnly("The disclosure log cannot be written.") from error
         if written != len(line):
             os.ftruncate(file.handle, file.size)
@@ -100,7 +115,7 @@ class Journal:
 
     async def flush(self, ledger: Ledger, key: bytes) -> ChainHead | None:
         """Move what waits into the chain; gives the new end, if anything moved."""
-        if not self._waiting:
+        if not self._waiting or self._file is None:
             return None
         batch = self._waiting[:_AT_ONCE]
         head = await ledger.append(self._file.path.name, self._start, [line for line, _ in batch], key=key)
@@ -116,12 +131,20 @@ class Journal:
 
     async def close(self, ledger: Ledger) -> None:
         """Remove the file; everything in it must have been flushed."""
-        file, self._file = self._file, _File(Path(), -1)
-        await _remove(file, ledger)
+        file, self._file = self._file, None
+        if file is not None:
+            await _remove(file, ledger)
+
+    def leave(self) -> None:
+        """Let go of the file and leave it, for a process that can take it over."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file.handle)
 
     async def _rotate(self, ledger: Ledger) -> None:
         full, self._file, self._start = self._file, _open_new(self._directory), 0
-        await _remove(full, ledger)
+        if full is not None:
+            await _remove(full, ledger)
 
 
 class Pump:
@@ -140,17 +163,25 @@ class Pump:
 
     async def start(self) -> None:
         """Take over what others left behind, then keep up with this process."""
-        await take_over(self._home, self._ledger, self._key)
+        try:
+            await take_over(self._home, self._ledger, self._key)
+        except StorageReadOnly as trouble:
+            self._on_trouble(trouble)
         self._task = asyncio.create_task(self._keep_up(), name="headgate-journal")
 
     async def stop(self) -> None:
-        """Move everything that waits, and remove the journal."""
+        """Move everything that waits, and remove the journal; one that cannot be moved is left for the next."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        await self.flush()
-        await self._journal.close(self._ledger)
+        try:
+            await self.flush()
+        except StorageUnusable as trouble:
+            self._on_trouble(trouble)
+            self._journal.leave()
+        else:
+            await self._journal.close(self._ledger)
 
     async def flush(self) -> None:
         """Move everything that waits now."""
@@ -169,22 +200,41 @@ class Pump:
 
 
 async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
-    """Move into the chain what processes that died left in their journals; gives how many journals."""
+    """Move into the chain what processes that died left in their journals; gives how many journals.
+
+    Raises:
+        StorageReadOnly: it cannot be moved; nothing is lost.
+    """
     count = 0
     for path in sorted(journals(home).glob(f"*{_SUFFIX}")):
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
+        handle = _lock(path)
+        if handle is None:
             continue
-        start = ledger.taken(path.name)
-        lines = _whole_lines(path.read_bytes()[start:])
-        if lines:
-            write_head(home, await ledger.append(path.name, start, lines, key=key))
+        try:
+            start = ledger.taken(path.name)
+            lines = _whole_lines(path.read_bytes()[start:])
+            if lines:
+                write_head(home, await ledger.append(path.name, start, lines, key=key))
+        except BaseException:
+            os.close(handle)
+            raise
         await _remove(_File(path, handle), ledger)
         count += 1
     return count
+
+
+def _lock(path: Path) -> int | None:
+    """Open a journal that no process is writing; None: one is."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def write_head(home: Home, head: ChainHead) -> None:
@@ -206,7 +256,10 @@ def read_head(home: Home) -> ChainHead | None:
 
 def _open_new(directory: Path) -> _File:
     path = directory / f"{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return _File(path, handle)
 

@@ -101,6 +101,11 @@ class RecordReader(Protocol):
 class RecordWriter(Protocol):
     """Take records in, and keep what is known about where they come from."""
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything can be taken in; if not, every write raises StorageReadOnly."""
+        ...
+
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
         """Register a declaration; a new version adds columns and changes nothing that is there.
 

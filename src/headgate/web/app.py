@@ -133,7 +133,8 @@ def _healthz(site: Site) -> Endpoint:
 def _readyz(site: Site) -> Endpoint:
     async def readyz(_request: Request) -> Response:
         await site.rooms.house.catalog()
-        return JSONResponse({"status": "ready"}, headers=_FRESH)
+        status = "ready" if site.rooms.house.store.is_writable else "degraded"
+        return JSONResponse({"status": status}, headers=_FRESH)
 
     return readyz
 

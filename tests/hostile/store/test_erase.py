@@ -84,13 +84,13 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-async def _fill(store: SqliteStore, connection_id: ConnectionId) -> None:
-    await store.ingest(batch(connection_id, crowd(1, 400)))
+async def fill_with_canary(store: SqliteStore, connection_id: ConnectionId, neighbours: int = 400) -> None:
+    await store.ingest(batch(connection_id, crowd(1, neighbours)))
     blob_id, _ = await store.put_blob(_pieces(FILE.encode() * 9), "text/plain")
     broken = b'{"data": {"id": "' + KEY.encode() + b'", "size": "' + BODY.encode() + b'\\u0000"}}'
     lines = [canary(headers={"blob_id": blob_id}), broken]
     await store.ingest(batch(connection_id, lines, key=f"batch of {KEY}"))
-    await store.ingest(batch(connection_id, crowd(2, 400)))
+    await store.ingest(batch(connection_id, crowd(2, neighbours)))
 
 
 async def _never_touched(store: SqliteStore, connection_id: ConnectionId) -> None:
@@ -125,7 +125,7 @@ def _scene(place: Path, history: object) -> tuple[Home, ConnectionId, Connection
 
     async def work(store: SqliteStore) -> tuple[ConnectionId, ConnectionId]:
         mine, other = await connect(store), await connect(store)
-        await _fill(store, mine)
+        await fill_with_canary(store, mine)
         await store.ingest(batch(other, crowd(7, 100)))
         await history(store, mine)
         return mine, other

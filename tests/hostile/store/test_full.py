@@ -147,38 +147,45 @@ def test_a_connection_that_may_not_write_says_so_and_reads(tmp_path: Path):
 
 
 OPENER = """
-import os, sys
+import asyncio, os, sys
 from pathlib import Path
 from headgate.errors import HeadgateError
 from headgate.home import Home
-from tests.hostile.store.scene import open_store
+from headgate.store.sqlite.migrate import all_migrations
+from tests.hostile.store.scene import batch, line, open_store, page
+# Modules that are only now asked for may not be readable to anybody else.
+all_migrations()
 # The superuser may write everything.
 if os.geteuid() == 0:
     os.setuid(65534)
-try:
-    open_store(Home(Path(sys.argv[1])))
-except HeadgateError as error:
-    print(error.code)
+async def work(store, connection_id):
+    print(len(await page(store, connection_id)))
+    try:
+        await store.ingest(batch(connection_id, [line("new")]))
+    except HeadgateError as error:
+        print(error.code)
+    await store.close()
+asyncio.run(work(open_store(Home(Path(sys.argv[1]))), sys.argv[2]))
 """
 
 
-def test_a_home_that_may_not_be_written_is_refused_by_name_and_left_alone():
+def test_a_home_that_may_not_be_written_is_read_and_left_alone():
     with tempfile.TemporaryDirectory() as place:
-        home, _ = filled(Path(place), [line("one")])
+        home, connection_id = filled(Path(place), [line(f"k{n}") for n in range(30)])
         before = {path: path.stat().st_mtime_ns for path in home.path.rglob("*")}
-        for path in (Path(place), home.path, home.path / "records.db"):
+        for path in (Path(place), home.path, home.path / "blobs", home.path / "records.db"):
             path.chmod(0o555)
         done = subprocess.run(
-            [sys.executable, "-c", OPENER, str(home.path)],
+            [sys.executable, "-c", OPENER, str(home.path), connection_id],
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert (done.stdout, done.stderr) == ("storage_read_only\n", "")
+        assert (done.stdout, done.stderr) == ("25\nstorage_read_only\n", "")
         assert {path: path.stat().st_mtime_ns for path in home.path.rglob("*")} == before
-        Path(place).chmod(0o755)
-        home.path.chmod(0o755)
+        for path in (Path(place), home.path, home.path / "blobs"):
+            path.chmod(0o755)
 
 
 # F5

@@ -63,6 +63,8 @@ def back_up(database: Database, home: Home, target: Path, progress: Progress) ->
         backup(database, partial / FILE, progress)
         manifest = _fill(partial, BlobFiles(home.path / BLOBS))
         write_private(partial / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        for directory in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
+            sync_directory(directory)
         partial.rename(target)
         sync_directory(target.parent)
     finally:
@@ -93,17 +95,21 @@ def verify(source: Path, progress: Progress) -> Copied:
 
 
 def restore(source: Path, home: Home, progress: Progress) -> Copied:
-    """Check a backup, then put it into a home that has no store.
+    """Check a backup, then put it into a home that has no store, or has this very one.
 
     Raises:
-        Conflict: the home has a store.
+        Conflict: the home has another store.
         NotFound: there is no backup.
         IntegrityBroken: it is not what was backed up.
     """
-    _refuse_live(home)
-    copied = verify(source, progress)
     manifest = _read_manifest(source)
     partial = home.path / f".{FILE}.restored"
+    if _is_done(manifest, home):
+        # Whoever restores again after being stopped is not told that something is in the way.
+        shutil.rmtree(partial, ignore_errors=True)
+        return verify(source, progress)
+    _refuse_live(home)
+    copied = verify(source, progress)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         for name in manifest.files:
@@ -185,6 +191,17 @@ def _put_in_place(partial: Path, home: Home) -> None:
     # A link, unlike a renaming, fails when somebody has made a store in the meantime.
     (home.path / FILE).hardlink_to(partial / FILE)
     sync_directory(home.path)
+
+
+def _is_done(manifest: Manifest, home: Home) -> bool:
+    """Say whether a home holds exactly what the backup does, and nobody has used it since."""
+    held = {name: home.path / name for name in manifest.files}
+    if list(home.path.glob(f"{FILE}*")) != [home.path / FILE]:
+        return False
+    sizes = all(
+        path.is_file() and path.stat().st_size == manifest.files[name].bytes for name, path in held.items()
+    )
+    return sizes and all(_sum(path) == manifest.files[name] for name, path in held.items())
 
 
 def _refuse_live(home: Home) -> None:

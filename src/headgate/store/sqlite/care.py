@@ -5,6 +5,7 @@ Nothing here makes a store: care is for one that is there.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,14 @@ def writing_store(home: Home) -> Generator[Database]:
 def blob_files(home: Home) -> BlobFiles:
     """Give the directory of files of a home."""
     return BlobFiles(home.path / BLOBS)
+
+
+def remove_copy(path: Path) -> None:
+    """Remove a file or a directory, whether or not it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def empty_log(database: Database) -> None:

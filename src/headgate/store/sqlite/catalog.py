@@ -13,7 +13,13 @@ from typing import Any
 
 import msgspec
 
-from headgate.errors import ConnectionNotFound, GrantInvalid, StreamNotDeclared
+from headgate.errors import (
+    ConnectionNotFound,
+    GrantInvalid,
+    IntegrityBroken,
+    InvalidDeclaration,
+    StreamNotDeclared,
+)
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach
@@ -200,8 +206,15 @@ def versions_of(database: Database, key: ConnectorKey) -> list[SourceDeclaration
 
 @lru_cache(maxsize=256)
 def _read(document: bytes) -> SourceDeclaration:
-    """Read a stored declaration; checking one again is slow, and it never changes."""
-    return read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
+    """Read a stored declaration; checking one again is slow, and it never changes.
+
+    Raises:
+        IntegrityBroken: it is not one any more.
+    """
+    try:
+        return read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
+    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidDeclaration) as error:
+        raise IntegrityBroken("A stored declaration is damaged.", hint="Restore a backup.") from error
 
 
 def _streams(

@@ -129,15 +129,16 @@ class ColumnCache:
         database: Database,
         stream: StreamTable,
         sid: int,
-        head: tuple[int, int, int],
+        head: tuple[int, int, int, int],
         wanted: Sequence[int],
         kinds: Mapping[int, tuple[Any, Any]],
         tails: dict[tuple[int, ...], list[tuple[int, int]]],
     ) -> ShelfColumns:
-        seq, next_n, col_seq = head
+        seq, next_n, col_seq, pruned = head
         columns = self._shelves.get(sid)
-        if columns is None or columns.seq > seq:
-            # A cache that is ahead of this transaction cannot go back: it starts again from the blocks.
+        if columns is None or columns.seq > seq or columns.seq < min(seq, pruned):
+            # A cache that is ahead of this transaction cannot go back, and one from before the horizon
+            # cannot learn what was deleted: it starts again from the blocks.
             columns = self._shelves[sid] = ShelfColumns(sid, col_seq)
         if columns.rows < next_n - 1:
             columns.grow(next_n - 1, kinds)
@@ -240,10 +241,13 @@ def unpack(block: bytes, words: Words) -> Array:
     return values if names is None else words.encode(names)[values]
 
 
-def _heads(database: Database, shelves: Sequence[Shelf]) -> dict[int, tuple[int, int, int]]:
+def _heads(database: Database, shelves: Sequence[Shelf]) -> dict[int, tuple[int, int, int, int]]:
     sids = ",".join(str(shelf.sid) for shelf in shelves)
-    rows = database.all(f"SELECT sid, seq, next_n, col_seq FROM shelf WHERE sid IN ({sids}) ORDER BY sid")
-    return {sid: (seq, next_n, col_seq) for sid, seq, next_n, col_seq in rows}
+    rows = database.all(
+        "SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE k='pruned_seq') FROM shelf "
+        f"WHERE sid IN ({sids}) ORDER BY sid"
+    )
+    return {sid: (seq, next_n, col_seq, pruned) for sid, seq, next_n, col_seq, pruned in rows}
 
 
 def _empty(rows: int, kind: tuple[Any, Any]) -> Array:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
@@ -57,13 +58,15 @@ _NEVER = float("inf")
 class Database:
     """One connection, with a deadline that every query on it keeps."""
 
-    __slots__ = ("_deadline", "db", "path", "texts")
+    __slots__ = ("_deadline", "_frozen", "db", "path", "texts")
 
-    def __init__(self, path: Path, db: Any) -> None:
+    def __init__(self, path: Path, db: Any, *, frozen: tuple[int, int] | None = None) -> None:
         self.path = path
         self.db = db
         self.texts = WaitingTexts()
         self._deadline = _NEVER
+        #: What the file was when it was opened as one that nobody can write; None: others may.
+        self._frozen = frozen
         db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
@@ -86,6 +89,7 @@ class Database:
 
     def version(self) -> int:
         """Give a number that is another one after anyone else has written anything."""
+        self._refuse_thawed()
         return self.value("PRAGMA data_version")
 
     def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
@@ -94,6 +98,7 @@ class Database:
 
     def begin(self, seconds: float) -> None:
         """See one state of the store from now on."""
+        self._refuse_thawed()
         self._deadline = time.monotonic() + seconds
         self.db.execute("BEGIN")
 
@@ -116,6 +121,19 @@ class Database:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the file was opened as one that nobody can write."""
+        return self._frozen is not None
+
+    def _refuse_thawed(self) -> None:
+        """Refuse a file that was to stay as it is and did not: SQLite would not notice."""
+        if self._frozen is not None and self._frozen != _looks(self.path):
+            raise StorageUnusable(
+                "The store could not be written when it was opened, but was written since.",
+                hint="Start the program again.",
+            )
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
@@ -152,7 +170,8 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Database:
     refuse_old_sqlite()
     with typed_failures():
         create_private(path)
-        opened = _open(path, apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=131_072)
+        refuse_bad_log(path)
+        opened = _open(str(path), apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=131_072)
         if vfs is not None:
             # A recording file system has no shared memory: one connection alone can do without.
             opened.pragma("locking_mode", "exclusive")
@@ -171,12 +190,38 @@ def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) ->
         StorageUnusable: the file is damaged.
     """
     with typed_failures():
-        opened = _open(path, apsw.SQLITE_OPEN_READWRITE, None, cache_kib=65_536)
-        opened.pragma("query_only", 1)
-        opened.pragma("wal_autocheckpoint", 0)
+        refuse_bad_log(path)
+        frozen = None
+        try:
+            opened = _open_for_reading(str(path), apsw.SQLITE_OPEN_READWRITE)
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            opened, frozen = _open_frozen(path)
         if register is not None:
             register(opened)
-        return Database(path, opened)
+        return Database(path, opened, frozen=frozen)
+
+
+def _open_for_reading(name: str, flags: int) -> Any:
+    opened = _open(name, flags, None, cache_kib=65_536)
+    opened.pragma("query_only", 1)
+    opened.pragma("wal_autocheckpoint", 0)
+    # Only a first look tells whether the log can be read.
+    opened.execute("SELECT 1 FROM sqlite_schema").fetchone()
+    return opened
+
+
+def _open_frozen(path: Path) -> tuple[Any, tuple[int, int]]:
+    """Open a file beside which no log can be made. One that has a log is read with it, or not at all."""
+    log = Path(f"{path}-wal")
+    looks = _looks(path)
+    immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    address = f"file:{quote(str(path))}?mode=ro{immutable}"
+    return _open_for_reading(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), looks
+
+
+def _looks(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def refuse_old_sqlite() -> None:
@@ -199,9 +244,8 @@ def _give_number(opened: Any) -> None:
             opened.pragma("application_id", 1 + secrets.randbelow(2**31 - 1))
 
 
-def _open(path: Path, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
-    refuse_bad_log(path)
-    opened = connect(str(path), flags=flags, vfs=vfs)
+def _open(name: str, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
+    opened = connect(name, flags=flags, vfs=vfs)
     for pragma in _EVERY:
         opened.execute(f"PRAGMA {pragma}").fetchall()
     opened.execute(f"PRAGMA cache_size=-{cache_kib}").fetchall()
@@ -239,8 +283,11 @@ class typed_failures:  # noqa: N801 - it reads as what it does, like the blocks 
         if isinstance(error, apsw.Error):
             number: int = 0 if self._database is None else self._database.db.system_errno
             raise _named(error, number) from error
-        if isinstance(error, PermissionError):
-            raise StorageReadOnly from error
+        if isinstance(error, OSError):
+            # Anything else that the system says is a fault of the program.
+            named = _SAID.get(error.errno or 0)
+            if named is not None:
+                raise named() from error
 
 
 def _named(error: apsw.Error, number: int) -> HeadgateError:

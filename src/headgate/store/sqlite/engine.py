@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from headgate.errors import ConnectionNotFound, IntegrityBroken, StreamNotDeclared
+from headgate.errors import ConnectionNotFound, IntegrityBroken, StorageReadOnly, StreamNotDeclared
 from headgate.home import Home
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
@@ -48,15 +48,15 @@ from headgate.store.sqlite.blobs import BlobFiles, find_blobs
 from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.changes import changes
 from headgate.store.sqlite.columns import ColumnCache
-from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.connection import Database, open_reader, typed_failures
 from headgate.store.sqlite.filtered import filtered_page, needs_columns
-from headgate.store.sqlite.migrate import all_migrations, migrate
+from headgate.store.sqlite.horizon import Horizon
 from headgate.store.sqlite.pages import find, page
+from headgate.store.sqlite.readonly import start_writer
 from headgate.store.sqlite.scope import register as teach_reading
 from headgate.store.sqlite.search import register as teach_ranking, search
 from headgate.store.sqlite.summaries import summaries
 from headgate.store.sqlite.windows import windows
-from headgate.store.sqlite.writer import Writer
 
 FILE = "records.db"
 BLOBS = "blobs"
@@ -92,7 +92,7 @@ class _Lane:
         One statement sees one state without a transaction around it. If nothing was written since the
         catalog was last looked at, the catalog is still true.
         """
-        if plan.expand or self._catalog.number == 0:
+        if plan.expand or self._catalog.number == 0 or self._database.is_frozen:
             return self.read(lambda database, catalog: find(database, catalog, plan))
         try:
             found = find(self._database, self._catalog, plan)
@@ -143,11 +143,8 @@ class SqliteStore:
 
     def __init__(self, home: Home, now: Callable[[], int]) -> None:
         path = home.path / FILE
-        writing = open_writer(path)
-        with typed_failures():
-            migrate(writing, all_migrations())
         self._now = now
-        self._writer = Writer(writing)
+        self._writer = start_writer(path, chores=(Horizon(now),))
         self._files = BlobFiles(home.path / BLOBS)
         self._here = _Lane(path)
         self._columns = _Thread(path, "columns")
@@ -203,6 +200,11 @@ class SqliteStore:
 
     # Writing
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything can be taken in."""
+        return self._writer.is_able
+
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
         """Register a declaration; a new version adds columns and changes nothing that is there."""
         return await self._writer.run_alone(
@@ -255,6 +257,9 @@ class SqliteStore:
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
         """Keep a file under the digest of its content; gives its id and size."""
+        if not self.is_writable:
+            # A file that nothing could ever refer to would stay for good.
+            raise StorageReadOnly
         with typed_failures():
             blob_id, size = await self._files.write(content)
         await self._writer.run(lambda database: connections.note_blob(database, blob_id, mime_type, size))

@@ -16,7 +16,7 @@ from headgate.home import Home, read_private, write_private
 from headgate.model.care import Erased
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.store.sqlite import connections
-from headgate.store.sqlite.care import FILE, blob_files, empty_log
+from headgate.store.sqlite.care import FILE, blob_files, empty_log, remove_copy
 from headgate.store.sqlite.catalog import Catalog, Shelf, current
 from headgate.store.sqlite.connection import Database
 from headgate.store.sqlite.derive import text_row
@@ -46,12 +46,13 @@ def erase_record(
                 raise NotFound(f"There is no record '{record_id}' in that stream.")
             _forget_words(database, shelf, row)
             _forget_rows(database, shelf, row, _hashed(key, row.rid, record_id))
-            erased = _finish(database, home, 1)
+            _forget_beside(database)
     finally:
         # Also when nothing was found: an earlier try may have been stopped right before this.
+        removed = _remove_files(database, home)
         Snapshot().run(database)
         empty_log(database)
-    return erased
+    return Erased(1, *removed)
 
 
 def erase_connection(database: Database, home: Home, connection_id: ConnectionId) -> Erased:
@@ -69,10 +70,11 @@ def erase_connection(database: Database, home: Home, connection_id: ConnectionId
             count = _live_of(database, connection_id)
             connections.delete(database, connection_id)
             _merge_index(database)
-            erased = _finish(database, home, count)
+            _forget_beside(database)
     finally:
+        removed = _remove_files(database, home)
         empty_log(database)
-    return erased
+    return Erased(count, *removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +150,36 @@ def _forget_rows(database: Database, shelf: Shelf, row: _Row, name: str) -> None
     )
 
 
-def _finish(database: Database, home: Home, record_count: int) -> Erased:
-    """Forget what is kept beside records; files go before the transaction ends, so that a retry finds the rest."""
+def _forget_beside(database: Database) -> None:
+    """Forget what is kept beside records, and note which files go with them."""
     database.all("DELETE FROM idempotency")
     # Bookmarks older than this are refused; and whoever planned to note column blocks has to look again.
     database.all("UPDATE meta SET v=? WHERE k='pruned_seq'", (_next_seq(database),))
     database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
     # An earlier version of a record may have referred to a file that no record refers to now.
-    unused = database.all(
-        "DELETE FROM blob WHERE blob_id NOT IN (SELECT blob_id FROM blob_use) RETURNING blob_id"
-    )
+    unused = "blob_id NOT IN (SELECT blob_id FROM blob_use)"
+    database.all(f"INSERT OR IGNORE INTO blob_gone SELECT blob_id FROM blob WHERE {unused}")
+    database.all(f"DELETE FROM blob WHERE {unused}")
+
+
+def _remove_files(database: Database, home: Home) -> tuple[int, int]:
+    """Remove files that are noted as gone, and copies that care left; gives how many of each.
+
+    Only after the rows that named them are gone for good: whoever is stopped in between has a whole store,
+    and the next erasure removes the rest.
+    """
     files = blob_files(home)
-    for (blob_id,) in unused:
-        files.remove(BlobId(blob_id))
-    copies = list(home.path.glob(f"{FILE}.before-*"))
+    with database.writing():
+        # One may have come back since.
+        database.all("DELETE FROM blob_gone WHERE blob_id IN (SELECT blob_id FROM blob)")
+        gone = database.all("SELECT blob_id FROM blob_gone")
+        for (blob_id,) in gone:
+            files.remove(BlobId(blob_id))
+        database.all("DELETE FROM blob_gone")
+    copies = [*home.path.glob(f"{FILE}.before-*"), *home.path.glob(f".{FILE}.*")]
     for copy in copies:
-        copy.unlink()
-    return Erased(record_count, len(unused), len(copies))
+        remove_copy(copy)
+    return len(gone), len(copies)
 
 
 def _next_seq(database: Database) -> int:

@@ -14,6 +14,7 @@ import apsw
 import msgspec
 import numpy as np
 
+from headgate.errors import IntegrityBroken
 from headgate.model.care import Damage, Examination
 from headgate.model.ids import BlobId, FieldName
 from headgate.store.sqlite.blobs import BlobFiles
@@ -77,7 +78,7 @@ def _records(database: Database, files: BlobFiles, progress: Progress) -> tuple[
             done += look.live
             damages += look.damages
         damages += _blobs(database, files)
-    except apsw.CorruptError:
+    except (apsw.CorruptError, IntegrityBroken):
         damages.append(Damage("unreadable", "What tells the records' places cannot be read."))
     return done, damages
 

@@ -18,9 +18,9 @@ from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
-from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.connection import Database, open_reader, typed_failures
 from headgate.store.sqlite.engine import FILE
-from headgate.store.sqlite.writer import Writer
+from headgate.store.sqlite.readonly import start_writer
 
 #: What the first event of the chain is sealed after.
 GENESIS = b"\0" * 32
@@ -55,7 +55,7 @@ class SqliteLedger:
     def __init__(self, home: Home) -> None:
         path = home.path / FILE
         self._reader = open_reader(path)
-        self._writer = Writer(open_writer(path))
+        self._writer = start_writer(path)
         #: Grants never change, so what was read once need not be read again.
         self._documents: dict[bytes, Grant] = {}
 

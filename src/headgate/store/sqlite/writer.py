@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import apsw
 
@@ -25,8 +26,8 @@ LOG_BYTES_MOST = 48 * 1024 * 1024
 _LOG_WAIT_MS = 1000
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
-#: How long nobody must have asked for anything before column blocks are written, and how long that may
-#: keep the program from ending.
+#: How long nobody must have asked for anything before chores are done, and how long they may keep the
+#: program from ending.
 IDLE_SECONDS = 1.0
 CLOSING_SECONDS = 1.0
 
@@ -44,16 +45,30 @@ class _Job:
 _Outcome = tuple[Any, BaseException | None]
 
 
+class Chore(Protocol):
+    """What is done in small steps when nobody asks for anything."""
+
+    def plan(self, database: Database) -> bool:
+        """Say whether there is anything to do."""
+        ...
+
+    def step(self, database: Database) -> bool:
+        """Do a little of it; says whether more is left."""
+        ...
+
+
 class Writer:
     """Takes jobs from any event loop and does them on its own thread."""
 
-    def __init__(self, database: Database) -> None:
+    is_able = True
+
+    def __init__(self, database: Database, *, chores: Sequence[Chore] = ()) -> None:
         self._database = database
         self._waiting: deque[_Job] = deque()
         self._news = threading.Condition()
         self._is_closing = False
-        self._snapshot = Snapshot()
-        #: How long to wait for a job before column blocks are looked after; None: there is nothing to do.
+        self._chores: Sequence[Chore] = (Snapshot(), *chores)
+        #: How long to wait for a job before chores are done; None: there is nothing to do.
         self._patience: float | None = IDLE_SECONDS
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
@@ -104,9 +119,11 @@ class Writer:
             if jobs:
                 self._do(jobs)
             else:
-                self._write_blocks()
+                self._patience = 0 if self._do_chore() else None
             self._shorten_log()
-        self._outcome(lambda: self._snapshot.run(self._database, seconds=CLOSING_SECONDS))
+        end = time.monotonic() + CLOSING_SECONDS
+        while self._do_chore() and time.monotonic() < end:
+            pass
         self._outcome(lambda: _close(self._database))
 
     def _do(self, jobs: list[_Job]) -> None:
@@ -116,11 +133,17 @@ class Writer:
             _settle(jobs[0], self._outcome(lambda: jobs[0].work(self._database)))
         self._patience = IDLE_SECONDS
 
-    def _write_blocks(self) -> None:
-        """Use idle time for one step; a job that comes in waits for no more than that."""
-        snapshot, database = self._snapshot, self._database
-        has_more, _ = self._outcome(lambda: snapshot.plan(database) and snapshot.step(database))
-        self._patience = 0 if has_more else None
+    def _do_chore(self) -> bool:
+        """Use idle time for one step; a job that comes in waits for no more than that. False: all is done."""
+
+        def one_step() -> bool:
+            due = next((chore for chore in self._chores if chore.plan(self._database)), None)
+            if due is not None:
+                due.step(self._database)
+            return due is not None
+
+        did, _ = self._outcome(one_step)
+        return bool(did)
 
     def _next_jobs(self) -> list[_Job]:
         """Wait for a job, and take along those that can share its transaction. None: idle, or time to end."""

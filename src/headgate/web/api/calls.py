@@ -58,9 +58,12 @@ class Call(msgspec.Struct, frozen=True):
 
         Raises:
             ResourceLimit: it is too long.
-            InvalidRequest: the sender went away before its end.
+            InvalidRequest: the sender went away before its end, or has compressed it.
         """
         assert self.endpoint.body is not None
+        if self.headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            # What a few bytes unpack to is not known before they are unpacked.
+            raise InvalidRequest("The body must not be compressed.", param="Content-Encoding")
         left = self.endpoint.body.most_bytes
         while True:
             message = await self.receive()

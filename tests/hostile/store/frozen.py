@@ -1,0 +1,50 @@
+"""F4: what a whole program does on a home that it may not write. Run as a program, where that is so.
+
+``python -m tests.hostile.store.frozen HOME CONNECTION OWNER CLIENT`` prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from headgate.home import open_home
+from headgate.model.ids import ConnectionId
+from headgate.settings import resolve
+from headgate.telemetry import configure_logs
+from headgate.web.app import build_app
+from headgate.wiring import build_program, build_site
+from tests.hostile.store.scene import line, page, read, search
+from tests.web.gatehouse import Clock, Gatehouse
+
+
+async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]:
+    settings = resolve({"home": str(place), "rate_limit": "0"}, {}, {}, Path("none")).settings
+    configure_logs("error", "json", io.StringIO())
+    clock = Clock()
+    program = build_program(settings, open_home(place), clock=clock)
+    told: dict[str, Any] = {}
+    async with program.running():
+        house = Gatehouse(program, build_app(build_site(settings, program)), clock, owner)
+        for name in ("healthz", "readyz"):
+            answer = await house.get(f"/{name}")
+            told[name] = [answer.status, answer.body["status"]]
+        for name, token in (("client", client), ("owner", owner)):
+            answer = await house.get("/v1/streams/messages/records?limit=5", token)
+            told[name] = [answer.status, len(answer.body["data"]) if answer.status == 200 else answer.code]
+        sent = await house.ask(
+            "POST", f"/v1/ingest/messages?connection_id={mine}", owner, body=line("new"), headers=()
+        )
+        told["ingest"] = [sent.status, sent.code]
+        told["page"] = len(await page(program.store, ConnectionId(mine)))
+        told["new"] = len(await read(program.store, ConnectionId(mine), "new"))
+        told["search"] = await search(program.store, ConnectionId(mine), "subject")
+    return told
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asyncio.run(ask(Path(sys.argv[1]), *sys.argv[2:]))) + "\n")
