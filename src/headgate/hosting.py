@@ -30,7 +30,7 @@ from headgate.telemetry import get_logger
 from headgate.web.api.calls import Rooms
 from headgate.web.app import Site, build_app
 from headgate.web.guard import Doorstep, Limits
-from headgate.web.mcp import Doorkeeper, gateway_routes, mcp_routes
+from headgate.web.mcp import Doorkeeper, gateway_routes, mcp_apps, mcp_routes
 from headgate.web.server import listen, serve, serve_with_workers
 from headgate.wiring import Program, build_program, mcp_url, prepare
 
@@ -59,9 +59,10 @@ def build_site(settings: Settings, program: Program) -> Site:
         introspection_secret=load_secret(program.home),
         lifespan=lambda _app: _all(program.running, hosted.running, *([gateway.running] if gateway else [])),
         more=[
-            *mcp_routes(hosted),
+            *mcp_routes(),
             *(gateway_routes(gateway, program.admission, limits) if gateway else []),
         ],
+        direct=mcp_apps(hosted),
         authorization_server=settings.public_url or None,
     )
 

@@ -10,7 +10,7 @@ A reference whose parts cannot live in this grammar has no result id; it travels
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from headgate.errors import InvalidResultId
 from headgate.model.ids import ConnectionId, RecordId, StreamName, is_plain
@@ -18,8 +18,7 @@ from headgate.model.ids import ConnectionId, RecordId, StreamName, is_plain
 _GRAMMARS = "An id is 'connection_id/stream:record_id' or 'stream:record_id'."
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRef:
+class RecordRef(msgspec.Struct, frozen=True):
     """Which record: its stream and key, and its connection when that is known."""
 
     connection_id: ConnectionId | None

@@ -26,8 +26,7 @@ BOOKMARK_SECONDS = BOOKMARK_DAYS * 24 * 3600
 _Payload = TypeVar("_Payload")
 
 
-@dataclass(frozen=True, slots=True)
-class Seals:
+class Seals(msgspec.Struct, frozen=True):
     """What opens and seals cursors: the keys, and the time in epoch seconds."""
 
     sealer: Sealer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.query import (
@@ -27,14 +27,18 @@ Params = Iterable[tuple[str, object]]
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Write a text for a path; most need no change, and seeing that is much quicker than quoting."""
     return text if _PLAIN.fullmatch(text) else quote(text, safe="")
 
 
+def _quoted_param(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else quote_plus(text)
+
+
 def stream_path(stream: StreamName) -> str:
     """Give the address of a stream."""
-    return f"/v1/streams/{_quoted(stream)}"
+    return f"/v1/streams/{quoted(stream)}"
 
 
 def records_path(stream: StreamName) -> str:
@@ -44,7 +48,7 @@ def records_path(stream: StreamName) -> str:
 
 def record_path(stream: StreamName, record_id: RecordId) -> str:
     """Give the address of a record."""
-    return f"{records_path(stream)}/{_quoted(record_id)}"
+    return f"{records_path(stream)}/{quoted(record_id)}"
 
 
 def window_path(stream: StreamName, record_id: RecordId) -> str:
@@ -54,8 +58,10 @@ def window_path(stream: StreamName, record_id: RecordId) -> str:
 
 def with_params(path: str, params: Params) -> str:
     """Put parameters behind a path; those without a value are left out."""
-    given = [(name, str(value)) for name, value in params if value is not None]
-    return f"{path}?{urlencode(given)}" if given else path
+    given = [
+        f"{_quoted_param(name)}={_quoted_param(str(value))}" for name, value in params if value is not None
+    ]
+    return f"{path}?{'&'.join(given)}" if given else path
 
 
 def list_link(query: ListQuery | ChangesQuery, cursor: str | None) -> str:

@@ -7,12 +7,13 @@ again, and nothing but the one token is ever sent.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 import httpx2
 import msgspec
+from msgspec.structs import replace
 
 from headgate.errors import HeadgateError, RemoteRefused, ResourceLimit, ResourceServerUnreachable
 from headgate.model.ids import ConnectionId, RecordId, RequestId, StreamName

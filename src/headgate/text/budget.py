@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 ELLIPSIS = "…"
 
@@ -24,8 +25,7 @@ FALLBACK_CHARS = 1_024
 CANDIDATES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line of a text, and its place in the queue for room: 0 always goes in."""
 
     text: str

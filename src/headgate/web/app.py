@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -56,6 +56,8 @@ class Site:
     authorization_server: str | None = None
     #: Rooms that bring their own addresses.
     more: Sequence[BaseRoute] = ()
+    #: Applications that are led to by their exact path, past the list of all others.
+    direct: Mapping[str, ASGIApp] = field(default_factory=dict[str, ASGIApp])
 
 
 def build_app(site: Site) -> ASGIApp:
@@ -76,15 +78,16 @@ def build_app(site: Site) -> ASGIApp:
     ]
     app = Starlette(routes=routes, lifespan=site.lifespan)
     app.router.redirect_slashes = False
-    return Guard(_fast_lane(Api(site.rooms, site.limits), app), site.doorstep, metrics)
+    return Guard(_fast_lane(Api(site.rooms, site.limits), site.direct, app), site.doorstep, metrics)
 
 
-def _fast_lane(api: ASGIApp, others: ASGIApp) -> ASGIApp:
+def _fast_lane(api: ASGIApp, direct: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
     """Lead reads past the list of all other addresses: they are most of what is asked."""
 
     async def lead(scope: Scope, receive: Receive, send: Send) -> None:
-        is_read = scope["type"] == "http" and scope["path"].startswith("/v1")
-        await (api if is_read else others)(scope, receive, send)
+        path: str = scope.get("path", "")
+        app = api if path.startswith("/v1") else direct.get(path, others)
+        await app(scope, receive, send)
 
     return lead
 

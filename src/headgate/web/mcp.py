@@ -58,10 +58,14 @@ class Doorkeeper:
         return Admitted(access, lambda via: Door(self._house, Asking(access, request_id, via)), request_id)
 
 
-def mcp_routes(hosted: HostedMcp) -> list[BaseRoute]:
-    """Say which addresses the MCP server brings: both spellings of its own, and its icon."""
-    app = _timed(hosted)
-    return [Route("/icon.svg", _icon), Route(PATH, app), Route(f"{PATH}/", app)]
+def mcp_routes() -> list[BaseRoute]:
+    """Say which addresses come with the MCP server: its icon."""
+    return [Route("/icon.svg", _icon)]
+
+
+def mcp_apps(hosted: HostedMcp) -> dict[str, ASGIApp]:
+    """Give the MCP server at both spellings of its address."""
+    return dict.fromkeys((PATH, f"{PATH}/"), _timed(hosted))
 
 
 async def _icon(_request: Request) -> Response:
@@ -78,7 +82,7 @@ def _timed(hosted: HostedMcp) -> ASGIApp:
         finally:
             visit.seconds = perf_counter() - started
 
-    return _App(timed)
+    return timed
 
 
 def gateway_routes(gateway: HostedGateway, admission: Admission, limits: Limits) -> list[BaseRoute]:

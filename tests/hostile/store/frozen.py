@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from headgate.home import open_home
+from headgate.hosting import build_site
 from headgate.model.ids import ConnectionId
 from headgate.settings import resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
-from headgate.wiring import build_program, build_site
+from headgate.wiring import build_program
 from tests.hostile.store.scene import line, page, read, search
 from tests.web.gatehouse import Clock, Gatehouse
 

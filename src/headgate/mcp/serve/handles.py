@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -19,6 +19,7 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName, bl
 from headgate.model.query import BlobQuery, WindowQuery
 from headgate.model.reference import RecordRef, format_result_id, parse_result_id
 from headgate.model.sealed import Kind, Sealer
+from headgate.reading.links import quoted, record_path
 
 RECORD = "pdpp://record/"
 WINDOW = "pdpp://field-window/"
@@ -114,10 +115,10 @@ def stream_of(uri: str) -> tuple[str, str | None]:
 
 def record_url(provider_url: str, ref: RecordRef) -> str:
     """Write a record's address on the REST surface."""
-    where = f"{provider_url}/v1/streams/{quote(ref.stream, safe='')}/records/{quote(ref.record_id, safe='')}"
+    where = f"{provider_url}{record_path(ref.stream, ref.record_id)}"
     if ref.connection_id is None:
         return where
-    return f"{where}?connection_id={quote(ref.connection_id, safe='')}"
+    return f"{where}?connection_id={quoted(ref.connection_id)}"
 
 
 def _fits(connection_id: str) -> bool:

@@ -48,8 +48,7 @@ _NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
 Headers = list[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True):
     """Whom a token lets in, and how they read."""
 
     access: Access

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 Json = dict[str, Any]
 
@@ -11,8 +12,7 @@ Json = dict[str, Any]
 _META: Json = {"content_trust": "untrusted"}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """One answer of one tool."""
 
     structured: Json

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
+
+import msgspec
 
 from headgate.mcp.serve.handles import HandleMaker, record_url
 from headgate.model.ids import ConnectionId, RecordId, StreamName
@@ -13,8 +14,7 @@ from headgate.reading.port import Answer, ResourceServer
 from headgate.text.ladder import Handles, Lengths, Windows
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """One access at work; made for a call, or for a process on stdio."""
 
     port: ResourceServer
