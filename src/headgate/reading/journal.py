@@ -35,6 +35,9 @@ _KEY_BYTES = 32
 _ROTATE_BYTES = 16 * 1024 * 1024
 _AT_ONCE = 2000
 PAUSE_SECONDS = 0.2
+#: Every commit makes readers forget the pages they hold, so a busy server makes fewer and larger ones.
+_BUSY_PAUSE_SECONDS = 1.0
+_BUSY_LINES = 200
 _encode = msgspec.json.Encoder().encode
 
 
@@ -108,6 +111,11 @@ class Journal:
         if disclosure.parts:
             for grant_id in disclosure.grant_ids:
                 self._unwritten[grant_id] += disclosure.record_count
+
+    @property
+    def waiting(self) -> int:
+        """How many lines are not in the chain yet."""
+        return len(self._waiting)
 
     def unwritten(self, grant_id: GrantId) -> int:
         """Say how many records were shown under a grant that the ledger does not know of yet."""
@@ -192,7 +200,10 @@ class Pump:
 
     async def _keep_up(self) -> None:
         while True:
+            before = self._journal.waiting
             await asyncio.sleep(PAUSE_SECONDS)
+            if self._journal.waiting - before >= _BUSY_LINES:
+                await asyncio.sleep(_BUSY_PAUSE_SECONDS - PAUSE_SECONDS)
             try:
                 await asyncio.shield(self.flush())
             except Exception as trouble:  # noqa: BLE001 - the lines are safe in the file; the next round tries again

@@ -13,6 +13,7 @@ from headgate.text.titles import title
 _TEXT_FIELDS = ("text", "content", "body", "summary")
 _IDENTITY = ("stream", "connection_id", "connector_key", "connector_id", "display_name")
 _SHORT_CHARS = 160
+_PLAIN = (str, int, float)
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 _ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
 _OURS = {
@@ -117,5 +118,5 @@ def _metadata(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     return {
         key: value
         for key, value in found.items()
-        if isinstance(value, str | int | float | bool) and not (isinstance(value, str) and value in known)
+        if (value not in known if type(value) is str else isinstance(value, _PLAIN))
     }

@@ -31,8 +31,8 @@ def _places(record: Mapping[str, Any], nested: tuple[str, ...]) -> list[Mapping[
 def _inner(record: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
     for name in names:
         value = record.get(name)
-        if isinstance(value, Mapping):
-            yield cast("Mapping[str, Any]", value)
+        if isinstance(value, dict):
+            yield cast("dict[str, Any]", value)
 
 
 def _first(places: list[Mapping[str, Any]], names: tuple[str, ...]) -> str:

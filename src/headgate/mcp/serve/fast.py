@@ -26,6 +26,7 @@ ReaderOfScope = Callable[[Scope, str], Reader]
 #: Earlier versions know no structured content: the SDK knows how to tell them.
 _LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
+_VERSIONS = _LEGACY | _MODERN
 _CALL = "tools/call"
 #: Lists that are the same for everybody, so that one answer of the SDK serves all.
 _LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "server/discover"})
@@ -165,7 +166,7 @@ def _plain_headers(scope: Scope) -> dict[bytes, bytes] | None:
         and _accepts_both(found.get(b"accept", b""))
         and length.isdigit()
         and int(length) <= _MAX_BODY
-        and found.get(b"mcp-protocol-version", b"").decode("latin-1") in _LEGACY | _MODERN
+        and found.get(b"mcp-protocol-version", b"").decode("latin-1") in _VERSIONS
     )
     return found if is_plain else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -44,6 +45,8 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 ADMITTED = "headgate.admitted"
 _BEARER = b"bearer "
 _NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
+
+_NOT_KEPT = (b"cache-control", b"no-store")
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -150,9 +153,14 @@ def _values(headers: Headers, name: bytes) -> list[bytes]:
     return [value for key, value in headers if key == name]
 
 
-def _own_headers(access: Access, origin: str) -> Headers:
+@lru_cache(maxsize=64)
+def _icon_link(origin: str) -> tuple[bytes, bytes]:
     icon = f'<{origin}/icon.svg>; rel="icon"; type="image/svg+xml"'
-    found = [(b"link", icon.encode("latin-1", "replace")), (b"cache-control", b"no-store")]
+    return b"link", icon.encode("latin-1", "replace")
+
+
+def _own_headers(access: Access, origin: str) -> Headers:
+    found = [_icon_link(origin), _NOT_KEPT]
     if access.package_id is not None:
         found.append((b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")))
         found.append((b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()))
