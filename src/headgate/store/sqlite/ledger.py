@@ -14,7 +14,6 @@ import msgspec
 
 from headgate.errors import GrantConsumed, GrantInvalid
 from headgate.home import Home
-from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
@@ -27,7 +26,21 @@ GENESIS = b"\0" * 32
 _DAY = 24 * 3600 * 1_000_000
 _REMEMBERED = 4096
 _ENTRIES_TOGETHER = 500
-_DISCLOSURE = msgspec.json.Decoder(Disclosure)
+
+
+class _Part(msgspec.Struct):
+    record_ids: tuple[str, ...] = ()
+
+
+class _Shown(msgspec.Struct):
+    """As much of a disclosure as counting takes; the rest of its text is passed over."""
+
+    at: int
+    grant_ids: tuple[str, ...]
+    parts: tuple[_Part, ...] = ()
+
+
+_SHOWN = msgspec.json.Decoder(_Shown)
 _GRANT = "SELECT document, package_id, revoked_at, consumed_at, daily_records FROM grant_issued"
 _FIND = (
     "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
@@ -238,9 +251,10 @@ def _put_entries(database: Database, rows: Sequence[tuple[int, bytes, bytes]]) -
 def _spent(events: Iterable[bytes]) -> list[tuple[str, int, int]]:
     found: Counter[tuple[str, int]] = Counter()
     for event in events:
-        disclosure = _DISCLOSURE.decode(event)
-        for grant_id in disclosure.grant_ids:
-            found[grant_id, disclosure.at // _DAY] += disclosure.record_count
+        shown = _SHOWN.decode(event)
+        records = sum([len(part.record_ids) for part in shown.parts])
+        for grant_id in shown.grant_ids:
+            found[grant_id, shown.at // _DAY] += records
     return [(grant_id, day, count) for (grant_id, day), count in found.items() if count]
 
 
