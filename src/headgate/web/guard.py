@@ -65,7 +65,10 @@ class Buckets:
 
     def level(self, name: bytes) -> float:
         """Say how much is left now."""
-        left, at = self._levels.get(name, (self._burst, self._clock()))
+        known = self._levels.get(name)
+        if known is None:
+            return self._burst
+        left, at = known
         return min(self._burst, left + (self._clock() - at) * self._rate)
 
     def take(self, name: bytes) -> float:
