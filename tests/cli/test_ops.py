@@ -74,7 +74,7 @@ async def test_probe_says_what_a_server_offers_and_keeps_nothing(tmp_path):
         as_text = await run("probe", server.url)
         as_json = await run("probe", server.url, "--json")
     assert as_text.code == as_json.code == 0
-    assert "find (content_blocks)" in as_text.out
+    assert "find (content blocks)" in as_text.out
     assert "skipped" in as_text.out
     assert as_json.json["protocolVersion"] == MODERN
     assert [found["tool"] for found in as_json.json["tools"]] == ["find"]
@@ -110,6 +110,9 @@ async def test_failures_are_one_line_and_have_an_exit_code(tmp_path):
         ]
         server.faults["server/discover"] = answers(http(401))
         outcomes.append((await run("probe", server.url), 1))
+    assert "is not there" in outcomes[6][0].err
+    assert "wants a token" in outcomes[-1][0].err
+    assert "--token-file" in outcomes[-1][0].err
     for done, code in outcomes:
         assert done.code == code, done.err
         assert done.err.startswith("headgate: ")
@@ -142,6 +145,7 @@ async def test_the_token_comes_from_a_private_file_and_is_never_printed(tmp_path
 async def test_pins_are_kept_compared_and_approved(tmp_path):
     async with program(tmp_path) as (server, run):
         assert (await run("pins", "--json")).json == {"servers": {}}
+        assert "Nothing is pinned yet" in (await run("pins")).out
         assert (await run("pins", server.url)).out == "pinned    echo\npinned    other\n"
         server.tools = [tool("echo", description="Other words."), tool("new")]
         waiting = await run("pins", server.url, "--json")
@@ -153,7 +157,15 @@ async def test_pins_are_kept_compared_and_approved(tmp_path):
         assert waiting.json["vanished"] == ["other"]
         refused = await run("call", server.url, "echo")
         assert refused.code == 1
-        assert "approved" in refused.err
+        assert f"headgate ops pins {server.url}" in refused.err
+        shown = await run("pins", server.url)
+        assert shown.out.splitlines() == [
+            "wording   echo",
+            "          /description  the text is another",
+            "new       new",
+            "vanished  other",
+            "Blocked until you approve: add --approve TOOL for one of them, --approve-all for all.",
+        ]
         assert (await run("pins", server.url, "--approve", "echo")).code == 3
         assert (await run("call", server.url, "echo")).code == 0
         assert (await run("pins", server.url, "--approve-all")).code == 0

@@ -6,10 +6,11 @@ import fastmcp
 import mcp.types as mcp_types
 import pytest
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, Elicit, Resolve
 from pydantic import BaseModel, Field
 
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
+from headgate.mcp.client.questions import Reply
 from headgate.operations import AccessControl, McpMeta, OutputKind, expose
 from headgate.operations.registry import Registry
 from tests.peers.serving import NODE, PEERS, running, sample, serving
@@ -55,6 +56,27 @@ def sdk_server():
                 resource=mcp_types.TextResourceContents(uri="x:2", text="inside", mime_type="text/plain")
             ),
         ]
+
+    return server
+
+
+class Confirmation(BaseModel):
+    """What a tool below wants to know before it goes on."""
+
+    sure: bool
+    note: str = "none"
+
+
+def ask_whether_sure() -> Elicit[Confirmation]:
+    return Elicit("Really?", Confirmation)
+
+
+def asking_server():
+    server = MCPServer("sdk-asks")
+
+    @server.tool()
+    def delete(path: str, confirmation: Annotated[Confirmation, Resolve(ask_whether_sure)]) -> str:
+        return f"{path} {confirmation.sure} {confirmation.note}"
 
     return server
 
@@ -134,3 +156,36 @@ async def test_the_reference_server_in_typescript():
     declared = found["get-structured-content"]
     assert declared.ok
     assert declared.meta.structured_content == declared.data
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_tool_of_the_official_sdk_that_asks_is_answered(era):
+    heard = []
+
+    async def answer(question):
+        heard.append(question)
+        return Reply.accept({"sure": True})
+
+    async with serving(asking_server().streamable_http_app()) as address:
+        options = ImportOptions(era=era)
+        async with await from_mcp(f"{address}/mcp", "sdk", answer=answer, options=options) as imported:
+            registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
+            assert await registry.call("sdk/delete", {"path": "a"}) == {"result": "a True none"}
+    assert [(question.namespace, question.message) for question in heard] == [("sdk", "Really?")]
+
+
+@pytest.mark.skipif(not PEERS.exists(), reason="the Node peers are not installed")
+async def test_the_reference_server_in_typescript_asks_and_gets_defaults_for_what_is_left_out():
+    async def answer(question):
+        return Reply.accept({"name": "Ada"})
+
+    program = PEERS / "server-everything" / "dist" / "index.js"
+    name = "trigger-elicitation-request"
+    async with running(str(NODE), str(program), "streamableHttp") as address:
+        async with await from_mcp(f"{address}/mcp", "everything") as silent:
+            assert name not in {item.local_name for item in silent}
+        async with await from_mcp(f"{address}/mcp", "everything", answer=answer) as imported:
+            registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
+            said = "".join(block["text"] for block in await registry.call(f"everything/{name}", {}))
+    assert '"name": "Ada"' in said
+    assert '"integer": 42' in said

@@ -15,7 +15,7 @@ import typer
 
 from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import settings_of
-from headgate.errors import ConfigInvalid, InvalidRequest, NotFound
+from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
 from headgate.operations.access import AccessControl
 from headgate.operations.registration import expose
@@ -42,6 +42,8 @@ AllowHost = Annotated[
 Namespace = Annotated[str, typer.Option(help="The name its operations are grouped under.", metavar="NAME")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+_FILE_HINT = "Put it alone into a file that only you can read (chmod 600), and name that with --token-file."
+_WORDS = {"declared": "typed answer", "content_blocks": "content blocks", "unknown": "any answer"}
 _WAITS = 3
 _TOOL_FAILED = 5
 
@@ -230,14 +232,25 @@ def _with_server(
         async with imported:
             return await use(imported)
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except Unauthorized as error:
+        if token_file is None:
+            raise Unauthorized("The server wants a token.", hint=_FILE_HINT) from error
+        raise
+    except CallError as error:
+        if error.code == "tool_definition_changed":
+            error.hint = f"See what changed with: headgate ops pins {url}"
+        raise
 
 
 def _token(path: Path | None) -> str | None:
     if path is None:
         return None
     content = read_private(path)
-    token = "" if content is None else content.decode("utf-8", "replace").strip()
+    if content is None:
+        raise ConfigInvalid(f"{path} is not there.", hint=_FILE_HINT)
+    token = content.decode("utf-8", "replace").strip()
     if not token:
         raise ConfigInvalid(f"{path} holds no token.", hint="Put the bearer token alone into the file.")
     return token
@@ -270,6 +283,8 @@ def _show_servers(store: FilePins, *, as_json: bool) -> None:
         return
     for server, tools in pinned.items():
         typer.echo(f"{server}  {len(tools)} pinned")
+    if not pinned:
+        typer.echo("Nothing is pinned yet; the first 'headgate ops list URL' pins the tools of a server.")
 
 
 def _report_text(report: dict[str, Any]) -> str:
@@ -278,7 +293,11 @@ def _report_text(report: dict[str, Any]) -> str:
         f"{_line(who['name'])} {_line(who['version'])}".strip(),
         f"  endpoint  {report['endpoint']}",
         f"  protocol  {report['protocolVersion']}",
-        *(f"  tool      {tool['tool']} ({tool['outputKind']})" for tool in report["tools"]),
+        *(
+            f"  tool      {tool['tool']} ({_WORDS.get(tool['outputKind'], tool['outputKind'])})"
+            for tool in report["tools"]
+        ),
+        *(f"  note      {tool['tool']}: {_line(note)}" for tool in report["tools"] for note in tool["notes"]),
         *(
             f"  skipped   {_line(skipped['tool'])}: {_line(skipped['reason'])}"
             for skipped in report["skipped"]
@@ -289,8 +308,16 @@ def _report_text(report: dict[str, Any]) -> str:
 
 def _pin_lines(report: dict[str, Any]) -> list[str]:
     lines = [f"pinned    {tool['tool']}" for tool in report["tools"] if not tool["blocked"]]
-    lines += [f"{change['grade']:<9} {change['tool']}" for change in report["blocked"]]
-    return [*lines, *(f"vanished  {name}" for name in report["vanished"])]
+    for change in report["blocked"]:
+        lines.append(f"{change['grade']:<9} {change['tool']}")
+        lines += [
+            f"          {_line(one['pointer'] or '/')}  {_line(one['message'])}"
+            for one in change.get("changes", ())
+        ]
+    lines += [f"vanished  {name}" for name in report["vanished"]]
+    if report["blocked"]:
+        lines.append("Blocked until you approve: add --approve TOOL for one of them, --approve-all for all.")
+    return lines
 
 
 def _line(text: str) -> str:

@@ -15,9 +15,10 @@ from headgate.operations.stub_types import TypeWriter, class_name, identifier
 _CALLER = "caller"
 _DESCRIPTION_CHARS = 4_096
 _OURS = frozenset({"UNSET", "Caller", "Mapping", "UnsetType", "annotations", "call_with"})
-_HEADER = (
-    '"""Typed functions for operations. Made by \'headgate ops stubs\'; make it anew, do not edit it."""'
-)
+_HEADER = '''"""Typed functions for operations. Made by 'headgate ops stubs'; make it anew, do not edit it.
+
+Give each function a registry that holds the operations, or the env of a composing operation.
+"""'''
 
 
 def stub_module(specs: Iterable[OperationSpec]) -> str:

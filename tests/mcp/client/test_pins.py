@@ -1,5 +1,6 @@
 """Pins: what was approved stays approved, and nothing else does."""
 
+import asyncio
 import json
 import stat
 
@@ -160,3 +161,10 @@ async def test_another_query_is_another_server(tmp_path):
                 assert (await call(imported[0])).ok
     assert len(pins.servers()) == 2
     assert b"secret" not in (tmp_path / "pins.json").read_bytes()
+
+
+async def test_pins_that_are_written_at_the_same_time_are_all_kept(tmp_path):
+    store = FilePins(tmp_path / "pins.json")
+    names = [f"https://server-{number}.example/mcp" for number in range(40)]
+    await asyncio.gather(*(asyncio.to_thread(store.write, name, {}) for name in names))
+    assert sorted(store.servers()) == sorted(names)

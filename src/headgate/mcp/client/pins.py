@@ -6,8 +6,11 @@ pins are kept is behind a small protocol, with a private file as the store that 
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -76,13 +79,25 @@ class FilePins:
         kept = {
             tool: {"digest": pin.digest, "definition": dict(pin.definition)} for tool, pin in pins.items()
         }
-        document = json.dumps({**self._read(), server: kept}, indent=1, sort_keys=True)
-        write_private(self._path, document.encode())
+        with self._alone():
+            document = json.dumps({**self._read(), server: kept}, indent=1, sort_keys=True)
+            write_private(self._path, document.encode())
 
     def forget(self, server: str) -> None:
         """Drop every pin of a server; the next import pins it anew."""
-        rest = {name: pins for name, pins in self._read().items() if name != server}
-        write_private(self._path, json.dumps(rest, indent=1, sort_keys=True).encode())
+        with self._alone():
+            rest = {name: pins for name, pins in self._read().items() if name != server}
+            write_private(self._path, json.dumps(rest, indent=1, sort_keys=True).encode())
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Let nobody else write meanwhile: a pin that got lost would be made anew without anybody's approval."""
+        handle = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def _read(self) -> dict[str, dict[str, dict[str, Any]]]:
         content = read_private(self._path)
