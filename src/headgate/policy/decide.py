@@ -356,7 +356,11 @@ def _window(query: WindowQuery) -> OffsetWindow | MatchWindow:
     if not 1 <= len(query.q) <= MAX_QUERY_CHARS:
         raise InvalidWindow(f"q must have 1 to {MAX_QUERY_CHARS} characters.", param="q")
     before, after = _context("before_chars", query.before_chars), _context("after_chars", query.after_chars)
-    return MatchWindow(query.q, before, _window_limit(query, before + len(query.q) + after))
+    limit = _window_limit(query, before + len(query.q) + after)
+    if query.before_chars is None:
+        # Context that nobody asked for must not push the match out of a short window.
+        before = min(before, max(0, limit - len(query.q)) // 2)
+    return MatchWindow(query.q, before, limit)
 
 
 def _context(param: str, chars: int | None) -> int:
