@@ -52,7 +52,7 @@ def test_a_page_of_25_hits_weighs_at_most_30_000_bytes():
     async def work(w: World) -> None:
         for account in ("Home mail", "Work mail"):
             await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(20)))
-        found = await w.call(mail(w), "search", q="canal", limit=25)
+        found = await w.call(mail(w), "search", q="canal gloves", limit=25)
         assert len(found.structured["results"]) == 25
         assert all(result["match_windows"] for result in found.structured["results"])
         assert max(sizes(found)) <= 30_000

@@ -13,16 +13,13 @@ from headgate.model.query import SearchQuery
 from headgate.text.budget import TOOL_RESULT
 from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
-from headgate.text.search import search_text, snippet_of, source_mix
+from headgate.text.search import search_text, source_mix
 from headgate.text.titles import title
 
-_SNIPPET_CHARS = 320
 _SHORT_CHARS = 96
 _WINDOWS = 3
 _TITLE_SOURCE_CHARS = 200
 _TEXT_ROOM = 4_000
-#: Said of each result; its stream and key are in its id, and the envelope beside it tells the rest.
-_SOURCE = ("connection_id", "display_name")
 
 Json = dict[str, Any]
 
@@ -87,10 +84,12 @@ def _result(reader: Reader, hit: Json) -> Json:
         "title": named,
         "url": reader.url(ref) if ref.stream else _url(hit),
     }
-    result |= {key: hit[key] for key in _SOURCE if hit.get(key) is not None}
+    # Its stream and key are in its id, and the envelope beside it tells the rest.
+    if hit.get("connection_id") is not None:
+        result["connection_id"] = hit["connection_id"]
     # A field that the excerpt shows whole needs no reading on.
     begun = [excerpt for excerpt in _excerpts(hit) if excerpt.get("truncated", True)]
-    windows = [_window(reader.naming(ref), excerpt, snippet_of(hit)) for excerpt in begun[:_WINDOWS]]
+    windows = [_window(reader.naming(ref), excerpt) for excerpt in begun[:_WINDOWS]]
     return {**result, "match_windows": windows} if windows else result
 
 
@@ -112,15 +111,13 @@ def _excerpts(hit: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
 
 
-def _window(naming: Handles, excerpt: Mapping[str, Any], snippet: str) -> Json:
+def _window(naming: Handles, excerpt: Mapping[str, Any]) -> Json:
     path = str(excerpt["field_path"])
     read = cast("Mapping[str, Any]", excerpt.get("read") or {})
     selector = {key: read[key] for key in ("offset_chars", "limit_chars") if isinstance(read.get(key), int)}
-    window: Json = {
+    # The words around the match stand in the envelope; they are not said twice.
+    return {
         "field_path": path,
         "complete": False,
         "read": naming.read_at(path, selector),
     }
-    text = str(excerpt.get("preview_text") or "")
-    # The first excerpt is the hit's snippet, which stands in the envelope; it is not said twice.
-    return {**window, "text": cut_marked(text, _SNIPPET_CHARS)} if text not in {"", snippet} else window
