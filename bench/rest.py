@@ -23,6 +23,7 @@ import uvloop
 
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.home import Home, open_home
+from headgate.hosting import run_server
 from headgate.model.ids import ClientId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan
 from headgate.policy.allowance import Catalog
@@ -31,7 +32,7 @@ from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.web.server import listen, serve
-from headgate.wiring import now, run_server
+from headgate.wiring import now
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
 WORDS = [f"word{n}" for n in range(400)]
