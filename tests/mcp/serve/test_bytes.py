@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.results import Identity, result_of
@@ -48,11 +49,12 @@ def test_the_list_of_tools_weighs_at_most_14_000_bytes():
     assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
 
 
-def test_a_page_of_25_hits_weighs_at_most_30_000_bytes():
+@pytest.mark.parametrize("words", ["canal", "canal gloves", "bridge"])
+def test_a_page_of_25_hits_weighs_at_most_30_000_bytes(words: str):
     async def work(w: World) -> None:
         for account in ("Home mail", "Work mail"):
             await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(20)))
-        found = await w.call(mail(w), "search", q="canal gloves", limit=25)
+        found = await w.call(mail(w), "search", q=words, limit=25)
         assert len(found.structured["results"]) == 25
         assert all(result["match_windows"] for result in found.structured["results"])
         assert max(sizes(found)) <= 30_000
