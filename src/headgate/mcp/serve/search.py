@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of
 from headgate.model.query import SearchQuery
@@ -47,23 +48,33 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
 
 
 def _fitted(structured: Json, hits: list[Json]) -> Json:
-    """Shorten the excerpts, then leave them out of the flat results, while the whole is too large."""
-    for reduce in (_shorten_excerpts, _drop_windows):
-        if len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM:
-            break
+    """Leave windows out of the flat results, then shorten excerpts, while the whole is too large.
+
+    Raises:
+        ResourceLimit: it is too large for all that.
+    """
+    for reduce in (_drop_windows, _shorten_excerpts):
+        if _fits(structured):
+            return structured
         reduce(structured, hits)
+    if not _fits(structured):
+        raise ResourceLimit("This page of hits is too large for one answer.", hint="Ask for a smaller limit.")
     return structured
 
 
+def _fits(structured: Json) -> bool:
+    return len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM
+
+
 def _shorten_excerpts(structured: Json, hits: list[Json]) -> None:
-    # A server of our own never sends such excerpts; another one may.
+    # A server of our own never sends such excerpts; another one may. A short snippet of each hit stays.
     for hit in hits:
         snippet = hit.get("snippet")
-        places = [(snippet, "text"), *((excerpt, "preview_text") for excerpt in _excerpts(hit))]
-        for place, member in places:
-            shown = cast("Json", place) if isinstance(place, dict) else {}
-            if isinstance(shown.get(member), str):
-                shown[member] = cut_marked(shown[member], _SHORT_CHARS)
+        if isinstance(snippet, dict):
+            shown = cast("Json", snippet)
+            shown["text"] = cut_marked(str(shown.get("text") or ""), _SHORT_CHARS)
+        for excerpt in _excerpts(hit):
+            cast("Json", excerpt).pop("preview_text", None)
     structured["data"].setdefault("meta", {})["reduced"] = "Excerpts are shortened to fit."
 
 
