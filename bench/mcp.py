@@ -10,6 +10,7 @@ import asyncio
 import functools
 import os
 import re
+import resource
 import signal
 import subprocess  # noqa: TID251 - the servers that are measured are programs of their own
 import sys
@@ -24,10 +25,13 @@ from typing import Any
 
 import msgspec
 import uvicorn
+from mcp import Client, StdioServerParameters
 
 from headgate import hosting, wiring
 from headgate.auth.grants import Choice, Conditions, issue
+from headgate.mcp.serve.credentials import home_credential_path, write_token
 from headgate.mcp.serve.hosted import HostedMcp
+from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ClientId, ConnectorKey, StreamName
 from headgate.settings import Settings, resolve
 from headgate.sources.demo import DemoAccount, fill
@@ -75,6 +79,8 @@ def main() -> None:
                             _measure(pid, port, request, concurrency)
                         )
         _print(figures)
+        _print_bytes(figures)
+        _print_start(prepared)
 
 
 async def _prepare(home: Path) -> Prepared:
@@ -250,6 +256,40 @@ def _print_promises(of: Callable[[str, str], Figure]) -> None:
     print(f"  fetch: {gain:.1f} x the throughput of the SDK alone (at least 5)")
     windows = of("mcp", "window of 5MB").p50_ms / of("mcp", "window of 5kB").p50_ms
     print(f"  window of 5 MB: {windows:.2f} x the time of one of 5 kB (at most 2)")
+
+
+def _print_bytes(figures: dict[tuple[str, str, int], Figure]) -> None:
+    """Print what answers weigh on the wire, headers left out; tests assert it on fixed records."""
+    print("\nbytes")
+    print(f"  tools/list: {len(msgspec.json.encode({'tools': TOOLS}))} (at most 14 000)")
+    for name in ("fetch", "query 25", "search 25", "schema"):
+        print(
+            f"  {name}: {figures['mcp', name, 8].size_bytes}, over REST {figures['rest', name, 8].size_bytes}"
+        )
+
+
+def _print_start(prepared: Prepared) -> None:
+    """Print how long `headgate mcp` takes from nothing to its first answer, for a real client."""
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
+        path = home_credential_path(Path(directory), prepared.home)
+        credential = {"access_token": prepared.token}
+        write_token(path, "http://127.0.0.1", credential, created_at="2026-01-01T00:00:00Z")
+        program = ["-m", "headgate", "--home", str(prepared.home), "mcp", "--cache-root", directory]
+        server = StdioServerParameters(command=sys.executable, args=program)
+        runs = [asyncio.run(_start(server)) for _ in range(5)]
+    seconds, cpu = min(runs)[0], min(used for _, used in runs)
+    print(
+        f"\nheadgate mcp: first answer after {seconds:.2f} s (at most 1.5), {cpu:.2f} s of processor in all"
+    )
+
+
+async def _start(server: StdioServerParameters) -> tuple[float, float]:
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    async with Client(server) as client:
+        await client.call_tool("schema", {})
+        seconds = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 if __name__ == "__main__":

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.cli.program import environment, headgate
+from tests.mcp.serve.product import product_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "how-to").glob("connect-*.md"))
@@ -50,3 +59,69 @@ def test_the_pages_are_for_the_hosts_people_use():
     assert [page.stem.removeprefix("connect-") for page in PAGES] == [
         *("chatgpt", "claude-code", "claude-desktop", "cursor", "stdio", "vs-code")
     ]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Path]:
+    with product_app() as (_, prepared):
+        yield prepared["settings"].home
+
+
+@pytest.mark.requirement("S2-01", "S2-03")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_that_makes_a_grant_works_as_it_stands(page: Path, filled: Path, tmp_path: Path):
+    commands = [line for block in blocks(page, "sh") for line in block.splitlines() if "headgate" in line]
+    assert commands
+    for command in commands:
+        words = shlex.split(command)
+        if words[:3] == ["headgate", "grants", "create"]:
+            done = headgate(tmp_path, "--home", str(filled), *words[1:])
+            assert (done.code, "hg_" in done.out) == (0, "--save" not in words), done.err
+        else:
+            assert words[0] == "claude" or words[-2:] == ["headgate", "serve"], command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_piece_of_configuration_leads_to_the_one_server(page: Path):
+    for block in blocks(page, "json"):
+        told = json.loads(block)
+        (server,) = (told.get("mcpServers") or told["servers"]).values()
+        if "command" in server:
+            assert (server["command"], server["args"]) == ("headgate", ["mcp"])
+        else:
+            assert server["url"].endswith("/mcp")
+            assert server["headers"]["Authorization"].startswith("Bearer ")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_flag_that_is_named_exists(page: Path, tmp_path: Path):
+    known = {"--transport", "--header"}
+    for command in (["--help"], ["mcp", "--help"], ["serve", "--help"], ["grants", "create", "--help"]):
+        known |= set(re.findall(r"--[a-z-]+", headgate(tmp_path, *command, COLUMNS="200").out))
+    assert set(re.findall(r"--[a-z][a-z-]+", page.read_text(encoding="utf-8"))) <= known
+
+
+def test_a_client_that_is_set_up_by_the_stdio_page_reads(filled: Path, tmp_path: Path):
+    page = ROOT / "docs" / "how-to" / "connect-stdio.md"
+    (command,) = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    done = headgate(tmp_path, "--home", str(filled), *shlex.split(command)[1:])
+    assert done.code == 0, done.err
+    (block,) = blocks(page, "json")
+    server: dict[str, Any] = json.loads(block)["mcpServers"]["headgate"]
+
+    async def go() -> None:
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "headgate", "--home", str(filled), *server["args"]],
+            env=environment(tmp_path, {}),
+        )
+        async with Client(parameters) as client:
+            assert "connectors=2" in (await client.call_tool("schema", {})).content[0].text
+
+    asyncio.run(go())

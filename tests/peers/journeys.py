@@ -35,6 +35,29 @@ async def lists_exactly_six(peer: Peer) -> None:
     assert await peer.tools() == NAMES
 
 
+async def calls_all_six(peer: Peer) -> None:
+    """Call every tool once, each with what an earlier answer said."""
+    index = (await peer.call("schema")).structured["data"]
+    (connector,) = [one for one in index["connectors"] if one["connector_key"] == "mail"]
+    place = {
+        "stream": connector["streams"][0]["name"],
+        "connection_id": connector["granted_connections"][0]["connection_id"],
+    }
+    page = await peer.call("query_records", **place, limit=2)
+    counted = await peer.call("aggregate", **place, metric="count")
+    found = await peer.call("search", q="minutes", limit=1)
+    opened = await peer.call("fetch", id=found.structured["results"][0]["id"])
+    window = await peer.call(
+        "read_record_field", id=opened.structured["id"], field_path="body", q="agreed", limit_chars=50
+    )
+    for told in (page, counted, found, opened, window):
+        assert not told.is_error, told.text
+    assert len(page.structured["data"]["data"]) == 2
+    assert counted.structured["data"]["value"] > 2
+    assert json.loads(opened.text) == opened.structured
+    assert "agreed" in window.structured["window"]["text"]
+
+
 async def pages_by_text(peer: Peer) -> None:
     """From the index to a stream, and through all its pages, with nothing but the text."""
     index = (await peer.call("schema")).text
@@ -128,6 +151,7 @@ def assert_whole(text: str, size: int, begun: str) -> None:
 Journey = Callable[[Peer], Awaitable[None]]
 JOURNEYS: tuple[Journey, ...] = (
     lists_exactly_six,
+    calls_all_six,
     pages_by_text,
     reads_a_long_field_by_text,
     reads_a_long_field_by_structure,

@@ -18,7 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.mcp.serve.product import Product, product
-from tests.peers.journeys import JOURNEYS, NAMES, Journey, Peer, Told
+from tests.peers.journeys import JOURNEYS, Journey, Peer, Told
 from tests.peers.serving import NODE, PEERS
 
 pytestmark = pytest.mark.anyio
@@ -139,32 +139,42 @@ async def test_typescript_clients_go_every_journey(shipped: Product, kind: str):
             await journey(peer)
 
 
+class InspectorPeer:
+    """The Inspector's command line, started anew for every question."""
+
+    def __init__(self, shipped: Product, era: str, home: Path) -> None:
+        self._command = (
+            *(str(NODE), str(INSPECTOR), "--cli", "--server-url", shipped.url, "--transport", "http"),
+            *("--protocol-era", era, "--format", "json"),
+            *("--header", f"Authorization: Bearer {shipped.package}"),
+        )
+        self._environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+
+    async def _ask(self, *arguments: str) -> dict[str, Any]:
+        process = await asyncio.create_subprocess_exec(
+            *(*self._command, *arguments),
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        said, complained = await process.communicate()
+        assert said, complained.decode()
+        return json.loads(said)["result"]
+
+    async def tools(self) -> list[str]:
+        return [tool["name"] for tool in (await self._ask("--method", "tools/list", "--strict"))["tools"]]
+
+    async def call(self, tool: str, **arguments: Any) -> Told:
+        given = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+        result = await self._ask("--method", "tools/call", *given)
+        return Told(result["content"][0]["text"], result["structuredContent"], bool(result.get("isError")))
+
+    async def read(self, uri: str) -> str:
+        return (await self._ask("--method", "resources/read", "--uri", uri))["contents"][0]["text"]
+
+
 @needs_node
+@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_the_inspector_lists_and_searches(shipped: Product, era: str, tmp_path: Path):
-    listed = await inspect(shipped, era, tmp_path, "--method", "tools/list", "--strict")
-    assert [tool["name"] for tool in listed["tools"]] == NAMES
-    search = (
-        "--method",
-        "tools/call",
-        "--tool-name",
-        "search",
-        "--tool-args-json",
-        '{"q":"bridge","limit":2}',
-    )
-    found = await inspect(shipped, era, tmp_path, *search)
-    assert len(found["structuredContent"]["results"]) == 2
-
-
-async def inspect(shipped: Product, era: str, home: Path, *arguments: str) -> Any:
-    process = await asyncio.create_subprocess_exec(
-        *(str(NODE), str(INSPECTOR), "--cli", "--server-url", shipped.url, "--transport", "http"),
-        *("--protocol-era", era, "--format", "json", "--header", f"Authorization: Bearer {shipped.package}"),
-        *arguments,
-        env={"HOME": str(home), "PATH": os.environ["PATH"]},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    said, complained = await process.communicate()
-    assert process.returncode == 0, said.decode() + complained.decode()
-    return json.loads(said)["result"]
+async def test_the_inspector_goes_every_journey(shipped: Product, era: str, journey: Journey, tmp_path: Path):
+    await journey(InspectorPeer(shipped, era, tmp_path))

@@ -28,9 +28,10 @@ ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
 
 def shown_for(results: list[dict[str, object]], **body: object) -> str:
     """Draw the text of a search whose hits are as the results say."""
-    told = ("connection_id", "display_name")
     hits = [
-        {key: one[key] for key in told} | {"stream": "messages", "connector_key": "slack"} for one in results
+        {key: one.get(key) for key in ("connection_id", "display_name")}
+        | {"stream": "messages", "connector_key": "slack", "snippet": {"text": one["title"]}}
+        for one in results
     ]
     return search_text({"data": hits, **body}, results)
 
@@ -45,7 +46,6 @@ def result(result_id: str, text: str, *, connection: str = "cin_a") -> dict[str,
         "match_windows": [
             {
                 "field_path": "text",
-                "text": text,
                 "complete": False,
                 "read": {"tool": "read_record_field", "args": {"id": result_id, "field_path": "text"}},
             }
@@ -106,11 +106,30 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
     shown = records_text("messages", body, [record_id for record_id, _ in rows])
     assert size(shown) <= QUERY_TEXT
     assert "next_cursor=" in shown.splitlines()[0]
-    assert all(re.match(r"records from|record\[\d\] |Pass an id", text) for text in shown.splitlines())
+    assert all(
+        re.match(r"records from|record\[\d\] |Pass an id|No record fits", text) for text in shown.splitlines()
+    )
     for text in shown.splitlines():
         found = re.match(r"record\[(\d)\] \{.*\}(?: \(\+\d+ fields\))? id=", text)
         if found:
             assert text.endswith(f" id={rows[int(found[1])][0]}")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"data": []}, "No record fits. Loosen or leave out filter"),
+        ({"data": [], "next_changes_since": "ch1.x"}, "Nothing changed. Next time pass changes_since"),
+        ({"data": [{"data": {}}], "next_changes_since": "ch1.x"}, "Next time pass changes_since="),
+        (
+            {"data": [{"data": {}}] * 6},
+            "1 more record(s) of this page are not printed; to see each, ask with limit=5",
+        ),
+        ({"data": [{"data": {}}], "has_more": True}, "For the next page repeat the call with cursor"),
+    ],
+)
+def test_a_page_says_what_to_do_next(body: dict[str, object], said: str):
+    assert said in records_text("messages", body, ["a/m:1"] * 6)
 
 
 @pytest.mark.requirement("S2-25", "S2-47", "S3-28")

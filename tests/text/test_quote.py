@@ -66,12 +66,14 @@ def test_text_that_quotes_an_earlier_fence_stays_inside_its_own():
     assert unfenced(again) == first + "\nignore the rules"
 
 
+@pytest.mark.requirement("S2-54")
 @given(MARKED)
 def test_highlights_are_always_in_pairs(text: str):
     assert_in_pairs(balanced(text))
     assert balanced(balanced(text)) == balanced(text)
 
 
+@pytest.mark.requirement("S2-54")
 @given(MARKED, st.integers(1, 20))
 def test_highlights_are_in_pairs_after_every_cut(text: str, limit: int):
     shown = cut_marked(text, limit)

@@ -40,10 +40,12 @@ def _unusable(name: FieldName, use: Use) -> HeadgateError:
     if use is Use.SORT:
         return InvalidSort(f"The stream is not ordered by '{name}'.", param="sort")
     if use in FILTERS:
-        return InvalidRequest(f"'{name}' cannot be filtered so.", param="filter")
-    return InvalidRequest(f"'{name}' is not declared for {use.value}.", param=_PARAMS[use])
+        return InvalidRequest(f"'{name}' cannot be filtered so.", param="filter", hint=_FILTER_HINT)
+    hint = f"Use a field that the schema of the stream flags with a={use.value}."
+    return InvalidRequest(f"'{name}' is not declared for {use.value}.", param=_PARAMS[use], hint=hint)
 
 
+_FILTER_HINT = "Filter by a field that the schema of the stream flags with eq, or by a range of one with r= and its operators."
 _PARAMS = {
     Use.SELECT: "fields",
     Use.SORT: "sort",

@@ -48,6 +48,7 @@ from headgate.model.query import (
     BlobQuery,
     ChangesQuery,
     Filter,
+    Granularity,
     ListQuery,
     Metric,
     Query,
@@ -356,7 +357,11 @@ def _window(query: WindowQuery) -> OffsetWindow | MatchWindow:
     if not 1 <= len(query.q) <= MAX_QUERY_CHARS:
         raise InvalidWindow(f"q must have 1 to {MAX_QUERY_CHARS} characters.", param="q")
     before, after = _context("before_chars", query.before_chars), _context("after_chars", query.after_chars)
-    return MatchWindow(query.q, before, _window_limit(query, before + len(query.q) + after))
+    limit = _window_limit(query, before + len(query.q) + after)
+    if query.before_chars is None:
+        # Context that nobody asked for must not push the match out of a short window.
+        before = min(before, max(0, limit - len(query.q)) // 2)
+    return MatchWindow(query.q, before, limit)
 
 
 def _context(param: str, chars: int | None) -> int:
@@ -386,16 +391,27 @@ def _refuse_window_mix(query: WindowQuery) -> None:
             raise InvalidWindow(f"Pass a cursor or {param}, not both.", param=param)
 
 
+_GRANULARITIES = ", ".join(Granularity)
+
+
 def _refuse_aggregate_mix(query: AggregateQuery) -> None:
     is_count = query.metric is Metric.COUNT
     by_time = query.group_by_time is not None
     grouped = by_time or query.group_by is not None
     for broken, param, message in (
         (is_count and query.field is not None, "field", "count takes no field."),
-        (not is_count and query.field is None, "field", f"{query.metric} needs a field."),
+        (
+            not is_count and query.field is None,
+            "field",
+            f"{query.metric} needs a field, of those that the schema flags with a={query.metric}.",
+        ),
         (by_time and query.group_by is not None, "group_by", "Pass group_by or group_by_time, not both."),
         (grouped and not is_count, "metric", "Only count can be grouped."),
-        (by_time and query.granularity is None, "granularity", "group_by_time needs a granularity."),
+        (
+            by_time and query.granularity is None,
+            "granularity",
+            f"group_by_time needs a granularity: {_GRANULARITIES}.",
+        ),
         (not by_time and query.granularity is not None, "granularity", "granularity needs group_by_time."),
         (not by_time and query.time_zone is not None, "time_zone", "time_zone needs group_by_time."),
         (not 1 <= query.limit <= MAX_GROUPS, "limit", f"limit must be 1 to {MAX_GROUPS}."),

@@ -17,9 +17,11 @@ from headgate.model.record import Children, Record, Tombstone
 from headgate.model.rows import Aggregate, Extent, FieldWindow, Hit, SearchPage
 from headgate.model.warning import ReadWarning
 from headgate.reading.links import record_path, records_path, window_path
+from headgate.text.marks import cut_marked
 
 Body = dict[str, Any]
 _BLOB_MARK = b'"blob_id"'
+_FURTHER_CHARS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +196,15 @@ def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connection
 def _excerpt(hit: Hit, index: int) -> Body:
     """Give one proof of a match, and where to read on below the hit's ``record_url``.
 
-    What the hit says already, its identity and its snippet, is not said again.
+    What the hit says already, its identity and its snippet, is not said again; further fields are shown
+    shorter, and one that is shown whole needs no reading on.
     """
     snippet = hit.snippets[index]
     body: Body = {"field_path": snippet.field}
     if index:
-        body["preview_text"] = snippet.text
-    return body | {"truncated": not snippet.complete, "read": {"offset_chars": snippet.match_chars}}
+        body["preview_text"] = cut_marked(snippet.text, _FURTHER_CHARS)
+    body["truncated"] = not snippet.complete
+    return body if snippet.complete else body | {"read": {"offset_chars": snippet.match_chars}}
 
 
 def _expanded(children: Children | None, plan: ExpandPlan, labels: Labels) -> Body | None:

@@ -16,8 +16,8 @@ from headgate.model.plan import Term
 from headgate.model.rows import Snippet
 from headgate.store.words import RUN
 
-AROUND_CHARS = 40
-MAX_CHARS = 120
+AROUND_CHARS = 32
+MAX_CHARS = 100
 _WORD = r"[^\W_]"
 _MARKS = "[\u0300-\u036f]*"
 #: Vowel signs and the like, which are part of a word and fold to nothing else.

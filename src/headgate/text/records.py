@@ -17,6 +17,7 @@ SHOWN = 5
 _NAMED = 8
 _VALUE_CHARS = 96
 _ROW_BYTES = 420
+_FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
 
 def records_text(
@@ -56,6 +57,8 @@ def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
 
 
 def _footer(body: Mapping[str, Any], total: int) -> str:
+    if not total:
+        return _nothing(body)
     hints = ["Pass an id to fetch to read that record."]
     if total > SHOWN:
         hints.append(
@@ -64,7 +67,15 @@ def _footer(body: Mapping[str, Any], total: int) -> str:
         )
     if body.get("has_more"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
+    if body.get("next_changes_since"):
+        hints.append("Next time pass changes_since=next_changes_since to get only what changed.")
     return " ".join(hints)
+
+
+def _nothing(body: Mapping[str, Any]) -> str:
+    if body.get("next_changes_since"):
+        return "Nothing changed. Next time pass changes_since=next_changes_since again."
+    return "No record fits. Loosen or leave out filter, or find records by words with search."
 
 
 def _row(position: int, row: Mapping[str, Any], record_id: str, windows: Windows) -> list[Line]:
@@ -112,7 +123,11 @@ def _short(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= _VALUE_CHARS else binary_facts(value) or cut(value, _VALUE_CHARS)
     if isinstance(value, dict | list):
-        clean = binary_facts(value) or without_bytes(value)
+        facts = binary_facts(value)
+        if facts is not None:
+            # What a reader can judge by; fetch prints how to get it.
+            return {key: facts[key] for key in _FILE if key in facts}
+        clean = without_bytes(value)
         text = msgspec.json.encode(clean).decode()
         return clean if len(text) <= 2 * _VALUE_CHARS else cut(text, _VALUE_CHARS)
     return value

@@ -87,16 +87,22 @@ def _recall(body: Mapping[str, Any]) -> list[Line]:
     return [Line(f"Recall: {which} ranked; narrow the search to rank them all.", 4)]
 
 
-def snippet_of(hit: Mapping[str, Any]) -> str:
-    """Give the text of a hit's snippet."""
+def _snippet_of(hit: Mapping[str, Any]) -> str:
     snippet = hit.get("snippet")
     return str(cast("Mapping[str, Any]", snippet).get("text") or "") if isinstance(snippet, Mapping) else ""
+
+
+def _words_around(hit: Mapping[str, Any], path: str) -> str:
+    """Give the excerpt of a field; the one that is the hit's snippet does not repeat it."""
+    excerpts = cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
+    own = (excerpt.get("preview_text") for excerpt in excerpts if excerpt.get("field_path") == path)
+    return str(next(own, None) or _snippet_of(hit))
 
 
 def _evidence(position: int, result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[Line]:
     windows = cast("Sequence[Mapping[str, Any]]", result.get("match_windows", ()))
     return [
-        Line(_excerpt(position, result["id"], window, snippet_of(hit)), 4 + position)
+        Line(_excerpt(position, result["id"], window, _words_around(hit, window["field_path"])), 4 + position)
         for window in windows[:_EVIDENCE]
     ]
 
@@ -106,7 +112,7 @@ def _excerpt(position: int, record_id: str, window: Mapping[str, Any], snippet: 
     facts = [
         f"result={position + 1}",
         f"field_path={name(window['field_path'])}",
-        f"snippet={_snippet(window.get('text') or snippet)}",
+        f"snippet={_snippet(snippet)}",
         f"complete={json_text(window['complete'])}",
         f"read={window['read']['tool']}",
         *(f"{key}={args[key]}" for key in ("offset_chars", "limit_chars") if key in args),
@@ -122,9 +128,9 @@ def _snippet(text: str) -> str:
 def _hit(position: int, result: Mapping[str, Any], hit: Mapping[str, Any]) -> Line:
     facts = [f"{key}={_label(hit[key])}" for key in ("connector_key", "stream") if hit.get(key) is not None]
     facts.append(f"title={json_text(cut(result['title'], _TITLE_CHARS))}")
-    if result.get("display_name"):
-        facts.append(f"display_name={_label(result['display_name'])}")
-    snippet = snippet_of(hit)
+    if hit.get("display_name"):
+        facts.append(f"display_name={_label(hit['display_name'])}")
+    snippet = _snippet_of(hit)
     if snippet and not result.get("match_windows"):
         facts.append(f"snippet={_snippet(snippet)}")
     if result.get("connection_id") and not _embeds(result):

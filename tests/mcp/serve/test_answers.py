@@ -35,7 +35,6 @@ def test_each_hit_embeds_its_own_connection_in_text_and_structure():
     assert results[0]["url"] == f"{PROVIDER}/v1/streams/messages/records/m1?connection_id=cin_a"
     for result in results:
         assert f"id={result['id']}\n" in outcome.text + "\n"
-        assert result["display_name"] == "Work Slack"
     for told in outcome.structured["data"]["data"]:
         assert {"connection_id", "connector_key", "stream", "record_key", "display_name"} <= set(told)
     assert results[0]["title"] == "Work Slack / messages / 2026-02-03T07:59:50Z"
@@ -70,13 +69,11 @@ def test_a_hundred_fat_hits_stay_within_the_text_budget():
     outcome = run(CountingPort(search=found(*fat)), "search", q="bridge", limit=100)
     assert len(outcome.text.encode()) < 1800
     assert outcome.text.count("<mark>") == outcome.text.count("</mark>") > 0
-    others = [hit(f"m{n}", text="short") for n in range(9)]
-    for one in others:
-        one["evidence_excerpts"][0]["preview_text"] = fat[0]["snippet"]["text"]
-    for result in run(CountingPort(search=found(*others)), "search", q="x").structured["results"]:
-        (match,) = result["match_windows"]
-        assert match["text"].count("<mark>") == match["text"].count("</mark>") > 0
-        assert len(match["text"]) < 500
+    other = hit(text="short")
+    other["evidence_excerpts"][0]["preview_text"] = fat[0]["snippet"]["text"]
+    text = run(CountingPort(search=found(other)), "search", q="x").text
+    assert text.count("<mark>") == text.count("</mark>") > 0
+    assert fat[0]["snippet"]["text"] not in text
 
 
 def test_the_search_text_says_when_only_some_matches_were_ranked_and_never_guesses():

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.results import Identity, result_of
 from headgate.mcp.serve.tools import TOOLS
+from headgate.model.query import SearchQuery
 from headgate.sources.demo import DemoAccount
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World, world
@@ -48,14 +50,44 @@ def test_the_list_of_tools_weighs_at_most_14_000_bytes():
     assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
 
 
-def test_a_page_of_25_hits_weighs_at_most_30_000_bytes():
+@pytest.mark.parametrize("words", ["canal", "canal gloves", "bridge"])
+def test_a_page_of_25_hits_weighs_at_most_30_000_bytes(words: str):
     async def work(w: World) -> None:
         for account in ("Home mail", "Work mail"):
             await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(20)))
-        found = await w.call(mail(w), "search", q="canal", limit=25)
+        found = await w.call(mail(w), "search", q=words, limit=25)
         assert len(found.structured["results"]) == 25
         assert all(result["match_windows"] for result in found.structured["results"])
         assert max(sizes(found)) <= 30_000
+
+    in_two_accounts(work)
+
+
+@pytest.mark.requirement("S1-39")
+def test_a_page_of_100_hits_fits_and_its_envelope_is_whole():
+    async def work(w: World) -> None:
+        for account in ("Home mail", "Work mail"):
+            await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(60)))
+        found = await w.call(mail(w), "search", q="bridge", limit=100)
+        assert len(found.structured["results"]) == 100
+        assert max(sizes(found)) <= 100_000
+        port = w.port(mail(w))
+        body = (await port.search(SearchQuery("bridge", limit=100))).body()
+        assert found.structured["data"]["data"] == body["data"]
+        where = found.structured["content_ladder"]["records_ref"]
+        assert where == "structuredContent.data.data[].evidence_excerpts"
+
+    in_two_accounts(work)
+
+
+def test_hits_that_cannot_fit_are_refused_with_what_to_do():
+    async def work(w: World) -> None:
+        rows = (message(f"m{n:05}" + "k" * 200, "世界 bridge canal " * 60) for n in range(100))
+        await w.add("Home mail", "messages", *rows)
+        told = await w.call(mail(w), "search", q="bridge", limit=100)
+        assert told.structured["error"]["code"] == "resource_limit"
+        assert "smaller limit" in told.structured["error"]["hint"]
+        assert max(sizes(await w.call(mail(w), "search", q="bridge", limit=25))) <= 100_000
 
     in_two_accounts(work)
 

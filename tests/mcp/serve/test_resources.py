@@ -111,6 +111,7 @@ def test_a_handle_with_a_changed_character_is_refused(data: st.DataObject):
             read(CountingPort(), changed)
 
 
+@pytest.mark.requirement("S3-20")
 def test_a_handle_says_nothing_of_what_it_names():
     uri = HANDLES.window_uri(RecordRef("cin_a", "secretstream", "secretkey"), "secretfield", {})
     raw = base64.urlsafe_b64decode(uri.partition("wh1.")[2] + "==")

@@ -120,8 +120,10 @@ def test_an_owners_credential_in_the_environment_ends_it_with_77(name: str):
     assert outcome.stdout == ""
 
 
-def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path):
-    save(tmp_path, "https://a.example", pdpp_token_kind="owner")
+@pytest.mark.requirement("S2-16", "S2-17")
+@pytest.mark.parametrize("kind", ["owner", "control_plane", "owner_agent"])
+def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path, kind: str):
+    save(tmp_path, "https://a.example", pdpp_token_kind=kind)
     outcome = run(PDPP_PROVIDER_URL="https://a.example", PDPP_CACHE_ROOT=str(tmp_path))
     assert outcome.returncode == 77
 

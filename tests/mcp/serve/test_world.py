@@ -318,7 +318,12 @@ def test_a_cursor_goes_forth_and_back_and_ends_when_the_field_changes():
         await w.add(
             "Home mail",
             "messages",
-            {"id": "w1", "subject": "s", "body": "Straße 👩‍👩‍👧 " * 2000, "sent_at": "2026-01-01T00:00:00Z"},
+            {
+                "id": "w1",
+                "subject": "s",
+                "body": "Straße 👩‍👩‍👧 " * 2000 + "Sought word " * 9,
+                "sent_at": "2026-01-01T00:00:00Z",
+            },
         )
         key = f"{w.connections['Home mail']}/messages:w1"
         first = await w.call(access, "read_record_field", id=key, field_path="body", limit_chars=500)
@@ -331,6 +336,12 @@ def test_a_cursor_goes_forth_and_back_and_ends_when_the_field_changes():
             access, "read_record_field", id=key, field_path="body", q="STRASSE", limit_chars=40
         )
         assert found.structured["window"]["match"]["start_chars"] == 0
+        for limit in (1, 8, 40, 400):
+            near = await w.call(
+                access, "read_record_field", id=key, field_path="body", q="sought word", limit_chars=limit
+            )
+            match, shown = near.structured["window"]["match"], near.structured["window"]
+            assert shown["start_chars"] <= match["start_chars"] < shown["end_chars"]
         await w.add(
             "Home mail",
             "messages",

@@ -7,22 +7,20 @@ from typing import Any, cast
 
 import msgspec
 
+from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of
 from headgate.model.query import SearchQuery
 from headgate.text.budget import TOOL_RESULT
 from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
-from headgate.text.search import search_text, snippet_of, source_mix
+from headgate.text.search import search_text, source_mix
 from headgate.text.titles import title
 
-_SNIPPET_CHARS = 320
 _SHORT_CHARS = 96
 _WINDOWS = 3
 _TITLE_SOURCE_CHARS = 200
 _TEXT_ROOM = 4_000
-#: Said of each result; its stream and key are in its id, and the envelope beside it tells the rest.
-_SOURCE = ("connection_id", "display_name")
 
 Json = dict[str, Any]
 
@@ -50,23 +48,33 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
 
 
 def _fitted(structured: Json, hits: list[Json]) -> Json:
-    """Shorten the excerpts, then leave them out of the flat results, while the whole is too large."""
-    for reduce in (_shorten_excerpts, _drop_windows):
-        if len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM:
-            break
+    """Leave windows out of the flat results, then shorten excerpts, while the whole is too large.
+
+    Raises:
+        ResourceLimit: it is too large for all that.
+    """
+    for reduce in (_drop_windows, _shorten_excerpts):
+        if _fits(structured):
+            return structured
         reduce(structured, hits)
+    if not _fits(structured):
+        raise ResourceLimit("This page of hits is too large for one answer.", hint="Ask for a smaller limit.")
     return structured
 
 
+def _fits(structured: Json) -> bool:
+    return len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM
+
+
 def _shorten_excerpts(structured: Json, hits: list[Json]) -> None:
-    # A server of our own never sends such excerpts; another one may.
+    # A server of our own never sends such excerpts; another one may. A short snippet of each hit stays.
     for hit in hits:
         snippet = hit.get("snippet")
-        places = [(snippet, "text"), *((excerpt, "preview_text") for excerpt in _excerpts(hit))]
-        for place, member in places:
-            shown = cast("Json", place) if isinstance(place, dict) else {}
-            if isinstance(shown.get(member), str):
-                shown[member] = cut_marked(shown[member], _SHORT_CHARS)
+        if isinstance(snippet, dict):
+            shown = cast("Json", snippet)
+            shown["text"] = cut_marked(str(shown.get("text") or ""), _SHORT_CHARS)
+        for excerpt in _excerpts(hit):
+            cast("Json", excerpt).pop("preview_text", None)
     structured["data"].setdefault("meta", {})["reduced"] = "Excerpts are shortened to fit."
 
 
@@ -87,10 +95,12 @@ def _result(reader: Reader, hit: Json) -> Json:
         "title": named,
         "url": reader.url(ref) if ref.stream else _url(hit),
     }
-    result |= {key: hit[key] for key in _SOURCE if hit.get(key) is not None}
+    # Its stream and key are in its id, and the envelope beside it tells the rest.
+    if hit.get("connection_id") is not None:
+        result["connection_id"] = hit["connection_id"]
     # A field that the excerpt shows whole needs no reading on.
     begun = [excerpt for excerpt in _excerpts(hit) if excerpt.get("truncated", True)]
-    windows = [_window(reader.naming(ref), excerpt, snippet_of(hit)) for excerpt in begun[:_WINDOWS]]
+    windows = [_window(reader.naming(ref), excerpt) for excerpt in begun[:_WINDOWS]]
     return {**result, "match_windows": windows} if windows else result
 
 
@@ -112,15 +122,13 @@ def _excerpts(hit: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
 
 
-def _window(naming: Handles, excerpt: Mapping[str, Any], snippet: str) -> Json:
+def _window(naming: Handles, excerpt: Mapping[str, Any]) -> Json:
     path = str(excerpt["field_path"])
     read = cast("Mapping[str, Any]", excerpt.get("read") or {})
     selector = {key: read[key] for key in ("offset_chars", "limit_chars") if isinstance(read.get(key), int)}
-    window: Json = {
+    # The words around the match stand in the envelope; they are not said twice.
+    return {
         "field_path": path,
         "complete": False,
         "read": naming.read_at(path, selector),
     }
-    text = str(excerpt.get("preview_text") or "")
-    # The first excerpt is the hit's snippet, which stands in the envelope; it is not said twice.
-    return {**window, "text": cut_marked(text, _SNIPPET_CHARS)} if text not in {"", snippet} else window
