@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Union, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ from headgate.reading.links import record_path, records_path, window_path
 from headgate.text.marks import cut_marked
 
 Body = dict[str, Any]
+Row = Union["RecordRow", Body]
 _BLOB_MARK = b'"blob_id"'
 _FURTHER_CHARS = 48
 
@@ -46,22 +47,40 @@ def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counte
     return {"count": counted, "warnings": [warning.document() for warning in warnings]}
 
 
-def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()) -> Body:
+class RecordRow(msgspec.Struct):
+    """A record's envelope. What is unset is not there."""
+
+    object: str
+    id: str
+    stream: str
+    connection_id: str
+    connector_key: str
+    display_name: str | msgspec.UnsetType
+    data: Any
+    emitted_at: str
+    previews: Body | msgspec.UnsetType = msgspec.UNSET
+    expanded: Body | msgspec.UnsetType = msgspec.UNSET
+    links: Body | msgspec.UnsetType = msgspec.UNSET
+    meta: Body | msgspec.UnsetType = msgspec.UNSET
+
+
+def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()) -> RecordRow:
     """Give a record's envelope."""
-    row: Body = {
-        "object": "record",
-        "id": record.id,
-        "stream": record.stream,
-        **labels.of(record.connection_id),
-        "data": _data(record.body),
-        "emitted_at": iso(record.emitted_at),
-    }
+    key, name = labels.known[record.connection_id]
+    row = RecordRow(
+        "record",
+        record.id,
+        record.stream,
+        record.connection_id,
+        key,
+        msgspec.UNSET if name is None else name,
+        _data(record.body),
+        iso(record.emitted_at),
+    )
     if record.previews:
-        row["previews"] = previews(record)
+        row.previews = previews(record)
     if expand:
-        row["expanded"] = {
-            plan.name: _expanded(record.expanded.get(plan.name), plan, labels) for plan in expand
-        }
+        row.expanded = {plan.name: _expanded(record.expanded.get(plan.name), plan, labels) for plan in expand}
     return row
 
 
@@ -73,7 +92,7 @@ def previews(record: Record) -> Body:
     }
 
 
-def change_row(entry: Record | Tombstone, labels: Labels) -> Body:
+def change_row(entry: Record | Tombstone, labels: Labels) -> Row:
     """Give a record's envelope, or the mark of one that has gone."""
     if isinstance(entry, Record):
         return record_row(entry, labels)
@@ -207,7 +226,7 @@ def _excerpt(hit: Hit, index: int) -> Body:
     return body if snippet.complete else body | {"read": {"offset_chars": snippet.match_chars}}
 
 
-def _expanded(children: Children | None, plan: ExpandPlan, labels: Labels) -> Body | None:
+def _expanded(children: Children | None, plan: ExpandPlan, labels: Labels) -> Row | None:
     records = () if children is None else children.records
     if plan.cardinality is Cardinality.HAS_ONE:
         return record_row(records[0], labels) if records else None

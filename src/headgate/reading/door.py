@@ -35,7 +35,7 @@ from headgate.policy.allowance import Allowance, Scope
 from headgate.policy.choose import ambiguous, connector_of
 from headgate.policy.cursors import Bookmark, Session, WindowPlace
 from headgate.reading import bodies, links, schema
-from headgate.reading.bodies import Body, Labels
+from headgate.reading.bodies import Body, Labels, Row
 from headgate.reading.disclose import disclosed
 from headgate.reading.house import House
 from headgate.reading.port import Answer, BlobAnswer
@@ -61,7 +61,7 @@ class Asking(msgspec.Struct, frozen=True):
 class _Served(msgspec.Struct, frozen=True):
     """A body, and what of the records it shows."""
 
-    body: Body
+    body: Row
     shown: tuple[Disclosed, ...] = ()
 
 
@@ -265,8 +265,8 @@ class Door:
         found = await self._house.store.record(plan)
         record = _only(allowance, decision.scopes, found, lambda: NotFound(param="id"))
         row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
-        row["links"] = {"self": links.record_link(query)}
-        row["meta"] = self._meta()
+        row.links = {"self": links.record_link(query)}
+        row.meta = self._meta()
         return _Served(row, _shown(found, plan.reach.fields, plan.expand))
 
     async def _window(self, allowance: Allowance, query: WindowQuery) -> _Served:
@@ -357,7 +357,7 @@ def _only(
     return found[0]
 
 
-def _list_body(query: ListQuery | ChangesQuery, rows: list[Body], token: str | None) -> Body:
+def _list_body(query: ListQuery | ChangesQuery, rows: Sequence[Row], token: str | None) -> Body:
     body: Body = {
         "object": "list",
         "data": rows,
