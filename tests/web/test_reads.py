@@ -349,3 +349,10 @@ async def test_strict_core_restores_the_refusals_and_schema_says_so(tmp_path: Pa
             "declared": True, "usable": False, "reason": "strict_core",
         }  # fmt: skip
         assert (await house.get("/v1/streams/messages/records?filter[sender]=a", house.owner)).status == 200
+
+
+async def test_a_projection_is_exactly_the_fields_asked_for(home: Home):
+    page = await home.get("/v1/streams/messages/records?fields=subject,size&limit=1")
+    assert page.body["data"][0]["data"].keys() == {"subject", "size"}
+    one = await home.get("/v1/streams/messages/records/m2?fields=size")
+    assert one.body["data"] == {"size": 2}
