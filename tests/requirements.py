@@ -278,7 +278,7 @@ def expected_ids() -> Iterator[str]:
         yield from (f"{chapter}{number:0{width}}" for number in range(1, count + 1))
 
 
-def marked_tests(files: Iterable[Path]) -> dict[str, list[str]]:
+def marked_tests(files: Iterable[Path], mark: str = "requirement") -> dict[str, list[str]]:
     """Find in the sources which tests name which rows, without running anything."""
     found: dict[str, list[str]] = {}
     for file in files:
@@ -286,7 +286,7 @@ def marked_tests(files: Iterable[Path]) -> dict[str, list[str]]:
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(
                 "test_"
             ):
-                for row in _marks(function):
+                for row in _marks(function, mark):
                     found.setdefault(row, []).append(f"{file.name}::{function.name}")
     return found
 
@@ -306,7 +306,7 @@ def problems(rows: Mapping[str, Row], tests: Mapping[str, list[str]]) -> list[st
     ]
 
 
-def _marks(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _marks(function: ast.FunctionDef | ast.AsyncFunctionDef, mark: str) -> Iterator[str]:
     for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.requirement":
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == f"pytest.mark.{mark}":
             yield from (ast.literal_eval(argument) for argument in decorator.args)

@@ -112,6 +112,7 @@ def test_a_token_in_the_address_is_no_token(shipped: Product):
     assert post(shipped, path=f"/mcp?access_token={shipped.package}")[0] == 401
 
 
+@pytest.mark.hostile("64", "T18")
 def test_an_owner_is_turned_away(shipped: Product):
     status, _, said = post(shipped, token=shipped.owner)
     assert (status, said["error"]["code"]) == (403, "permission_error")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from tests.hostile import threats
 from tests.requirements import marked_tests, problems, read_rows
 
 TESTS = Path(__file__).parents[1]
@@ -34,6 +35,15 @@ def test_a_planted_mark_that_names_no_row_is_found(tmp_path: Path):
         encoding="utf-8",
     )
     assert problems(read_rows(), marked_tests([planted]))[0].startswith("S9-99 is named by")
+
+
+def test_every_hostile_row_has_a_test_and_every_mark_a_row():
+    assert marked_tests(TESTS.rglob("test_*.py"), "hostile").keys() == threats.rows().keys()
+
+
+def test_no_hostile_row_is_left_out():
+    expected = {*(str(number) for number in range(46, 67)), *(f"T{number}" for number in range(1, 21))}
+    assert threats.rows().keys() == expected
 
 
 def test_no_test_expects_to_fail_and_none_is_skipped_without_a_condition():

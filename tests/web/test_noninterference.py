@@ -199,6 +199,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 
 @settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
 @given(st.integers(0, 3), SEQUENCES, READERS)
+@pytest.mark.hostile("T4", "T7", "T10", "T11")
 def test_what_a_grant_hides_makes_no_difference(twins: Twins, number: int, steps: list[Any], who: str):
     assert_same(twins, number, steps, who)
 
