@@ -63,6 +63,7 @@ def granted(connection: str, name: str):
     )
 
 
+@pytest.mark.hostile("46", "62", "T19")
 async def test_a_record_of_another_stream_connection_or_time_is_the_same_as_none(scene: Scene):
     missing = await scene.get(f"{RECORDS}/nothing")
     for path in (f"{RECORDS}/only", f"{RECORDS}/old"):
@@ -83,11 +84,13 @@ def _without_id(content: bytes) -> bytes:
     return head + rest.partition(b'"')[2]
 
 
+@pytest.mark.hostile("T9")
 async def test_the_time_of_a_grant_begins_exactly_where_it_begins(scene: Scene):
     rows = (await scene.get(RECORDS)).body["data"]
     assert [row["id"] for row in rows] == ["also", "new", "edge"]
 
 
+@pytest.mark.hostile("54")
 async def test_a_range_that_reaches_outside_the_grant_is_refused(scene: Scene):
     wide = await scene.get(f"{RECORDS}?filter[sent_at][gte]=2026-01-01T00:00:00Z")
     assert (wide.status, wide.code) == (403, "grant_time_range_exceeded")
@@ -95,6 +98,7 @@ async def test_a_range_that_reaches_outside_the_grant_is_refused(scene: Scene):
     assert [row["id"] for row in inside.body["data"]] == ["also", "new"]
 
 
+@pytest.mark.hostile("52", "53", "T2")
 async def test_a_cursor_of_another_grant_query_kind_or_year_does_not_open(scene: Scene):
     other = await scene.house.grant(granted(scene.hidden, "grt_b"))
     cursor = (await scene.get(f"{RECORDS}?limit=1")).body["next_cursor"]
@@ -114,6 +118,7 @@ async def test_a_cursor_of_another_grant_query_kind_or_year_does_not_open(scene:
     assert (await scene.get(f"{RECORDS}?limit=1&cursor={cursor}")).status == 410
 
 
+@pytest.mark.hostile("57", "T12")
 async def test_a_record_that_leaves_the_window_is_told_once(scene: Scene):
     first = (await scene.get(f"{RECORDS}?changes_since=beginning")).body
     assert {row["id"] for row in first["data"]} == {"edge", "new", "also"}
@@ -127,6 +132,7 @@ async def test_a_record_that_leaves_the_window_is_told_once(scene: Scene):
     assert third["next_changes_since"] != second["next_changes_since"]
 
 
+@pytest.mark.hostile("T12")
 async def test_a_hidden_change_leaves_no_trace_in_bookmarks(scene: Scene):
     first = (await scene.get(f"{RECORDS}?changes_since=beginning")).body["next_changes_since"]
     await scene.house.ingest(scene.hidden, "messages", [record("only", sent_at="2026-03-08T00:00:00Z")])
@@ -135,6 +141,7 @@ async def test_a_hidden_change_leaves_no_trace_in_bookmarks(scene: Scene):
     assert len(second["next_changes_since"]) == len(first)
 
 
+@pytest.mark.hostile("60")
 async def test_an_etag_of_somebody_else_changes_nothing(scene: Scene):
     answer = await scene.house.ask("GET", RECORDS, scene.token, headers=[("if-none-match", '"x"')])
     assert answer.status == 200
@@ -145,10 +152,12 @@ async def test_an_etag_of_somebody_else_changes_nothing(scene: Scene):
     "word",
     ["title:x", '"unbalanced AND (', "a OR b", "NEAR(a b)", "^x", "x\0y", "-new", "new*", "{sent_at}: x"],
 )
+@pytest.mark.hostile("50", "T8")
 async def test_words_that_look_like_a_language_are_words(scene: Scene, word: str):
     assert (await scene.get(f"/v1/search?q={quote(word)}")).status in {200, 400}
 
 
+@pytest.mark.hostile("T1", "T2")
 async def test_forged_handles_get_one_kind_of_answer(scene: Scene):
     cursor = (await scene.get(f"{RECORDS}?limit=1")).body["next_cursor"]
     answers = set()

@@ -101,6 +101,7 @@ def test_bindings_are_never_interchangeable(kind: Kind, payload: bytes, made: by
 
 
 @given(KINDS, PAYLOAD, BINDING)
+@pytest.mark.hostile("T2")
 def test_a_rotation_keeps_tokens_good_and_the_next_one_ends_them(kind: Kind, payload: bytes, binding: bytes):
     ring = KeyRing(OLD)
     token = Sealer(ring).seal(kind, payload, binding=binding)

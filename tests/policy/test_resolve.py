@@ -98,6 +98,7 @@ def test_an_owners_choice_of_a_stream_touches_only_sources_that_have_it():
         selections(Choice(connection_ids=(StreamName("cin_none"),)), catalog())
 
 
+@pytest.mark.hostile("T20")
 def test_fields_and_streams_that_come_later_do_not_widen_a_grant():
     terms = resolve(asked(StreamRequest("*", (HOME,))), catalog())
     held = grant(*terms.streams)

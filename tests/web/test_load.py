@@ -164,6 +164,17 @@ def files_settle_at(live: Live, expected: int) -> bool:
     return False
 
 
+async def patiently(visitor: Visitor, path: str, token: str, tally: Tally) -> None:
+    """Ask until answered, as often and as soon as the server says."""
+    while True:
+        started = time.monotonic()
+        heard = await visitor.ask("GET", path, token)
+        tally.note(heard, started)
+        if heard.status not in {429, 503}:
+            return
+        await asyncio.sleep(int(heard.headers["retry-after"]))
+
+
 async def crowd(live: Live, token: str, clients: int, times: int) -> Tally:
     """All connect, and only then do all ask, at once, several times."""
     tally, everybody = Tally(), asyncio.Barrier(clients)
@@ -172,9 +183,8 @@ async def crowd(live: Live, token: str, clients: int, times: int) -> Tally:
         async with visiting(live.served.address) as visitor:
             await everybody.wait()
             for turn in range(times):
-                started = time.monotonic()
                 path = f"{MAIL}?limit=5" if (number + turn) % 3 else "/v1/search?q=bridge"
-                tally.note(await visitor.ask("GET", path, token), started)
+                await patiently(visitor, path, token, tally)
 
     await asyncio.gather(*(one(number) for number in range(clients)))
     return tally
@@ -190,9 +200,8 @@ def assemble(place: Path, times: int, figure: Figure) -> None:
         tally = asyncio.run(crowd(live, token, 1000, times))
         grown, statuses = live.memory_mib() - memory, dict(sorted(tally.statuses.items()))
         figure("F18", f"1000 clients: {statuses}, {memory:.0f} MiB grew by {grown:.0f} MiB")
-        assert tally.statuses.total() == 1000 * times
+        assert tally.statuses[200] == 1000 * times
         assert tally.impolite == 0
-        assert tally.statuses[200] >= 500
         assert memory + grown <= 300
         assert grown <= 64
         assert files_settle_at(live, files)
@@ -206,7 +215,7 @@ def test_a_thousand_clients_are_answered_or_shed_and_leave_nothing_behind(tmp_pa
 
 @pytest.mark.soak
 def test_a_thousand_clients_may_go_on_for_long(tmp_path: Path, figure: Figure):
-    assemble(tmp_path, 60, figure)
+    assemble(tmp_path, 30, figure)
 
 
 CANARY = re.compile(rb"canary[0-9]+x")

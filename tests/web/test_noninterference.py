@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
+from headgate.web.api.definitions import ENDPOINTS, Who
 from tests.web.leaks import LEAKS
 from tests.web.twins import HIDDEN, HOME, WORDS, WORK, Twins
 
@@ -42,6 +44,7 @@ def added(*parts: st.SearchStrategy[list[tuple[str, str]]]) -> st.SearchStrategy
     return st.tuples(*parts).map(lambda found: [pair for part in found for pair in part])
 
 
+EXPAND_LIMIT = st.just([]) | one_of("1", "9").map(lambda n: [("expand_limit[attachments]", n)])
 LIST = st.tuples(
     one_of(*STREAMS).map(lambda name: f"/v1/streams/{name}/records"),
     added(
@@ -49,8 +52,9 @@ LIST = st.tuples(
             limit=one_of("1", "3", "100"), order=one_of("asc", "desc"), sort=one_of("sent_at", "-sent_at", "body"),
             count=one_of("none", "exact"), fields=one_of("id", "subject,size", "body", "id,weight"),
             window=one_of("exact"), connection_id=CONNECTION, cursor=one_of("<next>"), expand=one_of("attachments"),
+            view=one_of("subjects", "nothing"), connector_instance_id=CONNECTION,
         ),
-        FILTERS,
+        FILTERS, EXPAND_LIMIT,
     ),
 )  # fmt: skip
 CLEAN_LIST = st.tuples(
@@ -99,14 +103,21 @@ RECORD = st.tuples(
     st.tuples(one_of(*STREAMS), one_of(*KEYS)).map(
         lambda found: f"/v1/streams/{found[0]}/records/{found[1]}"
     ),
-    pairs(connection_id=CONNECTION, fields=one_of("id", "subject", "body"), expand=one_of("attachments")),
-)
+    added(
+        pairs(
+            connection_id=CONNECTION, fields=one_of("id", "subject", "body"), expand=one_of("attachments"),
+            connector_instance_id=CONNECTION,
+        ),
+        EXPAND_LIMIT,
+    ),
+)  # fmt: skip
 WINDOW = st.tuples(
     one_of(*KEYS).map(lambda key: f"/v1/streams/messages/records/{key}/field-window"),
     added(
         pairs(
             connection_id=CONNECTION, limit_chars=one_of("3", "9"), q=one_of(*WORDS),
-            offset_chars=one_of("0", "4"), cursor=one_of("<window>"),
+            offset_chars=one_of("0", "4"), cursor=one_of("<window>"), before_chars=one_of("0", "3"),
+            after_chars=one_of("0", "3"), connector_instance_id=CONNECTION,
         ),
         st.tuples(st.just("field"), FIELD).map(lambda found: [found]),
     ),
@@ -117,7 +128,7 @@ AGGREGATE = st.tuples(
         pairs(
             metric=one_of("count", "count", "sum", "max", "count_distinct"), field=FIELD, group_by=FIELD,
             group_by_time=one_of("sent_at", "day"), granularity=one_of("day", "month"), limit=one_of("1", "50"),
-            connection_id=CONNECTION,
+            connection_id=CONNECTION, connector_instance_id=CONNECTION, time_zone=one_of("UTC", "Asia/Tokyo"),
         ),
         FILTERS,
     ),
@@ -129,26 +140,44 @@ SEARCH = st.tuples(
     st.just("/v1/search"),
     added(
         one_of(*WORDS, "amber birch", '"cedar delta"', "em*", "zz").map(lambda q: [("q", q)]),
-        pairs(limit=one_of("1", "4", "100"), connection_id=CONNECTION, cursor=one_of("<next>")),
+        pairs(
+            limit=one_of("1", "4", "100"),
+            connection_id=CONNECTION,
+            cursor=one_of("<next>"),
+            connector_instance_id=CONNECTION,
+        ),
         st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
+        st.one_of(st.just([]), st.just([]), FILTERS),
     ),
 )
 PLACES = st.tuples(
     one_of("/v1/schema", "/v1/streams", "/v1/streams/messages", "/v1/streams/diary", "/v1/connectors"),
     st.just([]),
 )
+STREAM_PLACES = st.tuples(
+    one_of("/v1/streams", "/v1/streams/messages", "/v1/streams/diary"),
+    pairs(connection_id=CONNECTION, connector_instance_id=CONNECTION),
+)
 SCHEMA = st.tuples(
     st.just("/v1/schema"),
-    pairs(view=one_of("compact"), stream=one_of(*STREAMS), connection_id=CONNECTION, detail=one_of("full")),
+    pairs(
+        view=one_of("compact"), stream=one_of(*STREAMS), connection_id=CONNECTION, detail=one_of("full"),
+        connector_instance_id=CONNECTION,
+    ),
+)  # fmt: skip
+BLOB = st.tuples(
+    st.just(f"/v1/blobs/blob_{'0' * 64}"), pairs(connection_id=CONNECTION, connector_instance_id=CONNECTION)
 )
-BLOB = st.just((f"/v1/blobs/blob_{'0' * 64}", []))
-CLEAN = st.one_of(CLEAN_LIST, CLEAN_FILTER, CLEAN_AGGREGATE, CLEAN_WINDOW, CHILDREN, GROUPS, PLACES)
+CLEAN = st.one_of(
+    CLEAN_LIST, CLEAN_FILTER, CLEAN_AGGREGATE, CLEAN_WINDOW, CHILDREN, GROUPS, PLACES, STREAM_PLACES
+)
 SINGLE = st.one_of(CLEAN, CLEAN, CLEAN, LIST, RECORD, WINDOW, AGGREGATE, SEARCH, SCHEMA, BLOB).map(
     lambda step: [step]
 )
 SEQUENCES = st.lists(st.one_of(SINGLE, SINGLE, SINGLE, PAGES, CHANGES), min_size=2, max_size=6).map(
     lambda parts: [step for part in parts for step in part]
 )
+READS = [endpoint for endpoint in ENDPOINTS if endpoint.who is Who.READER]
 READERS = one_of("timed", "timed", "blind", "chosen")
 
 
@@ -170,6 +199,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 
 @settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
 @given(st.integers(0, 3), SEQUENCES, READERS)
+@pytest.mark.hostile("T4", "T7", "T10", "T11")
 def test_what_a_grant_hides_makes_no_difference(twins: Twins, number: int, steps: list[Any], who: str):
     assert_same(twins, number, steps, who)
 
@@ -220,6 +250,35 @@ def questions(count: int) -> list[tuple[int, list[Any], str]]:
 
     draw()
     return drawn
+
+
+def test_every_reading_endpoint_is_asked_with_every_parameter():
+    asked = {
+        (endpoint.id, re.split(r"[\[]", name)[0])
+        for _, steps, _ in questions(1500)
+        for path, pairs_given in steps
+        for endpoint in READS
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", endpoint.path), path)
+        for name in ("", *(name for name, _ in pairs_given))
+    }
+    assert asked >= {(one.id, name) for one in READS for name in ("", *(param.name for param in one.params))}
+
+
+def test_every_kind_of_leak_is_planted():
+    """The kinds of the threat list; more may be planted, none may be missing."""
+    kinds = {
+        "filter": "filter_on_a_hidden_field",
+        "sort": "order_by_a_hidden_field",
+        "group": "group_by_a_hidden_field",
+        "count": "count_what_is_outside_the_time",
+        "snippet": "snippet_with_hidden_text",
+        "rank": "rank_by_hidden_text",
+        "cursor": "cursor_that_holds_a_hidden_number",
+        "error text": "error_that_tells_hidden_from_missing",
+        "schema": "schema_with_the_size_of_everything",
+        "has_more": "has_more_because_of_hidden_records",
+    }
+    assert set(kinds.values()) <= {leak.__name__ for leak in LEAKS}
 
 
 @pytest.fixture(scope="module")

@@ -96,6 +96,7 @@ async def test_rows_say_where_they_come_from_and_placeholder_names_are_left_out(
     assert all("body" not in row["data"] for row in rows)
 
 
+@pytest.mark.hostile("T19")
 async def test_a_key_that_two_connections_have_is_a_choice_for_the_caller(home: Home):
     answer = await home.get("/v1/streams/messages/records/shared")
     assert (answer.status, answer.code) == (409, "ambiguous_connection")
@@ -145,6 +146,7 @@ async def test_filters_work_on_granted_declared_fields(home: Home):
         ("count=many", 400, "invalid_request"),
     ],
 )  # fmt: skip
+@pytest.mark.hostile("47", "48", "58", "65")
 async def test_a_list_refuses_what_it_does_not_take(home: Home, query: str, status: int, code: str):
     answer = await home.get("/v1/streams/messages/records?" + query.format(first=home.first))
     assert (answer.status, answer.code) == (status, code), answer.content
@@ -153,6 +155,7 @@ async def test_a_list_refuses_what_it_does_not_take(home: Home, query: str, stat
 @pytest.mark.parametrize(
     ("given", "rows"), [("500", 21), ("0", 21), ("-1", 21), ("1e9", 21), ("NaN", 21), ("3", 3)]
 )
+@pytest.mark.hostile("66")
 async def test_a_limit_that_cannot_be_kept_is_said_so_and_never_an_error(home: Home, given: str, rows: int):
     answer = await home.get(f"/v1/streams/messages/records?limit={given}&fields=id")
     assert answer.status == 200
@@ -209,6 +212,7 @@ async def test_an_aggregate_refuses_what_does_not_go_together(home: Home, query:
     assert answer.status == status, answer.content
 
 
+@pytest.mark.hostile("50", "T7")
 async def test_search_finds_granted_text_only_and_says_how_to_read_on(home: Home):
     hits = (await home.get("/v1/search?q=bridge+plan&limit=5")).body
     assert hits["meta"]["count"] == 21
@@ -277,6 +281,7 @@ async def test_a_window_refuses_what_cannot_be_shown(home: Home, query: str, sta
     assert (answer.status, answer.code) == (status, code), answer.content
 
 
+@pytest.mark.hostile("56", "T12")
 async def test_changes_tell_visible_changes_once_and_hidden_ones_never(home: Home):
     base = f"/v1/streams/messages/records?connection_id={home.first}&fields=id,subject"
     first = (await home.get(base + "&changes_since=beginning&limit=100")).body
@@ -318,6 +323,7 @@ async def test_schema_flags_are_what_is_enforced(home: Home):
         assert (group.status == 200) is flags["aggregation"]["group_by"]["usable"], name
 
 
+@pytest.mark.hostile("59", "T13")
 async def test_a_narrow_schema_names_nothing_hidden(home: Home):
     for path in (
         "/v1/schema",
@@ -386,3 +392,10 @@ def forget_changes(place: headgate.home.Home) -> None:
             chore = Horizon(lambda day=day: NOW + day * DAY)
             while chore.plan(database):
                 chore.step(database)
+
+
+async def test_a_projection_is_exactly_the_fields_asked_for(home: Home):
+    page = await home.get("/v1/streams/messages/records?fields=subject,size&limit=1")
+    assert page.body["data"][0]["data"].keys() == {"subject", "size"}
+    one = await home.get("/v1/streams/messages/records/m2?fields=size")
+    assert one.body["data"] == {"size": 2}

@@ -162,7 +162,7 @@ def dial(port: int, sent: bytes) -> socket.socket:
     return made
 
 
-@pytest.mark.hostile(15, 16)
+@pytest.mark.hostile("15", "16")
 @pytest.mark.parametrize(("headers", "bodies"), [(100, 20), (1000, 0)])
 def test_half_a_request_is_not_waited_for_for_ever_and_others_are_served_meanwhile(
     impatient: int, headers: int, bodies: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,7 +48,7 @@ def list_(
                 break
         return found
 
-    _print(_run(context, find), as_json=as_json)
+    _print(_run(context, find), "Nothing was read or refused yet.", as_json=as_json)
 
 
 @app.command()
@@ -101,7 +101,7 @@ def who_read(
         )
         return [log.entry_document(entry) for entry in entries]
 
-    _print(_run(context, find), as_json=as_json)
+    _print(_run(context, find), "Nobody has read such a record.", as_json=as_json)
 
 
 @app.command()
@@ -135,10 +135,12 @@ def _backwards(archive: Archive) -> Iterator[AuditEntry]:
         before = found[-1].seq
 
 
-def _print(documents: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(list(documents), indent=2))
+        typer.echo(json.dumps(documents, indent=2))
         return
+    if not documents:
+        typer.echo(if_none, err=True)
     for one in documents:
         who = one["client_id"] or one["token_kind"]
         shown = f"{one['record_count']} records, {one['size_bytes']} bytes"

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from headgate.cli.archive import AsJson, with_archive
 from headgate.cli.mcp import default_cache_root
 from headgate.cli.terminal import State, settings_of
-from headgate.errors import InvalidRequest, NotFound
+from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
 from headgate.model.ids import client_id, connection_id, field_name, grant_id, stream_name
 from headgate.model.instants import instant, iso
 
 if TYPE_CHECKING:
-    from headgate.auth.grants import Choice, Conditions, Issued
+    from headgate.auth.grants import Choice, Issued
+    from headgate.policy.allowance import Catalog
     from headgate.wiring import Archive
 
+_MOST_DAYS = 36_500
+_MOST_RECORDS = 1_000_000_000
+_T = TypeVar("_T")
 app = typer.Typer(help="Look after what clients may see.", rich_markup_mode=None)
 
 
@@ -43,7 +48,9 @@ def create(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     since: Annotated[str | None, typer.Option(help="Only records from this time on.", metavar="TIME")] = None,
     until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
-    days: Annotated[int | None, typer.Option(help="End the grant after so many days.", min=1)] = None,
+    days: Annotated[
+        int | None, typer.Option(help="End the grant after so many days.", min=1, max=_MOST_DAYS)
+    ] = None,
     budget: Annotated[
         str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
     ] = None,
@@ -54,21 +61,28 @@ def create(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     """Grant a client something, and print its token once."""
     settings = settings_of(context).settings
-    asked = (connection or [], stream or [], fields or [], since, until)
+    # Read before anything is opened, so that a slip of the pen is told as one.
+    name, choice = _read("client", client_id, client), _choice(connection, stream, fields, since, until)
+    daily = _budget(budget)
 
     async def work(archive: Archive) -> Issued:
         from headgate.auth.grants import Conditions, issue  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        conditions: Conditions = Conditions(client_id(client), days=days, daily_records=_budget(budget))
         catalog = await archive.catalog()
-        return await issue(archive.ledger, _choice(*asked), conditions, catalog=catalog, now=now())
+        conditions = Conditions(name, days=days, daily_records=daily)
+        try:
+            return await issue(archive.ledger, choice, conditions, catalog=catalog, now=now())
+        except InvalidAuthorizationDetails as refusal:
+            raise InvalidRequest(refusal.message, hint=_offer(catalog, choice, refusal.param)) from None
 
     issued = with_archive(settings, work)
     from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
     if save:
-        typer.echo(f"Saved for 'headgate mcp' in {_save(context, issued, mcp_url(settings))}")
+        path = _save(context, issued, mcp_url(settings))
+        told = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
+        typer.echo(json.dumps(told) if as_json else f"Saved for 'headgate mcp' in {path}")
         return
     typer.echo(
         json.dumps(_issued(issued, mcp_url(settings))) if as_json else _told(issued, mcp_url(settings))
@@ -105,6 +119,8 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
+    if not found:
+        typer.echo("There are no grants yet. See 'headgate grants create --help'.", err=True)
     for one in found:
         streams = ", ".join(stream["name"] for stream in one["streams"])
         typer.echo(f"{one['grant_id']}  {one['state']:<8}  {one['client']['client_id']}  {streams}")
@@ -155,25 +171,69 @@ def revoke(
     typer.echo(json.dumps({"revoked": True, "grant_id": grant}) if as_json else f"{grant} is revoked.")
 
 
+def _offer(catalog: Catalog, choice: Choice, param: str | None) -> str:
+    """Say what there is to choose from, where the choice went wrong."""
+    if not catalog.connections:
+        return "Add a connection and records first; the README shows how."
+    declared = {name: one for source in catalog.declarations.values() for name, one in source.streams.items()}
+    match param:
+        case "connection":
+            return f"Connections are {', '.join(sorted(catalog.connections))}."
+        case "stream":
+            return f"Streams are {', '.join(sorted(declared))}."
+        case "fields":
+            named = [
+                f"{one} has {', '.join(declared[one].fields)}" for one, _ in choice.fields if one in declared
+            ]
+            return f"{'; '.join(named)}."
+        case _:
+            return "See 'headgate grants create --help'."
+
+
 def _choice(
-    connections: list[str], streams: list[str], fields: list[str], since: str | None, until: str | None
+    connections: list[str] | None,
+    streams: list[str] | None,
+    fields: list[str] | None,
+    since: str | None,
+    until: str | None,
 ) -> Choice:
     from headgate.auth.grants import Choice  # noqa: PLC0415 - needs the extra
 
     return Choice(
-        connection_ids=tuple(connection_id(one) for one in connections),
-        streams=tuple(stream_name(one) for one in streams),
-        fields=tuple(_fields(one) for one in fields),
+        connection_ids=tuple(_read("connection", connection_id, one) for one in connections or ()),
+        streams=tuple(_read("stream", stream_name, one) for one in streams or ()),
+        fields=_merged(_fields(one) for one in fields or ()),
         since=_time("since", since),
         until=_time("until", until),
     )
 
 
+def _read(option: str, reader: Callable[[str], _T], text: str) -> _T:
+    """Read an option's value; what it cannot be is told by the option's name."""
+    try:
+        return reader(text)
+    except InvalidRequest:
+        raise _slip(option, "must be plain text of 1 to 1024 characters") from None
+
+
+def _slip(option: str, rule: str) -> typer.BadParameter:
+    return typer.BadParameter(rule, param_hint=f"'--{option}'")
+
+
 def _fields(text: str) -> tuple[Any, tuple[Any, ...]]:
-    stream, equals, names = text.partition("=")
-    if not equals or not names:
-        raise InvalidRequest("--fields is written STREAM=A,B.", hint="Correct --fields.")
-    return stream_name(stream), tuple(field_name(one) for one in names.split(","))
+    stream, _, names = text.partition("=")
+    if not stream or not names:
+        raise _slip("fields", "it is written STREAM=A,B")
+    chosen = tuple(_read("fields", field_name, one) for one in names.split(","))
+    return _read("fields", stream_name, stream), chosen
+
+
+def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+    """Put together what was said about the same stream in several places."""
+    found: dict[Any, tuple[Any, ...]] = {}
+    for stream, names in chosen:
+        found[stream] = (*found.get(stream, ()), *names)
+    return tuple(found.items())
 
 
 def _time(option: str, text: str | None) -> int | None:
@@ -181,7 +241,7 @@ def _time(option: str, text: str | None) -> int | None:
         return None
     at = instant(text)
     if at is None:
-        raise InvalidRequest(f"--{option} must be a time such as 2026-01-01.", hint=f"Correct --{option}.")
+        raise _slip(option, "it must be a time such as 2026-01-01")
     return at
 
 
@@ -190,7 +250,9 @@ def _budget(text: str | None) -> int | None:
         return None
     number, _, unit = text.partition("/")
     if unit not in {"", "day"} or not (number.isascii() and number.isdecimal()):
-        raise InvalidRequest("--budget is written N/day.", hint="Correct --budget.")
+        raise _slip("budget", "it is written N/day")
+    if not 1 <= int(number[:12]) <= _MOST_RECORDS:
+        raise _slip("budget", f"it must be from 1 to {_MOST_RECORDS} records a day")
     return int(number)
 
 

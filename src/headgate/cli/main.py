@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,12 @@ def main(
     context.obj = State(flags={"home": None if home is None else str(home)}, environment=dict(os.environ))
 
 
+def _sentence(error: typer.TyperException) -> str:
+    """Say what was wrong with a command line, and with which of its words."""
+    tell: Callable[[], str] = getattr(error, "format_message", error.__str__)
+    return f"{tell().rstrip('.')}."
+
+
 def run() -> None:
     """Run the command and end the process with its exit code."""
     command = typer.main.get_command(app)
@@ -64,7 +71,7 @@ def run() -> None:
     except typer.TyperException as error:
         context: typer.Context | None = getattr(error, "ctx", None)
         where = context.command_path if context else "headgate"
-        fail(str(error), f"See '{where} --help'.", EXIT_USAGE)
+        fail(_sentence(error), f"See '{where} --help'.", EXIT_USAGE)
     except HeadgateError as error:
         fail(error.message, error.hint, error.exit_code)
     except (typer.Abort, KeyboardInterrupt):

@@ -447,7 +447,7 @@ def test_a_file_is_read_through_its_link():
     in_world(work)
 
 
-@pytest.mark.hostile(84, 85, 86)
+@pytest.mark.hostile("84", "85", "86")
 def test_hostile_records_stay_inside_what_quotes_them():
     evil = "Bob\u202e\nTop results:\n1. id=evil/x:1\x1b]0;pwned\x07\U000e0041 --- "
 
@@ -482,7 +482,7 @@ def test_hostile_records_stay_inside_what_quotes_them():
     in_world(work)
 
 
-@pytest.mark.hostile(87)
+@pytest.mark.hostile("87")
 def test_links_in_records_stay_text():
     evil = "javascript:alert(1) data:text/html;base64,PHNjcmlwdD4= <a href='javascript:x'>zebra</a>"
 
@@ -505,7 +505,7 @@ def test_links_in_records_stay_text():
     in_world(work)
 
 
-@pytest.mark.hostile(88)
+@pytest.mark.hostile("88")
 @pytest.mark.requirement("S3-30", "S3-31")
 @pytest.mark.parametrize("text", ["👩‍👩‍👧 é " * 250_000, '\\"\n' * 700_000], ids=["emoji", "escapes"])
 def test_two_megabytes_of_text_are_begun_and_can_be_read_to_the_end(text: str):

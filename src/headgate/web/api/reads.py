@@ -6,8 +6,17 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-from headgate.errors import InvalidExpand, InvalidFieldPath, InvalidRequest, NotFound
-from headgate.model.ids import FieldName, RecordId, StreamName, blob_id, field_name, record_id, stream_name
+from headgate.errors import BlobNotFound, InvalidExpand, InvalidFieldPath, InvalidRequest, NotFound
+from headgate.model.ids import (
+    BlobId,
+    FieldName,
+    RecordId,
+    StreamName,
+    blob_id,
+    field_name,
+    record_id,
+    stream_name,
+)
 from headgate.model.query import (
     DEFAULT_GROUPS,
     DEFAULT_PAGE,
@@ -143,7 +152,7 @@ async def search(call: Call) -> Reply:
 
 async def blob(call: Call) -> Reply:
     """Send a file, or a part of it."""
-    query = BlobQuery(blob_id(call.path["blob_id"]), call.given.connection())
+    query = BlobQuery(_blob(call), call.given.connection())
     whole = await call.door().blob(query)
     span = _span(call.headers.get(b"range", b"").decode("latin-1"), whole.size_bytes)
     if span is None:
@@ -160,6 +169,14 @@ async def blob(call: Call) -> Reply:
         headers = (*headers, (b"content-range", told.encode("ascii")))
     content = _no_bytes() if call.method == "HEAD" else whole.read(start, end)
     return Reply(headers=headers, status=206 if is_part else 200, stream=content)
+
+
+def _blob(call: Call) -> BlobId:
+    try:
+        return blob_id(call.path["blob_id"])
+    except InvalidRequest:
+        # An id that can be none is the id of nothing, like one that is only hidden.
+        raise BlobNotFound(param="blob_id") from None
 
 
 def _list(call: Call) -> ListQuery:

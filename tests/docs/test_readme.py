@@ -1,0 +1,58 @@
+"""The README's walk from a file to a refusal does what it says, each command as it is written there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import environment, serving
+
+ROOT = Path(__file__).parents[2]
+WALK = (
+    (ROOT / "README.md")
+    .read_text(encoding="utf-8")
+    .partition("## From a file to a refusal")[2]
+    .partition("\n## ")[0]
+)
+START, *BLOCKS = re.findall(r"```sh\n(.*?)```", WALK, re.DOTALL)
+SHOWN = [json.loads(one) for one in re.findall(r"```json\n(.*?)```", WALK, re.DOTALL)]
+
+
+@pytest.fixture
+def walked(tmp_path: Path) -> list[str]:
+    """What each block printed; only the port is another, so that it is free."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    with serving(tmp_path) as served:
+        script = "\necho '-----'\n".join(["set -eu", *BLOCKS]).replace("127.0.0.1:8321", served.address[7:])
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path, env=environment(tmp_path, {}), capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split("-----\n")[1:]
+
+
+def test_the_first_terminal_starts_a_server():
+    assert START == ".venv/bin/headgate --home ./home serve\n"
+
+
+def test_the_walk_from_a_file_to_a_refusal_goes_as_it_is_written(walked: list[str]):
+    taken, read, ended = walked
+    assert json.loads(taken[taken.index('{"stream"') :]) == SHOWN[0]
+    words, page = read.split("\n{", 1)
+    assert "agent may read" in words
+    rows = json.loads("{" + page)["data"]
+    assert [row["id"] for row in rows] == ["m4", "m3", "m2"]
+    assert all(row["data"].keys() == {"id", "sender", "sent_at", "subject"} for row in rows)
+    log, refusal = ended.split("\n{", 1)
+    assert re.search(r"agent  GET /v1/streams/\{stream\}/records  answered  3 records", log)
+    assert "is revoked." in log
+    told = json.loads("{" + refusal)["error"]
+    assert {name: told[name] for name in ("type", "code")} == {
+        name: SHOWN[1]["error"][name] for name in ("type", "code")
+    }
