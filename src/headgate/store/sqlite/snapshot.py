@@ -21,8 +21,8 @@ from headgate.store.sqlite.derive import RID_SHIFT
 
 #: A shelf with fewer changes than this since its last blocks is read quickly enough without new ones.
 ENOUGH_CHANGES = 1000
-#: Cells of one step: rows times columns. A step of this size takes some tens of milliseconds.
-_STEP_CELLS = 49_152
+#: Cells of one step: rows times columns. A step of this size takes a few tens of milliseconds.
+_STEP_CELLS = 32_768
 _N_MASK = (1 << RID_SHIFT) - 1
 
 
