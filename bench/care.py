@@ -36,10 +36,10 @@ def main(arguments: Sequence[str] = ()) -> None:
             print(f"  no home was made; run: python -m bench store --records {records}")
             continue
         _bring_up_to_date(home)
-        _fsck(home)
-        _stats(home)
-        _show("backup, a step, p95", _p95(_steps_of_backup(home)), _STEP_MOST_MS)
         _show("column blocks, a step, p95", _p95(_steps_of_blocks(home)), _STEP_MOST_MS)
+        _show("backup, a step, p95", _p95(_steps_of_backup(home)), _STEP_MOST_MS)
+        _stats(home)
+        _fsck(home)
 
 
 def _bring_up_to_date(home: Home) -> None:
