@@ -89,11 +89,10 @@ def _compare(database: Database, newest: int, toll: Toll) -> None:
     toll.lost += sum(held[number] == 0 for number in range(1, newest + 1))
     toll.torn += sum(count != LINES for count in held.values())
     if held:
-        ((again,),) = database.all("SELECT json_extract(body, '$.size') FROM record WHERE record_id='again'")
-        toll.torn += again != max(held)
-        toll.torn += database.value("SELECT live FROM shelf") != database.value(
-            "SELECT count(*) FROM record WHERE deleted=0"
-        )
+        again = database.all("SELECT json_extract(body, '$.size') FROM record WHERE record_id='again'")
+        toll.torn += again != [(max(held),)]
+        live = database.all("SELECT sum(live) FROM shelf")
+        toll.torn += live != database.all("SELECT count(*) FROM record WHERE deleted=0")
     if database.all("PRAGMA quick_check") != [("ok",)]:
         toll.unusable += 1
 
