@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,12 @@ import pytest
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.care import reading_store, writing_store
+from headgate.store.sqlite.engine import SqliteStore
 from tests.cli.program import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
-from tests.hostile.store.scene import damages, filled, line
+from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
+from tests.schema.declarations import declaration
+
+CHECKED = r"Checked 10 records in [0-9.]+ s \([0-9,]+ a second\); found 0 damages\.\n"
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def test_backup_verify_and_restore_bring_the_records_back(made: tuple[Home, Conn
 
 def test_fsck_names_what_is_damaged_and_ends_with_1(made: tuple[Home, ConnectionId]):
     home, connection_id = made
-    assert store(home, "fsck").out == "Checked 10 records; found 0 damages.\n"
+    assert re.fullmatch(CHECKED, store(home, "fsck").out)
     with writing_store(home) as database, database.writing():
         database.all("UPDATE record SET digest=zeroblob(32) WHERE record_id='k3'")
     shown = store(home, "fsck")
@@ -115,5 +121,41 @@ def test_progress_is_shown_on_a_terminal_alone(made: tuple[Home, ConnectionId], 
     os.close(theirs)
     assert b"checking 100 %" in os.read(ours, 4096)
     os.close(ours)
-    assert shown.stdout == b"Checked 10 records; found 0 damages.\n"
+    assert re.fullmatch(CHECKED, shown.stdout.decode())
     assert store(home, "fsck").err == ""
+
+
+def test_stats_bring_in_only_what_they_need(made: tuple[Home, ConnectionId]):
+    home, _ = made
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "headgate", "--home", str(home.path), "store", "stats"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
+    assert "headgate.store.sqlite.stats" in imported
+    slow = {"numpy", "asyncio", "mcp", "starlette", "headgate.wiring", "headgate.operations"}
+    assert imported & slow == set()
+
+
+def test_stats_tell_of_connections_without_records_and_streams_that_are_declared_no_longer(
+    made: tuple[Home, ConnectionId],
+):
+    home, _ = made
+
+    async def work(store: SqliteStore) -> None:
+        await store.create_connection(MAIL, "Nothing yet")
+        document = declaration()
+        document["declaration_version"] = "2026-08-12"
+        document["selection_presets"] = []
+        document["streams"] = [one for one in document["streams"] if one["name"] != "messages"]
+        for one in document["streams"]:
+            one.pop("relationships", None)
+        await store.declare(MAIL, document)
+
+    with_store(home, work)
+    shown = store(home, "stats").out
+    assert "Nothing yet (cin_" in shown
+    assert "messages (no longer declared)" in shown
+    assert shown.splitlines()[-1].startswith("10 records of 2 connections; ")

@@ -1,4 +1,4 @@
-"""What threatens a grant, tried one by one against the whole program; the rows are in threats.py."""
+"""What threatens a grant, tried one by one against the whole program; the rows are in rows.py."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -20,7 +19,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def with_archive(settings: Settings, work: Callable[[Archive], Awaitable[_T]]) -> _T:
     """Open the home's store and ledger, do some work, and close them."""
-    # The store's libraries are an extra, and slow to import.
+    # Slow to import, and the store's libraries are an extra.
+    import asyncio  # noqa: PLC0415
+
     with needs_extra("serve"):
         from headgate.wiring import open_archive  # noqa: PLC0415
 

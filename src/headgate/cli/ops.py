@@ -5,7 +5,6 @@ A token comes from a file that only its owner can read, never from the environme
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,10 +16,6 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import settings_of
 from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
-from headgate.operations.access import AccessControl
-from headgate.operations.registration import expose
-from headgate.operations.registry import Registry
-from headgate.operations.stubs import stub_module
 
 if TYPE_CHECKING:
     from headgate.mcp.client.from_mcp import ImportedOperations
@@ -137,6 +132,10 @@ def call(  # noqa: PLR0913 - one option each
     value = _json_input(given)
 
     async def run(imported: ImportedOperations) -> dict[str, Any]:
+        from headgate.operations.access import AccessControl  # noqa: PLC0415 - slow to import
+        from headgate.operations.registration import expose  # noqa: PLC0415 - the same
+        from headgate.operations.registry import Registry  # noqa: PLC0415 - the same
+
         registration = expose(_find(imported, operation), access_control=AccessControl())
         envelope = await Registry([registration]).execute(registration.id, value, timeout_seconds=timeout)
         return envelope.to_dict()
@@ -199,6 +198,8 @@ def stubs(
     """Write a Python module with one typed function for each tool."""
 
     async def write(imported: ImportedOperations) -> str:
+        from headgate.operations.stubs import stub_module  # noqa: PLC0415 - slow to import
+
         return stub_module(tool.spec for tool in imported.tools)
 
     text = _with_server(write, url, token_file, allow_host, namespace, pins=_pins(context))
@@ -231,6 +232,8 @@ def _with_server(
         imported = await from_mcp(url, namespace, _token(token_file), pins=pins, options=options)
         async with imported:
             return await use(imported)
+
+    import asyncio  # noqa: PLC0415 - slow to import
 
     try:
         return asyncio.run(run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,8 @@ app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _SHOWN_MOST = 50
+#: The columns of stats that hold amounts.
+_COUNTED = {2, 3}
 _KIB = 1024
 
 
@@ -79,14 +82,17 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Check every record and everything kept beside it; change nothing. Ends with 1 if there is damage."""
     with needs_extra("serve"):
         from headgate.store.sqlite.upkeep import examine_home  # noqa: PLC0415 - as above
+    started = time.monotonic()
     with progress_line("checking") as progress:
         found = examine_home(_home(context), progress)
+    seconds = time.monotonic() - started
     if as_json:
         typer.echo(_json(found))
     else:
         for damage in found.damages[:_SHOWN_MOST]:
             typer.echo(_damage_line(damage))
-        typer.echo(f"Checked {found.record_count:,} records; found {len(found.damages):,} damages.")
+        rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
+        typer.echo(f"Checked {found.record_count:,} records in {rate}; found {len(found.damages):,} damages.")
     if found.damages:
         raise IntegrityBroken(
             f"The store has {len(found.damages)} damages.", hint="Restore the damaged records from a backup."
@@ -146,29 +152,45 @@ def _damage_line(damage: Damage) -> str:
 
 
 def _table(found: StoreStats) -> str:
-    rows = [("connection", "stream", "records", "about", "oldest", "newest")]
+    rows = [("connection", "stream", "records", "about", "oldest", "newest", "last taken in")]
     for connection in found.connections:
         name = f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
         for one in connection.streams:
             rows.append(
                 (
                     name,
-                    one.stream,
+                    one.stream if one.is_declared else f"{one.stream} (no longer declared)",
                     f"{one.record_count:,}",
                     _size(one.about_bytes),
                     _day(one.oldest),
                     _day(one.newest),
+                    _day(one.last_updated),
                 )
             )
             name = ""
+        if not connection.streams:
+            rows.append((name, "-", "0", "-", "-", "-", "-"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+    lines = [_line(row, widths) for row in rows]
     total = (
-        f"{found.record_count:,} records of {len(found.connections):,} connections; database "
-        f"{_size(found.database_bytes)}, log {_size(found.log_bytes)}, "
-        f"{found.blob_count:,} files {_size(found.blob_bytes)}"
+        f"{_many(found.record_count, 'record')} of {_many(len(found.connections), 'connection')}; "
+        f"{_size(found.database_bytes + found.log_bytes)} on disk, and "
+        f"{_many(found.blob_count, 'file')} of {_size(found.blob_bytes)}"
     )
-    return "\n".join([*(line.rstrip() for line in lines), "", total])
+    return "\n".join([*lines, "", total])
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    """Put texts to the left, and what is counted to the right."""
+    cells = [
+        text.rjust(width) if column in _COUNTED else text.ljust(width)
+        for column, (text, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
 
 def _day(moment: int | None) -> str:

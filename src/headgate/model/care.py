@@ -20,6 +20,8 @@ class StreamStats:
     newest: int | None
     #: When a record was last taken in.
     last_updated: int | None
+    #: Whether the newest declaration has the stream; what is left of one that it has not is shown to nobody.
+    is_declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def test_where_only_the_store_may_not_be_written_reads_go_on_and_their_disclosur
 
 
 def test_care_that_only_reads_works_on_a_home_that_may_not_be_written(scene: Scene, tmp_path: Path):
-    assert "30 records of 1 connections" in command(scene, [scene.home.path], "store", "stats")
+    assert "30 records of 1 connection;" in command(scene, [scene.home.path], "store", "stats")
     assert "found 0 damages" in command(scene, [scene.home.path], "store", "fsck")
     made = tmp_path / "made"
     assert "Backed up 30 records" in command(scene, [scene.home.path], "store", "backup", str(made))

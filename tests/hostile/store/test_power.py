@@ -91,9 +91,8 @@ def _compare(database: Database, newest: int, toll: Toll) -> None:
     if held:
         again = database.all("SELECT json_extract(body, '$.size') FROM record WHERE record_id='again'")
         toll.torn += again != [(max(held),)]
-        toll.torn += database.value("SELECT live FROM shelf") != database.value(
-            "SELECT count(*) FROM record WHERE deleted=0"
-        )
+        live = database.all("SELECT sum(live) FROM shelf")
+        toll.torn += live != database.all("SELECT count(*) FROM record WHERE deleted=0")
     if database.all("PRAGMA quick_check") != [("ok",)]:
         toll.unusable += 1
 

@@ -9,14 +9,17 @@ import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
-from headgate.store.sqlite.blobs import BlobFiles
 from headgate.store.sqlite.connection import BUSY_MS, Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
+
+if TYPE_CHECKING:
+    from headgate.store.sqlite.blobs import BlobFiles
 
 FILE = "records.db"
 BLOBS = "blobs"
@@ -61,6 +64,8 @@ def writing_store(home: Home) -> Generator[Database]:
 
 def blob_files(home: Home) -> BlobFiles:
     """Give the directory of files of a home."""
+    from headgate.store.sqlite.blobs import BlobFiles  # noqa: PLC0415 - slow to import, and seldom needed
+
     return BlobFiles(home.path / BLOBS)
 
 

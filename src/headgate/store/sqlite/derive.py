@@ -13,11 +13,11 @@ import msgspec
 from headgate.model.ids import FieldName
 from headgate.model.instants import instant
 from headgate.store.sqlite.catalog import ColumnKind, StreamTable
+from headgate.store.sqlite.places import RID_SHIFT
 from headgate.store.words import cut
 
 LONG_CHARS = 32_768
 CHUNK_CHARS = 8192
-RID_SHIFT = 40
 #: Stands for every field in a record's change numbers; no field can have this name, as none may hold NUL.
 ALL_FIELDS = "\0"
 #: Limits of the index's row numbers: 22 bits of time, 14 of shelf, 27 of record.

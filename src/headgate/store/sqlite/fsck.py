@@ -5,9 +5,13 @@ Each shelf is looked at in one state of the store, so that a program may go on w
 
 from __future__ import annotations
 
+import gc
 import hashlib
-from collections.abc import Iterator, Sequence
+import itertools
+import operator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -16,10 +20,10 @@ import numpy as np
 
 from headgate.errors import IntegrityBroken
 from headgate.model.care import Damage, Examination
-from headgate.model.ids import BlobId, FieldName
+from headgate.model.ids import BlobId
 from headgate.store.sqlite.blobs import BlobFiles
 from headgate.store.sqlite.care import Progress
-from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable, current
+from headgate.store.sqlite.catalog import Catalog, Shelf, current
 from headgate.store.sqlite.columns import LIVE, TIME, ColumnCache, ShelfColumns, column_types
 from headgate.store.sqlite.connection import Database, open_reader
 from headgate.store.sqlite.derive import (
@@ -35,12 +39,12 @@ from headgate.store.sqlite.derive import (
     typed_row,
 )
 from headgate.store.sqlite.refill import long_notes
+from headgate.store.sqlite.sound import OWN, Soundness, typed_place
 
-_AT_ONCE = 1000
+_AT_ONCE = 500
 _NOTES_MOST = 100
 _PIECE = 1024 * 1024
 _COLUMNS = "r.rid, r.sid, r.record_id, r.seq, r.sort, r.ts, r.deleted, r.long, r.digest, r.body, t.rid"
-_OWN = 11
 _INDEXES = {"record_key": "", "record_seq": "", "record_sort": " AND deleted=0"}
 _FOREVER = float("inf")
 
@@ -53,13 +57,26 @@ def examine(database: Database, files: BlobFiles, progress: Progress) -> Examina
         with ThreadPoolExecutor(1) as executor:
             checking = executor.submit(_file, beside)
             try:
-                done, damages = _records(database, files, progress)
+                with _uncollected():
+                    done, damages = _records(database, files, progress)
             except BaseException:
                 beside.db.interrupt()
                 raise
             return Examination(done, (*checking.result(), *damages))
     finally:
         beside.db.close()
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Let nobody look for cycles: millions of rows come and go, and none is part of one."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _records(database: Database, files: BlobFiles, progress: Progress) -> tuple[int, list[Damage]]:
@@ -116,8 +133,9 @@ class _Look:
         self._last_seq = 0
         self._tids: list[int] = []
         self._kinds = column_types(self._stream)
-        self._sort_at = _typed_place(self._stream, self._stream.declaration.cursor_field)
-        self._ts_at = _typed_place(self._stream, self._stream.time_field)
+        self._soundness = Soundness(self._stream)
+        self._sort_at = typed_place(self._stream, self._stream.declaration.cursor_field)
+        self._ts_at = typed_place(self._stream, self._stream.time_field)
         select = "".join(f", t.{column.name}" for column in self._stream.columns.values())
         self._sql = (
             f"SELECT {_COLUMNS}{select} FROM record r LEFT JOIN {self._stream.table} t ON t.rid = r.rid "
@@ -137,9 +155,7 @@ class _Look:
             return
         self._columns = self._load_columns()
         for rows in self._portions(row[1]):
-            for one in rows:
-                self._record(one)
-            self._compare_columns(rows)
+            self._look(rows)
             yield self.live
         self._counts(*row)
         self._words()
@@ -169,8 +185,33 @@ class _Look:
                 if row is not None:
                     yield row
 
+    def _look(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Look at many at once; only where something is odd, at each."""
+        if not rows:
+            return
+        columns = tuple(zip(*rows, strict=True))
+        is_plain = not any(columns[6]) and columns[7].count(None) == len(rows)
+        plain = rows if is_plain else [row for row in rows if not row[6] and row[7] is None]
+        chosen = columns if is_plain else tuple(zip(*plain, strict=True))
+        is_sound = self._soundness.holds(self._shelf.sid, chosen)
+        if is_sound:
+            self._count(chosen)
+        for row in () if is_sound and is_plain else rows:
+            if not is_sound or row[6] or row[7] is not None:
+                self._record(row)
+        self._compare_columns(columns)
+
+    def _count(self, columns: Sequence[Sequence[Any]]) -> None:
+        if columns:
+            rids, seqs, times = columns[0], columns[3], columns[5]
+            self._seen += len(rids)
+            self.live += len(rids)
+            self._last_seq = max(self._last_seq, *seqs)
+            if self._stream.slots:
+                self._tids += map(tid_of, times, rids)
+
     def _record(self, row: Sequence[Any]) -> None:
-        rid, sid, record_id, seq, _, ts, deleted, _, digest, body, typed_rid = row[:_OWN]
+        rid, sid, record_id, seq, _, ts, deleted, _, digest, body, typed_rid = row[:OWN]
         self._seen += 1
         self._last_seq = max(self._last_seq, seq)
         if sid != rid >> RID_SHIFT:
@@ -185,7 +226,7 @@ class _Look:
         self._live_record(row)
 
     def _live_record(self, row: Sequence[Any]) -> None:
-        rid, _, record_id, _, sort, ts, _, long, digest, body, _ = row[:_OWN]
+        rid, _, record_id, _, sort, ts, _, long, digest, body, _ = row[:OWN]
         if body is None or digest_of(record_id, long, body) != digest:
             self._damaged("digest", "The record does not match its digest.", record_id)
             return
@@ -193,7 +234,7 @@ class _Look:
         if long is not None:
             values.update(self._long_texts(rid, record_id, long))
         typed = typed_row(self._stream, rid, values)
-        if row[_OWN - 1 :] != typed:
+        if row[OWN - 1 :] != typed:
             self._damaged("typed", "The typed values are not those of the record.", record_id)
         if (sort, ts) != self._place(typed, values):
             self._damaged("place", "The record's place in the order is not its own.", record_id)
@@ -237,8 +278,10 @@ class _Look:
         if not self._stream.slots:
             return
         found = self._database.all("SELECT rowid FROM fts WHERE fts MATCH ?", (f"sh : s{self._shelf.sid}",))
-        held = np.array([tid for (tid,) in found], np.int64)
-        due = np.array(self._tids, np.int64)
+        held = np.array(list(itertools.chain.from_iterable(found)), np.int64)
+        due = np.sort(np.array(self._tids, np.int64))
+        if np.array_equal(held, due):
+            return
         for tid in np.setdiff1d(due, held).tolist():
             self._damaged("index", "The record is missing in the search index.", self._name(tid))
         for tid in np.setdiff1d(held, due).tolist():
@@ -259,14 +302,13 @@ class _Look:
             self._damaged("columns", "The column blocks cannot be read.")
             return None
 
-    def _compare_columns(self, rows: Sequence[Sequence[Any]]) -> None:
-        if self._columns is None or not rows:
+    def _compare_columns(self, held: Sequence[Sequence[Any]]) -> None:
+        if self._columns is None:
             return
-        held = list(zip(*rows, strict=True))
         places = (np.array(held[0], np.int64) & ((1 << RID_SHIFT) - 1)) - 1
         wrong = self._columns.column(LIVE)[places] == np.array(held[6], np.bool_)
         wrong |= self._differ(TIME, places, held[5])
-        for column, values in zip(self._stream.columns.values(), held[_OWN:], strict=True):
+        for column, values in zip(self._stream.columns.values(), held[OWN:], strict=True):
             wrong |= self._differ(column.number, places, values)
         for index in np.flatnonzero(wrong).tolist():
             self._damaged("columns", "The column blocks hold other values.", held[2][index])
@@ -274,21 +316,14 @@ class _Look:
     def _differ(self, number: int, places: Any, values: Sequence[Any]) -> Any:
         assert self._columns is not None
         dtype, none = self._kinds[number]
-        if dtype is np.uint32:
-            due = self._cache.words(self._stream, number).encode(values)
-        else:
-            due = np.array([none if value is None else value for value in values], dtype)
         found = self._columns.column(number)[places]
+        if dtype is np.uint32:
+            names = self._cache.words(self._stream, number).names
+            texts: list[str | None] = list(map(names.__getitem__, found.tolist()))
+            return np.array(list(map(operator.ne, texts, values)), np.bool_)
+        due = np.array([none if value is None else value for value in values], dtype)
         same = found == due
         return ~(same | (np.isnan(found) & np.isnan(due))) if dtype is np.float64 else ~same
-
-
-def _typed_place(stream: StreamTable, name: FieldName | None) -> int | None:
-    """Say where in a typed row a field's own value is; None where the row holds none, or only a checksum."""
-    column = None if name is None else stream.columns.get(name)
-    if name is None or column is None or column.kind is ColumnKind.HASH:
-        return None
-    return 1 + list(stream.columns).index(name)
 
 
 def _blobs(database: Database, files: BlobFiles) -> Iterator[Damage]:

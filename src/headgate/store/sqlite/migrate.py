@@ -14,7 +14,7 @@ from headgate.home import sync_directory
 from headgate.store.sqlite.connection import Database, connect, create_private
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
-_PAGES_AT_ONCE = 2048
+_PAGES_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ reads it reads again every record that changed after that number, so only an old
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -21,8 +22,9 @@ from headgate.store.sqlite.derive import RID_SHIFT
 
 #: A shelf with fewer changes than this since its last blocks is read quickly enough without new ones.
 ENOUGH_CHANGES = 1000
-#: Cells of one step: rows times columns. A step of this size takes some tens of milliseconds.
-_STEP_CELLS = 49_152
+#: Cells of one step: rows times columns. A step of this size takes a few tens of milliseconds.
+_STEP_CELLS = 32_768
+_AT_ONCE = 250
 _N_MASK = (1 << RID_SHIFT) - 1
 
 
@@ -116,20 +118,33 @@ def _take(database: Database, step: _Step) -> None:
     first = step.sid << RID_SHIFT | step.block * BLOCK + 1
     typed = [number for number in step.columns if number > 0]
     select = "".join(f", t.c{number}" for number in typed)
-    rows = database.all(
+    columns = _columns(
+        database,
         f"SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN {step.stream.table} t ON t.rid = r.rid "
         "WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid",
         (first, first + BLOCK),
     )
-    if rows:
-        blocks = _blocks(step, typed, first, rows)
+    if columns:
+        blocks = _blocks(step, typed, first, columns)
         database.many("INSERT OR REPLACE INTO column_block VALUES(?, ?, ?, ?)", blocks)
 
 
+def _columns(database: Database, sql: str, values: tuple[int, int]) -> list[list[Any]]:
+    """Read rows as columns, a few at a time: so many rows at once would set off a search for garbage."""
+    rows: Iterator[tuple[Any, ...]] = database.db.execute(sql, values)
+    columns: list[list[Any]] = []
+    while portion := list(itertools.islice(rows, _AT_ONCE)):
+        read = zip(*portion, strict=True)
+        columns = columns or [[] for _ in portion[0]]
+        for column, more in zip(columns, read, strict=True):
+            column.extend(more)
+    return columns
+
+
 def _blocks(
-    step: _Step, typed: Sequence[int], first: int, rows: Sequence[tuple[Any, ...]]
+    step: _Step, typed: Sequence[int], first: int, columns: Sequence[Sequence[Any]]
 ) -> list[tuple[int, int, int, bytes]]:
-    rids, deleted, times, *others = zip(*rows, strict=True)
+    rids, deleted, times, *others = columns
     held: dict[int, Sequence[Any]] = {
         LIVE: [not one for one in deleted],
         TIME: times,

@@ -1,29 +1,52 @@
-"""Stats: what is in a store, told without reading it all."""
+"""Stats: what is in a store, told without reading it all.
+
+Asks the tables directly: reading the declarations whole, and what can do so, would take longer than the answer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from headgate.model.care import ConnectionStats, StoreStats, StreamStats
-from headgate.model.record import Connection
-from headgate.store.sqlite.catalog import Catalog, Shelf, current
+from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.store.sqlite.connection import Database
-from headgate.store.sqlite.derive import RID_SHIFT
 from headgate.store.sqlite.migrate import version_of
-from headgate.store.sqlite.refill import long_notes
+from headgate.store.sqlite.places import RID_SHIFT
 
 _SAMPLES = 32
+
+
+class _Stream(msgspec.Struct):
+    name: str
+    cursor_field: str | None = None
+
+
+class _Declaration(msgspec.Struct):
+    streams: list[_Stream]
+
+
+_long = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]]).decode
+_declaration = msgspec.json.Decoder(_Declaration).decode
+#: For each stream of a connector: whether the newest declaration has it, and the field it is ordered by.
+_Declared = Mapping[tuple[str, str], tuple[bool, str | None]]
 
 
 def stats(database: Database) -> StoreStats:
     """Tell what the store holds, in one state of it."""
     with database.reading():
-        catalog = current(database, Catalog())
         blob_count, blob_bytes = database.all("SELECT count(*), coalesce(sum(size_bytes), 0) FROM blob")[0]
+        declared = _declared(database)
+        connections = database.all(
+            "SELECT id, connector_key, display_name FROM connection ORDER BY created_at, id"
+        )
         return StoreStats(
             version_of(database),
             database.value("SELECT v FROM meta WHERE k='seq'"),
-            tuple(_connection(database, catalog, one) for one in catalog.connections.values()),
+            tuple(_connection(database, declared, *row) for row in connections),
             _size(database.path),
             _size(Path(f"{database.path}-wal")),
             blob_count,
@@ -31,29 +54,49 @@ def stats(database: Database) -> StoreStats:
         )
 
 
-def _connection(database: Database, catalog: Catalog, connection: Connection) -> ConnectionStats:
-    shelves = [shelf for shelf in catalog.by_sid.values() if shelf.connection_id == connection.id]
+def _declared(database: Database) -> _Declared:
+    found: dict[tuple[str, str], tuple[bool, str | None]] = {}
+    newest: dict[str, set[str]] = {}
+    for key, document in database.all("SELECT connector_key, document FROM declaration ORDER BY position"):
+        streams = _declaration(document).streams
+        newest[key] = {stream.name for stream in streams}
+        found.update({(key, stream.name): (True, stream.cursor_field) for stream in streams})
+    return {(key, name): (name in newest[key], cursor) for (key, name), (_, cursor) in found.items()}
+
+
+def _connection(database: Database, declared: _Declared, *row: str) -> ConnectionStats:
+    connection_id, key, display_name = row
+    shelves = database.all(
+        "SELECT sid, stid, name FROM shelf JOIN stream USING (stid) WHERE connection_id=? ORDER BY sid",
+        (connection_id,),
+    )
     return ConnectionStats(
-        connection.id,
-        connection.connector_key,
-        connection.display_name,
-        tuple(_stream(database, shelf) for shelf in shelves),
+        ConnectionId(connection_id),
+        ConnectorKey(key),
+        display_name,
+        tuple(_stream(database, shelf, *declared[key, shelf[2]]) for shelf in shelves),
     )
 
 
-def _stream(database: Database, shelf: Shelf) -> StreamStats:
+def _stream(
+    database: Database,
+    shelf: tuple[Any, ...],
+    is_declared: bool,  # noqa: FBT001 - what was found out about it, handed on
+    cursor: str | None,
+) -> StreamStats:
+    sid, stid, name = shelf
     ((live, next_n, updated_at),) = database.all(
-        "SELECT live, next_n, updated_at FROM shelf WHERE sid=?", (shelf.sid,)
+        "SELECT live, next_n, updated_at FROM shelf WHERE sid=?", (sid,)
     )
-    cursor = shelf.stream.declaration.cursor_field
-    is_timed = cursor is not None and shelf.stream.declaration.fields[cursor].kind.is_time
+    is_timed = database.all("SELECT kind FROM field WHERE stid=? AND name=?", (stid, cursor)) == [("time",)]
     return StreamStats(
-        shelf.stream.declaration.name,
+        StreamName(name),
         live,
-        _about_bytes(database, shelf.sid, next_n, live),
-        _end(database, shelf.sid, "ASC") if is_timed else None,
-        _end(database, shelf.sid, "DESC") if is_timed else None,
+        _about_bytes(database, sid, next_n, live),
+        _end(database, sid, "ASC") if is_timed else None,
+        _end(database, sid, "DESC") if is_timed else None,
         updated_at,
+        is_declared,
     )
 
 
@@ -75,7 +118,8 @@ def _about_bytes(database: Database, sid: int, next_n: int, live: int) -> int:
             "SELECT length(body), long FROM record WHERE rid=? AND deleted=0", (sid << RID_SHIFT | n,)
         )
         if row is not None:
-            sizes.append(row[0] + sum(chars for chars, _ in long_notes(row[1]).values()))
+            notes = {} if row[1] is None else _long(row[1])
+            sizes.append(row[0] + sum(chars for chars, _ in notes.values()))
     return round(sum(sizes) / len(sizes) * live) if sizes else 0
 
 
