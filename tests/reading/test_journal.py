@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from headgate.home import Home, open_home
@@ -60,8 +61,8 @@ async def fill(ledger: SqliteLedger, home: Home, count: int) -> None:
     journal = Journal(home)
     for number in range(count):
         journal.write(disclosure(number))
-    while (head := await journal.flush(ledger, KEY)) is not None:
-        write_head(home, head)
+    while (moved := await journal.flush(ledger, KEY)) is not None:
+        write_head(home, moved[0])
     await journal.close(ledger)
 
 
@@ -100,6 +101,31 @@ def test_a_journal_of_a_living_process_is_left_alone(home: Home):
         return await take_over(home, ledger, KEY), ledger.head().seq
 
     assert with_ledger(home, look) == (0, 0)
+
+
+def test_a_full_journal_goes_when_its_lines_are_in_the_chain_though_others_keep_coming(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journals, "_ROTATE_BYTES", 1000)
+    monkeypatch.setattr(journals, "_AT_ONCE", 4)
+
+    async def work(ledger: SqliteLedger):
+        journal = Journal(home)
+        most = 0
+        for number in range(200):
+            journal.write(disclosure(number))
+            if number % 3 == 2:
+                await journal.flush(ledger, KEY)
+            most = max(most, len(list((home.path / "journals").iterdir())))
+        assert journal.waiting > 0
+        while await journal.flush(ledger, KEY) is not None:
+            pass
+        await journal.close(ledger)
+        return most, [msgspec.json.decode(entry.event)["at"] for entry in all_entries(ledger)]
+
+    most, numbers = with_ledger(home, work)
+    assert 1 < most <= 3
+    assert numbers == list(range(200))
 
 
 def test_lines_that_are_handed_over_twice_enter_the_chain_once(home: Home):

@@ -13,9 +13,9 @@ import fcntl
 import json
 import os
 import secrets
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -66,26 +66,28 @@ def journals(home: Home) -> Path:
 
 @dataclass(slots=True)
 class _File:
-    """A journal file that this process writes, and how far it got."""
+    """A journal file that this process writes: how long it is, and how much of it is in the chain."""
 
     path: Path
     handle: int
     size: int = 0
+    taken: int = 0
+    #: The lines that are not in the chain yet.
+    waiting: list[tuple[bytes, Disclosure]] = field(default_factory=list[tuple[bytes, Disclosure]])
 
 
 class Journal:
-    """Writes disclosures to a file of its own; implements headgate.reading.disclose.Discloser."""
+    """Writes disclosures to files of its own; implements headgate.reading.disclose.Discloser."""
 
-    __slots__ = ("_directory", "_file", "_start", "_unwritten", "_waiting")
+    __slots__ = ("_directory", "_files", "_unwritten")
 
     def __init__(self, home: Home) -> None:
         self._directory = home.path / _DIRECTORY
-        self._file: _File | None = None
+        #: The last one is written; those before it are full, and go when all of them is in the chain.
+        self._files: deque[_File] = deque()
         with contextlib.suppress(StorageReadOnly):
             # Where it cannot be made now, it is tried again for each disclosure, which is refused till then.
-            self._file = _open_new(journals(home))
-        self._waiting: list[tuple[bytes, Disclosure]] = []
-        self._start = 0
+            self._files.append(_open_new(journals(home)))
         self._unwritten: Counter[GrantId] = Counter()
 
     def write(self, disclosure: Disclosure) -> None:
@@ -96,7 +98,9 @@ class Journal:
             StorageReadOnly: it cannot be written; the same.
         """
         line = _encode(disclosure) + b"\n"
-        file = self._file = self._file or _open_new(self._directory)
+        if not self._files or self._files[-1].size >= _ROTATE_BYTES:
+            self._files.append(_open_new(self._directory))
+        file = self._files[-1]
         try:
             written = os.write(file.handle, line)
         except OSError as error:
@@ -107,7 +111,7 @@ class Journal:
             os.ftruncate(file.handle, file.size)
             raise StorageFull("The disclosure log cannot grow.")
         file.size += written
-        self._waiting.append((line, disclosure))
+        file.waiting.append((line, disclosure))
         if disclosure.parts:
             for grant_id in disclosure.grant_ids:
                 self._unwritten[grant_id] += disclosure.record_count
@@ -115,44 +119,38 @@ class Journal:
     @property
     def waiting(self) -> int:
         """How many lines are not in the chain yet."""
-        return len(self._waiting)
+        return sum(len(file.waiting) for file in self._files)
 
     def unwritten(self, grant_id: GrantId) -> int:
         """Say how many records were shown under a grant that the ledger does not know of yet."""
         return self._unwritten[grant_id]
 
-    async def flush(self, ledger: Ledger, key: bytes) -> ChainHead | None:
-        """Move what waits into the chain; gives the new end, if anything moved."""
-        if not self._waiting or self._file is None:
+    async def flush(self, ledger: Ledger, key: bytes) -> tuple[ChainHead, int] | None:
+        """Move lines into the chain; gives its new end and how many moved, or None if none waited."""
+        file = next((file for file in self._files if file.waiting), None)
+        if file is None:
             return None
-        batch = self._waiting[:_AT_ONCE]
-        head = await ledger.append(self._file.path.name, self._start, [line for line, _ in batch], key=key)
-        del self._waiting[: len(batch)]
-        self._start += sum(len(line) for line, _ in batch)
+        batch = file.waiting[:_AT_ONCE]
+        head = await ledger.append(file.path.name, file.taken, [line for line, _ in batch], key=key)
+        del file.waiting[: len(batch)]
+        file.taken += sum(len(line) for line, _ in batch)
         for _, disclosure in batch:
             for grant_id in disclosure.grant_ids:
                 self._unwritten[grant_id] -= disclosure.record_count
         self._unwritten += Counter()
-        if not self._waiting and self._start >= _ROTATE_BYTES:
-            await self._rotate(ledger)
-        return head
+        while len(self._files) > 1 and not self._files[0].waiting:
+            await _remove(self._files.popleft(), ledger)
+        return head, len(batch)
 
     async def close(self, ledger: Ledger) -> None:
-        """Remove the file; everything in it must have been flushed."""
-        file, self._file = self._file, None
-        if file is not None:
-            await _remove(file, ledger)
+        """Remove the files; everything in them must have been flushed."""
+        while self._files:
+            await _remove(self._files.popleft(), ledger)
 
     def leave(self) -> None:
-        """Let go of the file and leave it, for a process that can take it over."""
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file.handle)
-
-    async def _rotate(self, ledger: Ledger) -> None:
-        full, self._file, self._start = self._file, _open_new(self._directory), 0
-        if full is not None:
-            await _remove(full, ledger)
+        """Let go of the files and leave them, for a process that can take them over."""
+        while self._files:
+            os.close(self._files.popleft().handle)
 
 
 class Pump:
@@ -194,7 +192,11 @@ class Pump:
     async def flush(self) -> None:
         """Move everything that waits now."""
         async with self._turn:
-            while (head := await self._journal.flush(self._ledger, self._key)) is not None:
+            # What comes in meanwhile is for the next time: else a busy server would commit without end.
+            head, left = None, self._journal.waiting
+            while left > 0 and (moved := await self._journal.flush(self._ledger, self._key)) is not None:
+                head, left = moved[0], left - moved[1]
+            if head is not None:
                 # It waits for the disk, and must not let requests wait for it.
                 await asyncio.to_thread(write_head, self._home, head)
 
