@@ -107,14 +107,14 @@ def test_a_full_journal_goes_when_its_lines_are_in_the_chain_though_others_keep_
     home: Home, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(journals, "_ROTATE_BYTES", 1000)
-    monkeypatch.setattr(journals, "_AT_ONCE", 4)
+    monkeypatch.setattr(journals, "_AT_ONCE", 10)
 
     async def work(ledger: SqliteLedger):
         journal = Journal(home)
         most = 0
         for number in range(200):
             journal.write(disclosure(number))
-            if number % 2:
+            if number % 3 == 2:
                 await journal.flush(ledger, KEY)
             most = max(most, len(list((home.path / "journals").iterdir())))
         assert journal.waiting > 0

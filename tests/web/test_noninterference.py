@@ -117,7 +117,7 @@ WINDOW = st.tuples(
         pairs(
             connection_id=CONNECTION, limit_chars=one_of("3", "9"), q=one_of(*WORDS),
             offset_chars=one_of("0", "4"), cursor=one_of("<window>"), before_chars=one_of("0", "3"),
-            after_chars=one_of("0", "3"), connector_instance_id=CONNECTION,
+            after_chars=one_of("0", "3"), connector_instance_id=CONNECTION, **{"as": one_of("json")},
         ),
         st.tuples(st.just("field"), FIELD).map(lambda found: [found]),
     ),
