@@ -273,6 +273,11 @@ class SqliteStore:
         """Keep what a collector notes for itself."""
         await self._writer.run(lambda database: connections.put_state(database, connection_id, document))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being done beside what is asked for."""
+        return self._writer.is_settled
+
     async def close(self) -> None:
         """Finish what is under way and leave the files tidy."""
         self._here.close()

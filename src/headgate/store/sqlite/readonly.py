@@ -20,6 +20,11 @@ class NoWriter:
 
     is_able = False
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that idle time is used for has been done."""
+        return True
+
     async def run(self, work: Callable[[Database], Any], *, in_transaction: bool = True) -> NoReturn:
         """Refuse.
 

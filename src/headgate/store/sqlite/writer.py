@@ -30,6 +30,8 @@ _WAITING_MOST = 256
 #: program from ending.
 IDLE_SECONDS = 1.0
 CLOSING_SECONDS = 1.0
+#: Between two steps of a chore, so that readers have the interpreter to themselves half of the time.
+_BREATH_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,11 @@ class Writer:
 
         return await self.run(whole, in_transaction=False)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that idle time is used for has been done."""
+        return self._patience is None
+
     async def close(self) -> None:
         """Finish the jobs that wait, then empty the log into the file."""
         with self._news:
@@ -119,7 +126,7 @@ class Writer:
             if jobs:
                 self._do(jobs)
             else:
-                self._patience = 0 if self._do_chore() else None
+                self._patience = _BREATH_SECONDS if self._do_chore() else None
             self._shorten_log()
         end = time.monotonic() + CLOSING_SECONDS
         while self._do_chore() and time.monotonic() < end:
