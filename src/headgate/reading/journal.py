@@ -65,6 +65,14 @@ def journals(home: Home) -> Path:
 
 
 @dataclass(slots=True)
+class _Batch:
+    """Lines that enter the chain together, and how many records they show under each grant."""
+
+    lines: list[bytes] = field(default_factory=list[bytes])
+    shown: Counter[GrantId] = field(default_factory=Counter[GrantId])
+
+
+@dataclass(slots=True)
 class _File:
     """A journal file that this process writes: how long it is, and how much of it is in the chain."""
 
@@ -72,14 +80,19 @@ class _File:
     handle: int
     size: int = 0
     taken: int = 0
-    #: The lines that are not in the chain yet.
-    waiting: list[tuple[bytes, Disclosure]] = field(default_factory=list[tuple[bytes, Disclosure]])
+    #: What is not in the chain yet; the last batch is being filled.
+    batches: deque[_Batch] = field(default_factory=lambda: deque([_Batch()]))
+
+    @property
+    def waiting(self) -> int:
+        """How many lines are not in the chain yet."""
+        return sum(len(batch.lines) for batch in self.batches)
 
 
 class Journal:
     """Writes disclosures to files of its own; implements headgate.reading.disclose.Discloser."""
 
-    __slots__ = ("_directory", "_files", "_unwritten")
+    __slots__ = ("_directory", "_files")
 
     def __init__(self, home: Home) -> None:
         self._directory = home.path / _DIRECTORY
@@ -88,7 +101,6 @@ class Journal:
         with contextlib.suppress(StorageReadOnly):
             # Where it cannot be made now, it is tried again for each disclosure, which is refused till then.
             self._files.append(_open_new(journals(home)))
-        self._unwritten: Counter[GrantId] = Counter()
 
     def write(self, disclosure: Disclosure) -> None:
         """Take a disclosure, quickly and for good.
@@ -111,36 +123,38 @@ class Journal:
             os.ftruncate(file.handle, file.size)
             raise StorageFull("The disclosure log cannot grow.")
         file.size += written
-        file.waiting.append((line, disclosure))
+        batch = file.batches[-1]
+        batch.lines.append(line)
         if disclosure.parts:
             for grant_id in disclosure.grant_ids:
-                self._unwritten[grant_id] += disclosure.record_count
+                batch.shown[grant_id] += disclosure.record_count
+        if len(batch.lines) >= _AT_ONCE:
+            file.batches.append(_Batch())
 
     @property
     def waiting(self) -> int:
         """How many lines are not in the chain yet."""
-        return sum(len(file.waiting) for file in self._files)
+        return sum(file.waiting for file in self._files)
 
     def unwritten(self, grant_id: GrantId) -> int:
         """Say how many records were shown under a grant that the ledger does not know of yet."""
-        return self._unwritten[grant_id]
+        return sum(batch.shown[grant_id] for file in self._files for batch in file.batches)
 
     async def flush(self, ledger: Ledger, key: bytes) -> tuple[ChainHead, int] | None:
         """Move lines into the chain; gives its new end and how many moved, or None if none waited."""
         file = next((file for file in self._files if file.waiting), None)
         if file is None:
             return None
-        batch = file.waiting[:_AT_ONCE]
-        head = await ledger.append(file.path.name, file.taken, [line for line, _ in batch], key=key)
-        del file.waiting[: len(batch)]
-        file.taken += sum(len(line) for line, _ in batch)
-        for _, disclosure in batch:
-            for grant_id in disclosure.grant_ids:
-                self._unwritten[grant_id] -= disclosure.record_count
-        self._unwritten += Counter()
+        batch = file.batches[0]
+        if len(file.batches) == 1:
+            # What comes in while this one is written goes into the next.
+            file.batches.append(_Batch())
+        head = await ledger.append(file.path.name, file.taken, batch.lines, key=key)
+        file.taken += sum(map(len, batch.lines))
+        file.batches.popleft()
         while len(self._files) > 1 and not self._files[0].waiting:
             await _remove(self._files.popleft(), ledger)
-        return head, len(batch)
+        return head, len(batch.lines)
 
     async def close(self, ledger: Ledger) -> None:
         """Remove the files; everything in them must have been flushed."""
