@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headgate.errors import GrantInvalid, UnsupportedVersion
@@ -124,6 +124,10 @@ class Access:
     #: Empty for an owner, who needs no grant.
     grants: tuple[Grant, ...]
     package_id: PackageId | None = None
+    grant_ids: tuple[GrantId, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "grant_ids", tuple(grant.id for grant in self.grants))
 
     @property
     def is_owner(self) -> bool:

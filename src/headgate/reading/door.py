@@ -155,7 +155,7 @@ class Door:
                 request_id=self._asking.request_id,
                 token_kind=access.token_kind.value,
                 client_id=access.client_id,
-                grant_ids=tuple(grant.id for grant in access.grants),
+                grant_ids=access.grant_ids,
                 package_id=access.package_id,
                 via=self._asking.via,
                 outcome=outcome,

@@ -64,7 +64,7 @@ class House:
         """Work out what an access reaches, or remember it: grants never change, and the catalog seldom."""
         catalog = await self.catalog()
         remembered = self._known.allowances
-        key = (access.token_kind.value, access.subject_id, *(grant.id for grant in access.grants))
+        key = (access.token_kind.value, access.subject_id, *access.grant_ids)
         found = remembered.get(key)
         if found is None or (found.access is not access and found.access != access):
             found = remembered[key] = allow(access, catalog, self.rules)
