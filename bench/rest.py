@@ -123,6 +123,9 @@ async def fill(place: Path) -> Filled:
     choice = Choice(fields=((STREAM, GRANTED),))
     issued = await issue(ledger, choice, Conditions(ClientId("bench")), catalog=catalog, now=now())
     await ledger.close()
+    # Blocks of columns are written in idle time; until then the store is not what it will be.
+    while not store.is_settled:  # noqa: ASYNC110 - nothing tells when
+        await asyncio.sleep(0.1)
     await store.close()
     return Filled(home, settings, issued.access_token, tuple(one.id for one in made))
 
