@@ -10,11 +10,15 @@ A reference whose parts cannot live in this grammar has no result id; it travels
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from headgate.errors import InvalidResultId
 from headgate.model.ids import ConnectionId, RecordId, StreamName, is_plain
 
+#: Most ids; nothing in them can be wrong.
+_PLAIN = re.compile(r"(?:([A-Za-z0-9_-]+)/)?([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)")
 _GRAMMARS = "An id is 'connection_id/stream:record_id' or 'stream:record_id'."
 
 
@@ -32,6 +36,10 @@ def parse_result_id(text: str) -> RecordRef:
     Raises:
         InvalidResultId: a part is missing, reserved, or tries to leave its place.
     """
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        connection, stream, record = plain.groups()
+        return RecordRef(connection, stream, record)
     connection, slash, rest = text.partition("/")
     stream, colon, record = (rest if slash else text).partition(":")
     if not colon:

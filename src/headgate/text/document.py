@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, cut
-from headgate.text.ladder import Handles, Ladder, Lengths, shorten
+from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, shorten
 from headgate.text.quote import json_text
 from headgate.text.titles import title
 
@@ -24,7 +24,7 @@ _OURS = {
 
 def document(
     row: Mapping[str, Any],
-    handles: Handles,
+    naming: Callable[[], Handles],
     *,
     asked_id: str,
     url: str,
@@ -32,12 +32,9 @@ def document(
     inline_chars: int = FETCH_CHARS,
 ) -> tuple[dict[str, Any], Ladder]:
     """Turn a record into a document; what does not fit is begun and has its rung of the ladder."""
-    data, ladder = shorten(
-        cast("Mapping[str, Any]", row.get("data") or {}),
-        handles,
-        inline_chars=inline_chars,
-        lengths=lengths,
-    )
+    data, ladder = cast("Mapping[str, Any]", row.get("data") or {}), Ladder()
+    if lengths or not is_whole(data, inline_chars):
+        data, ladder = shorten(data, naming(), inline_chars=inline_chars, lengths=lengths)
     named = title(row)
     known = {asked_id, named, url, *([row["id"]] if _ends_with(asked_id, row.get("id")) else [])}
     text, short, facts = _text(data, ladder, known)
@@ -48,7 +45,7 @@ def document(
     metadata |= _with_fields(short) | facts
     rungs = ladder.members()
     if rungs:
-        metadata["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
+        metadata["content_ladder"] = {"kind": "record", "id": naming().id, **rungs}
     return {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}, ladder
 
 

@@ -42,7 +42,7 @@ def build(reader: Reader, row: Json, asked_id: str, inline_chars: int) -> tuple[
     ref = ref_of(row)
     made, ladder = document(
         row,
-        reader.naming(ref),
+        lambda: reader.naming(ref),
         asked_id=asked_id,
         url=reader.url(ref),
         lengths=take_lengths(row),

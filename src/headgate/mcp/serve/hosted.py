@@ -100,7 +100,7 @@ class HostedMcp:
             max_request_body_size=MAX_BODY_BYTES,
         )
         async with manager.run():
-            slow = manager.handle_request
+            slow = _as_the_sdk_reads(manager.handle_request)
             self._inner = (
                 FastPath(slow, self._reader_of_scope, self.identity) if self.with_fast_path else slow
             )
@@ -118,8 +118,8 @@ class HostedMcp:
         except HeadgateError as error:
             await _refuse(error, origin, send)
             return
-        inner_scope = {**scope, ADMITTED: admitted, "path": PATH, "headers": _trimmed(scope["headers"])}
-        await self._inner(inner_scope, receive, _adding(send, _own_headers(admitted.access, origin)))
+        scope[ADMITTED] = admitted
+        await self._inner(scope, receive, _adding(send, _own_headers(admitted.access, origin)))
 
     def _admitted(self, scope: Scope) -> Admitted:
         headers: Headers = scope["headers"]
@@ -142,6 +142,15 @@ class HostedMcp:
         admitted: Admitted = scope[ADMITTED]
         origin = self.doorkeeper.origin(scope)
         return Reader(admitted.port(via), self.handles, origin, admitted.request_id)
+
+
+def _as_the_sdk_reads(app: ASGIApp) -> ASGIApp:
+    """Give requests the one path and the bare header values that the SDK expects."""
+
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "path": PATH, "headers": _trimmed(scope["headers"])}, receive, send)
+
+    return reading
 
 
 def _trimmed(headers: Headers) -> Headers:
