@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import quantiles
@@ -38,7 +38,9 @@ from headgate.sources.demo import DemoAccount, fill
 from headgate.store.protocol import Batch
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
-REQUESTS = {1: 250, 8: 800}
+REQUESTS = {1: 120, 8: 400}
+WAYS = ("echo", "rest", "sdk", "mcp")
+TURNS = 5
 _TICKS = os.sysconf("SC_CLK_TCK")
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -71,16 +73,29 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
         prepared = asyncio.run(_prepare(Path(directory) / "home"))
         figures: dict[tuple[str, str, int], Figure] = {}
-        for way in ("echo", "rest", "sdk", "mcp"):
-            with _server(way, prepared) as (pid, port):
-                for name, request in _requests(way, prepared, port).items():
-                    for concurrency in (1, 8):
-                        figures[way, name, concurrency] = asyncio.run(
-                            _measure(pid, port, request, concurrency)
-                        )
+        with ExitStack() as servers:
+            running = {way: servers.enter_context(_server(way, prepared)) for way in WAYS}
+            # By turns, and the best of each: a host that is slow for a while is slow for all of them.
+            for _ in range(TURNS):
+                for way, (pid, port) in running.items():
+                    for name, request in _requests(way, prepared, port).items():
+                        for concurrency in (1, 8):
+                            figure = asyncio.run(_measure(pid, port, request, concurrency))
+                            key = (way, name, concurrency)
+                            figures[key] = _better(figures.get(key, figure), figure)
         _print(figures)
         _print_bytes(figures)
         _print_start(prepared)
+
+
+def _better(one: Figure, other: Figure) -> Figure:
+    return Figure(
+        max(one.per_second, other.per_second),
+        min(one.p50_ms, other.p50_ms),
+        min(one.p95_ms, other.p95_ms),
+        min(one.cpu_us, other.cpu_us),
+        other.size_bytes,
+    )
 
 
 async def _prepare(home: Path) -> Prepared:

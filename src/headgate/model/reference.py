@@ -38,8 +38,8 @@ def parse_result_id(text: str) -> RecordRef:
     """
     plain = _PLAIN.fullmatch(text)
     if plain is not None:
-        connection, stream, record = plain.groups()
-        return RecordRef(connection, stream, record)
+        connection_id = None if plain[1] is None else ConnectionId(plain[1])
+        return RecordRef(connection_id, StreamName(plain[2]), RecordId(plain[3]))
     connection, slash, rest = text.partition("/")
     stream, colon, record = (rest if slash else text).partition(":")
     if not colon:
