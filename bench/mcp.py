@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 import msgspec
 import uvicorn
+import uvloop
 from mcp import Client, StdioServerParameters
 
+from bench.load import Figure, Server, better, measure
 from headgate import hosting, wiring
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.credentials import home_credential_path, write_token
@@ -38,10 +39,9 @@ from headgate.sources.demo import DemoAccount, fill
 from headgate.store.protocol import Batch
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
-REQUESTS = {1: 120, 8: 400}
+SECONDS = 0.6
 WAYS = ("echo", "rest", "sdk", "mcp")
 TURNS = 5
-_TICKS = os.sysconf("SC_CLK_TCK")
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -57,45 +57,23 @@ class Prepared:
     connection: str
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One cell of the table."""
-
-    per_second: float
-    p50_ms: float
-    p95_ms: float
-    cpu_us: float
-    size_bytes: int
-
-
 def main() -> None:
     """Measure everything once, and print it."""
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
         prepared = asyncio.run(_prepare(Path(directory) / "home"))
-        figures: dict[tuple[str, str, int], Figure] = {}
+        figures: dict[tuple[str, str], Figure] = {}
         with ExitStack() as servers:
             running = {way: servers.enter_context(_server(way, prepared)) for way in WAYS}
-            # By turns, and the best of each: a host that is slow for a while is slow for all of them.
+            asked = {way: _requests(way, prepared, server.port) for way, server in running.items()}
+            # By turns, and the best of each: a host that is slow for a while is slow for all that are compared.
             for _ in range(TURNS):
-                for way, (pid, port) in running.items():
-                    for name, request in _requests(way, prepared, port).items():
-                        for concurrency in (1, 8):
-                            figure = asyncio.run(_measure(pid, port, request, concurrency))
-                            key = (way, name, concurrency)
-                            figures[key] = _better(figures.get(key, figure), figure)
+                for name in (*asked["echo"], *asked["mcp"]):
+                    for way in (way for way in WAYS if name in asked[way]):
+                        figure = uvloop.run(measure(running[way], [asked[way][name]], SECONDS))
+                        figures[way, name] = better(figures.get((way, name)), figure)
         _print(figures)
         _print_bytes(figures)
         _print_start(prepared)
-
-
-def _better(one: Figure, other: Figure) -> Figure:
-    return Figure(
-        max(one.per_second, other.per_second),
-        min(one.p50_ms, other.p50_ms),
-        min(one.p95_ms, other.p95_ms),
-        min(one.cpu_us, other.cpu_us),
-        other.size_bytes,
-    )
 
 
 async def _prepare(home: Path) -> Prepared:
@@ -125,14 +103,14 @@ def _settings(home: Path) -> Settings:
 
 
 @contextmanager
-def _server(way: str, prepared: Prepared) -> Iterator[tuple[int, int]]:
+def _server(way: str, prepared: Prepared) -> Iterator[Server]:
     command = [sys.executable, "-m", "bench.mcp", way, str(prepared.home)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own
     try:
         assert process.stdout is not None
         found = re.search(r":(\d+)$", process.stdout.readline().strip())
         assert found is not None
-        yield process.pid, int(found[1])
+        yield Server(process.pid, int(found[1]))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
@@ -210,56 +188,15 @@ def _http(port: int, token: str, method: str, path: str, body: bytes, more: str 
     return head.encode() + body
 
 
-async def _measure(pid: int, port: int, request: bytes, concurrency: int) -> Figure:
-    await _ask_many(port, request, 10, [])
-    each = REQUESTS[concurrency] // concurrency
-    times: list[float] = []
-    cpu, started = _cpu(pid), time.perf_counter()
-    sizes = await asyncio.gather(*(_ask_many(port, request, each, times) for _ in range(concurrency)))
-    seconds, used = time.perf_counter() - started, _cpu(pid) - cpu
-    count = each * concurrency
-    cuts = quantiles(times, n=20)
-    return Figure(count / seconds, cuts[9] * 1e3, cuts[18] * 1e3, used / count * 1e6, sizes[0])
-
-
-async def _ask_many(port: int, request: bytes, count: int, times: list[float]) -> int:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    size = 0
-    for _ in range(count):
-        started = time.perf_counter()
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(f"bench: {head[:100]!r}")
-        found = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-        assert found is not None
-        size = int(found[1])
-        body = await reader.readexactly(size)
-        if b'"isError":true' in body:
-            raise SystemExit(f"bench: {body[:300]!r}")
-        times.append(time.perf_counter() - started)
-    writer.close()
-    return size
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _print(figures: dict[tuple[str, str, int], Figure]) -> None:
+def _print(figures: dict[tuple[str, str], Figure]) -> None:
     print(f"\n/mcp over {RECORDS} records, one worker, real grant, loopback")
-    print(
-        f"{'':26} {'req/s':>7} {'p50 ms':>7} {'p95 ms':>7} | c=8: {'req/s':>7} {'p50 ms':>7} {'p95 ms':>7} {'CPU us':>7} {'bytes':>8}"
-    )
-    for (way, name, concurrency), figure in figures.items():
-        if concurrency == 1:
-            other = figures[way, name, 8]
-            print(
-                f"{way + ' ' + name:26} {figure.per_second:7.0f} {figure.p50_ms:7.2f} {figure.p95_ms:7.2f} |      "
-                f"{other.per_second:7.0f} {other.p50_ms:7.2f} {other.p95_ms:7.2f} {other.cpu_us:7.0f} {other.size_bytes:8}"
-            )
-    _print_promises(lambda way, name: figures[way, name, 8])
+    heads = f"{'req/s':>7} {'p50 ms':>7} {'p95 ms':>7}"
+    print(f"{'':26} {heads} | c=8: {heads} {'CPU us':>7} {'bytes':>8}")
+    for (way, name), one in sorted(figures.items(), key=lambda item: WAYS.index(item[0][0])):
+        alone = f"{one.per_second:7.0f} {one.p50_ms:7.2f} {one.p95_ms:7.2f}"
+        eight = f"{one.per_second_of_eight:7.0f} {one.p50_of_eight_ms:7.2f} {one.p95_of_eight_ms:7.2f}"
+        print(f"{way + ' ' + name:26} {alone} |      {eight} {one.cpu_us:7.0f} {one.size_bytes:8}")
+    _print_promises(lambda way, name: figures[way, name])
 
 
 def _print_promises(of: Callable[[str, str], Figure]) -> None:
@@ -267,20 +204,18 @@ def _print_promises(of: Callable[[str, str], Figure]) -> None:
     for name in ("fetch", "query 25", "aggregate count"):
         ratio = of("mcp", name).cpu_us / of("rest", name).cpu_us
         print(f"  {name}: {ratio:.2f} x the CPU of the REST read (at most 1.5)")
-    gain = of("mcp", "fetch").per_second / of("sdk", "fetch").per_second
+    gain = of("mcp", "fetch").per_second_of_eight / of("sdk", "fetch").per_second_of_eight
     print(f"  fetch: {gain:.1f} x the throughput of the SDK alone (at least 5)")
     windows = of("mcp", "window of 5MB").p50_ms / of("mcp", "window of 5kB").p50_ms
     print(f"  window of 5 MB: {windows:.2f} x the time of one of 5 kB (at most 2)")
 
 
-def _print_bytes(figures: dict[tuple[str, str, int], Figure]) -> None:
+def _print_bytes(figures: dict[tuple[str, str], Figure]) -> None:
     """Print what answers weigh on the wire, headers left out; tests assert it on fixed records."""
     print("\nbytes")
     print(f"  tools/list: {len(msgspec.json.encode({'tools': TOOLS}))} (at most 14 000)")
     for name in ("fetch", "query 25", "search 25", "schema"):
-        print(
-            f"  {name}: {figures['mcp', name, 8].size_bytes}, over REST {figures['rest', name, 8].size_bytes}"
-        )
+        print(f"  {name}: {figures['mcp', name].size_bytes}, over REST {figures['rest', name].size_bytes}")
 
 
 def _print_start(prepared: Prepared) -> None:

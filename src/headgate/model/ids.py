@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NewType
 from urllib.parse import urlsplit
 
@@ -86,6 +87,7 @@ def connection_id_from(randomness: bytes) -> ConnectionId:
     return ConnectionId(f"cin_{randomness.hex()}")
 
 
+@lru_cache(maxsize=1024)
 def stream_name(text: str) -> StreamName:
     """Read a stream's name: any text but ``*``, which means all streams in a selection."""
     if _opaque(text, "stream") == "*":

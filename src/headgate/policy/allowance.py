@@ -105,6 +105,8 @@ class Allowance:
     by_stream: Mapping[StreamName, tuple[Scope, ...]] = field(
         default_factory=dict[StreamName, tuple[Scope, ...]]
     )
+    #: Decisions by what was asked: the same question under the same allowance is decided the same way.
+    decided: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, compare=False, repr=False)
 
     @property
     def refuses_extras(self) -> bool:

@@ -27,6 +27,7 @@ from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
+    ExpandPlan,
     MatchWindow,
     OffsetWindow,
     PagePlan,
@@ -67,6 +68,7 @@ from headgate.policy.choose import ambiguous, choose, on_connection
 from headgate.policy.cursors import Seals
 
 _Plan = TypeVar("_Plan")
+_MOST_KEPT = 256
 _METRIC_USES = {
     Metric.SUM: Use.SUM,
     Metric.MIN: Use.MIN,
@@ -110,6 +112,12 @@ def decide(  # noqa: PLR0911 - one case for each kind of query
             return Decision(None, decide_schema(allowance, query))
 
 
+def _keep(allowance: Allowance, key: object, decision: object) -> None:
+    if len(allowance.decided) >= _MOST_KEPT:
+        allowance.decided.clear()
+    allowance.decided[key] = decision
+
+
 # Lists and changes
 
 
@@ -117,6 +125,19 @@ def decide_list(
     allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
 ) -> Decision[PagePlan]:
     """Decide on a page of a stream."""
+    if query.cursor is not None:
+        return _decide_list(allowance, query, seals, preview_chars=preview_chars)
+    key = (query, preview_chars)
+    known: Decision[PagePlan] | None = allowance.decided.get(key)
+    if known is None:
+        known = _decide_list(allowance, query, seals, preview_chars=preview_chars)
+        _keep(allowance, key, known)
+    return known
+
+
+def _decide_list(
+    allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None
+) -> Decision[PagePlan]:
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
     scope = choose(allowance, query.stream, query.connection_id)
     limit, warnings = _page_limit(query.limit)
@@ -167,16 +188,17 @@ def decide_changes(
 def decide_record(
     allowance: Allowance, query: RecordQuery, *, preview_chars: int | None = None
 ) -> Decision[RecordPlan]:
-    """Decide on one record."""
-    _refuse_extras(allowance, expand=query.expand)
-    scope = choose(allowance, query.stream, query.connection_id)
-    plan = RecordPlan(
-        reach=scope.reach(clauses.select(scope, query.fields)),
-        record_id=query.record_id,
-        expand=clauses.expand(allowance, scope, query.expand),
-        preview_chars=preview_chars,
-    )
-    return Decision(plan, (scope,))
+    """Decide on one record: the same way for every record that is asked for alike."""
+    key = (query.stream, query.connection_id, query.fields, query.expand)
+    known: tuple[Reach, tuple[ExpandPlan, ...], tuple[Scope]] | None = allowance.decided.get(key)
+    if known is None:
+        _refuse_extras(allowance, expand=query.expand)
+        scope = choose(allowance, query.stream, query.connection_id)
+        reach = scope.reach(clauses.select(scope, query.fields))
+        known = reach, clauses.expand(allowance, scope, query.expand), (scope,)
+        _keep(allowance, key, known)
+    reach, expand, scopes = known
+    return Decision(RecordPlan(reach, query.record_id, expand, preview_chars), scopes)
 
 
 def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Decision[WindowPlan]:

@@ -47,6 +47,10 @@ def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counte
     return {"count": counted, "warnings": [warning.document() for warning in warnings]}
 
 
+#: The ``meta`` member of most answers.
+NOTHING_TO_SAY = msgspec.Raw(msgspec.json.encode(meta(())))
+
+
 class RecordRow(msgspec.Struct):
     """A record's envelope. What is unset is not there."""
 
@@ -61,7 +65,7 @@ class RecordRow(msgspec.Struct):
     previews: Body | msgspec.UnsetType = msgspec.UNSET
     expanded: Body | msgspec.UnsetType = msgspec.UNSET
     links: Body | msgspec.UnsetType = msgspec.UNSET
-    meta: Body | msgspec.UnsetType = msgspec.UNSET
+    meta: Body | msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()) -> RecordRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
 from headgate.model.disclosure import Disclosed, Disclosure
@@ -18,9 +18,8 @@ class Discloser(Protocol):
         ...
 
 
-def disclosed(entries: Iterable[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
+def disclosed(shown: Sequence[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
     """Say which records were shown, by connection and stream; children of records stand for themselves."""
-    shown = tuple(entries)
     if len(shown) == 1:
         only = shown[0]
         return (Disclosed(only.connection_id, only.stream, fields, (only.id,)),)

@@ -7,8 +7,9 @@ through which tool or route.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from types import CoroutineType
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 
@@ -44,6 +45,7 @@ _NONCE_BYTES = 8
 #: No query can name it, so what is kept under it is found by nothing else.
 _LABELS = object()
 _encode = msgspec.json.Encoder().encode
+_Asked = TypeVarTuple("_Asked")
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
 
 
@@ -56,6 +58,8 @@ class Asking(msgspec.Struct, frozen=True):
     via: str
     #: Warnings of the edge, to stand among those of the answer.
     warnings: tuple[ReadWarning, ...] = ()
+    #: Whether admission has given the access out for this very request.
+    is_just_admitted: bool = False
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -74,43 +78,51 @@ class Door:
         self._house = house
         self._asking = asking
 
-    async def schema(self, query: SchemaQuery) -> Answer:
+    def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, Answer]:
         """Say what this access may read and ask."""
-        return await self._answer(lambda allowance: self._schema(allowance, query))
+        return self._answer(self._schema, query)
 
-    async def streams(self, connection_id: ConnectionId | None = None) -> Answer:
+    def streams(self, connection_id: ConnectionId | None = None) -> CoroutineType[Any, Any, Answer]:
         """List the streams of this access."""
-        return await self._answer(lambda allowance: self._streams(allowance, connection_id))
+        return self._answer(self._streams, connection_id)
 
-    async def connectors(self) -> Answer:
+    def connectors(self) -> CoroutineType[Any, Any, Answer]:
         """List the connectors of this access."""
-        return await self._answer(self._connectors)
+        return self._answer(self._connectors)
 
-    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> Answer:
+    def stream(
+        self, name: StreamName, connection_id: ConnectionId | None = None
+    ) -> CoroutineType[Any, Any, Answer]:
         """Describe one stream, projected through the grant."""
-        return await self._answer(lambda allowance: self._stream(allowance, name, connection_id))
+        return self._answer(self._stream, name, connection_id)
 
-    async def records(self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None) -> Answer:
+    def records(
+        self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
+    ) -> CoroutineType[Any, Any, Answer]:
         """Read a page of a stream, or what changed in it."""
         if isinstance(query, ChangesQuery):
-            return await self._answer(lambda allowance: self._changes(allowance, query, preview_chars))
-        return await self._answer(lambda allowance: self._list(allowance, query, preview_chars))
+            return self._answer(self._changes, query, preview_chars)
+        return self._answer(self._list, query, preview_chars)
 
-    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> Answer:
+    def record(
+        self, query: RecordQuery, *, preview_chars: int | None = None
+    ) -> CoroutineType[Any, Any, Answer]:
         """Read one record."""
-        return await self._answer(lambda allowance: self._record(allowance, query, preview_chars))
+        return self._answer(self._record, query, preview_chars)
 
-    async def window(self, query: WindowQuery) -> Answer:
+    def window(self, query: WindowQuery) -> CoroutineType[Any, Any, Answer]:
         """Read a part of one text field."""
-        return await self._answer(lambda allowance: self._window(allowance, query))
+        return self._answer(self._window, query)
 
-    async def aggregate(self, query: AggregateQuery) -> Answer:
+    def aggregate(self, query: AggregateQuery) -> CoroutineType[Any, Any, Answer]:
         """Compute a number, or one for each group."""
-        return await self._answer(lambda allowance: self._aggregate(allowance, query))
+        return self._answer(self._aggregate, query)
 
-    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> Answer:
+    def search(
+        self, query: SearchQuery, *, preview_chars: int | None = None
+    ) -> CoroutineType[Any, Any, Answer]:
         """Find records by words."""
-        return await self._answer(lambda allowance: self._search(allowance, query, preview_chars))
+        return self._answer(self._search, query, preview_chars)
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
@@ -137,15 +149,23 @@ class Door:
 
     # The one way through
 
-    async def _answer(self, serve: Callable[[Allowance], Awaitable[_Served]]) -> Answer:
+    async def _answer(
+        self,
+        serve: Callable[[Allowance, Unpack[_Asked]], Awaitable[_Served]],
+        *asked: *_Asked,
+    ) -> Answer:
+        asking = self._asking
         try:
-            served = await serve(await self._house.allowance(self._asking.access))
+            allowance = self._house.allowance_of_admitted(asking.access) if asking.is_just_admitted else None
+            if allowance is None:
+                allowance = await self._house.allowance(asking.access)
+            served = await serve(allowance, *asked)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
         content = _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown)
-        return Answer(content, self._asking.request_id)
+        return Answer(content, asking.request_id)
 
     def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
         access = self._asking.access
@@ -153,7 +173,7 @@ class Door:
             Disclosure(
                 at=self._house.clock(),
                 request_id=self._asking.request_id,
-                token_kind=access.token_kind.value,
+                token_kind=access.token_kind,
                 client_id=access.client_id,
                 grant_ids=access.grant_ids,
                 package_id=access.package_id,
@@ -164,7 +184,9 @@ class Door:
             )
         )
 
-    def _meta(self, warnings: Iterable[ReadWarning] = ()) -> Body:
+    def _meta(self, warnings: tuple[ReadWarning, ...] = ()) -> Body | msgspec.Raw:
+        if not self._asking.warnings and not warnings:
+            return bodies.NOTHING_TO_SAY
         return bodies.meta((*self._asking.warnings, *warnings))
 
     # What there is
@@ -263,11 +285,11 @@ class Door:
         decision = deciding.decide_record(allowance, query, preview_chars=preview_chars)
         plan = decision.plan
         found = await self._house.store.record(plan)
-        record = _only(allowance, decision.scopes, found, lambda: NotFound(param="id"))
+        record = _only(allowance, decision.scopes, found, _no_record)
         row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
         row.links = {"self": links.record_link(query)}
         row.meta = self._meta()
-        return _Served(row, _shown(found, plan.reach.fields, plan.expand))
+        return _Served(row, _shown((record,), plan.reach.fields, plan.expand))
 
     async def _window(self, allowance: Allowance, query: WindowQuery) -> _Served:
         seals = self._house.seals()
@@ -333,6 +355,10 @@ class Door:
         return _only(allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
 
 
+def _no_record() -> HeadgateError:
+    return NotFound(param="id")
+
+
 def _labels(allowance: Allowance, scopes: Sequence[Scope], expand: Sequence[ExpandPlan] = ()) -> Labels:
     if not expand and len(scopes) == 1:
         kept = scopes[0].kept
@@ -350,11 +376,11 @@ def _only(
     missing: Callable[[], HeadgateError],
 ) -> _Found:
     """Give the one thing found; none is a refusal, and several are a choice for the caller."""
+    if len(found) == 1:
+        return found[0]
     if not found:
         raise missing()
-    if len(found) > 1:
-        raise ambiguous(allowance.access, scopes, only=[one.connection_id for one in found])
-    return found[0]
+    raise ambiguous(allowance.access, scopes, only=[one.connection_id for one in found])
 
 
 def _list_body(query: ListQuery | ChangesQuery, rows: Sequence[Row], token: str | None) -> Body:
@@ -378,9 +404,8 @@ def _place(found: FieldWindow, offset: int, limit: int) -> WindowPlace:
 
 
 def _shown(
-    records: Iterable[Record], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
+    kept: tuple[Record, ...], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
 ) -> tuple[Disclosed, ...]:
-    kept = tuple(records)
     own = disclosed(kept, fields)
     if not expand:
         return own
@@ -388,7 +413,7 @@ def _shown(
         part
         for plan in expand
         for part in disclosed(
-            (child for record in kept for child in _children(record, plan.name)), plan.child.fields
+            [child for record in kept for child in _children(record, plan.name)], plan.child.fields
         )
     )
     return (*own, *children)

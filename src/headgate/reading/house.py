@@ -29,6 +29,8 @@ class _Known:
     allowances: OrderedDict[tuple[str, ...], Allowance] = field(
         default_factory=OrderedDict[tuple[str, ...], Allowance]
     )
+    #: The same by the very object that was asked with.
+    admitted: dict[int, tuple[Access, Allowance]] = field(default_factory=dict[int, tuple[Access, Allowance]])
 
 
 class House:
@@ -60,6 +62,15 @@ class House:
             self._known = _Known(declarations, Catalog(dict(declarations), connections))
         return self._known.catalog
 
+    def allowance_of_admitted(self, access: Access) -> Allowance | None:
+        """Remember what an access reaches that admission has given out just now, without a look at the catalog.
+
+        Admission gives out the same object only as long as nothing at all was written, so what was worked out
+        for it still holds.
+        """
+        known = self._known.admitted.get(id(access))
+        return known[1] if known is not None and known[0] is access else None
+
     async def allowance(self, access: Access) -> Allowance:
         """Work out what an access reaches, or remember it: grants never change, and the catalog seldom."""
         catalog = await self.catalog()
@@ -70,4 +81,7 @@ class House:
             found = remembered[key] = allow(access, catalog, self.rules)
             if len(remembered) > _REMEMBERED:
                 remembered.popitem(last=False)
+        if len(self._known.admitted) >= _REMEMBERED:
+            self._known.admitted.clear()
+        self._known.admitted[id(access)] = access, found
         return found

@@ -126,8 +126,9 @@ class Journal:
         batch = file.batches[-1]
         batch.lines.append(line)
         if disclosure.parts:
+            count = disclosure.record_count
             for grant_id in disclosure.grant_ids:
-                batch.shown[grant_id] += disclosure.record_count
+                batch.shown[grant_id] += count
         if len(batch.lines) >= _AT_ONCE:
             file.batches.append(_Batch())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 from headgate.model.ids import ConnectionId, RecordId, StreamName
@@ -36,6 +37,7 @@ def _quoted_param(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else quote_plus(text)
 
 
+@lru_cache(maxsize=256)
 def stream_path(stream: StreamName) -> str:
     """Give the address of a stream."""
     return f"/v1/streams/{quoted(stream)}"
@@ -72,9 +74,14 @@ def list_link(query: ListQuery | ChangesQuery, cursor: str | None) -> str:
 
 def record_link(query: RecordQuery) -> str:
     """Give the address of a record, as it was asked for."""
+    path = record_path(query.stream, query.record_id)
+    if query.connection_id is None and query.fields is None and not query.expand:
+        return path
+    if query.fields is None and not query.expand:
+        return f"{path}?connection_id={_quoted_param(str(query.connection_id))}"
     fields = None if query.fields is None else ",".join(query.fields)
     params = [("connection_id", query.connection_id), ("fields", fields), *_expand(query.expand)]
-    return with_params(record_path(query.stream, query.record_id), params)
+    return with_params(path, params)
 
 
 def window_link(query: WindowQuery) -> str:

@@ -36,7 +36,7 @@ class Projector:
         shape: Any = self._decode(body)
         if not self._is_spellable:
             return _ENCODE(_chosen(shape, self.fields, added or {}))
-        if added:
+        if added is not None:
             for index, field in enumerate(self.fields):
                 if field in added:
                     setattr(shape, f"f{index}", msgspec.Raw(_ENCODE(added[field])))

@@ -16,6 +16,7 @@ _SHORT_CHARS = 160
 _PLAIN = (str, int, float)
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 _ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
+_TOLD = (*_IDENTITY, *_ENVELOPE)
 _OURS = {
     *(*_IDENTITY, "record_id", "emitted_at", "fields", "other_fields"),
     *("text_truncated", "text_total_chars", "content_ladder", "expanded"),
@@ -36,28 +37,29 @@ def document(
     if lengths or not is_whole(data, inline_chars):
         data, ladder = shorten(data, naming(), inline_chars=inline_chars, lengths=lengths)
     named = title(row)
-    known = {asked_id, named, url, *([row["id"]] if _ends_with(asked_id, row.get("id")) else [])}
+    known = {asked_id, named, url}
+    record_id = row.get("id")
+    if isinstance(record_id, str) and asked_id.endswith(f":{record_id}"):
+        known.add(record_id)
     text, short, facts = _text(data, ladder, known)
     metadata = _metadata(row, known)
     if not _TIMES.isdisjoint(short):
         # When it was written matters; when it was taken in matters only where nothing else is known.
         metadata.pop("emitted_at", None)
-    metadata |= _with_fields(short) | facts
+    if short:
+        metadata |= _with_fields(short)
+    metadata |= facts
     rungs = ladder.members()
     if rungs:
         metadata["content_ladder"] = {"kind": "record", "id": naming().id, **rungs}
     return {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}, ladder
 
 
-def _ends_with(asked_id: str, record_id: Any) -> bool:
-    return isinstance(record_id, str) and asked_id.endswith(f":{record_id}")
-
-
 def _text(
     data: Mapping[str, Any], ladder: Ladder, known: set[str]
 ) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Choose the text; give beside it the short fields, and what there is to know of the rest."""
-    main = next((path for path in _TEXT_FIELDS if isinstance(data.get(path), str) and data[path]), None)
+    main = _main_field(data)
     if main is not None:
         entry = next((rung for rung in ladder.field_windows if rung["field_path"] == main), None)
         short, others = _beside(data, main, known)
@@ -67,6 +69,13 @@ def _text(
         return whole, {}, {}
     text, facts = _as_json(data, whole)
     return text, {}, facts
+
+
+def _main_field(data: Mapping[str, Any]) -> str | None:
+    for path in _TEXT_FIELDS:
+        if path in data and data[path] and isinstance(data[path], str):
+            return path
+    return None
 
 
 def _with_fields(short: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +118,7 @@ def _as_json(data: Mapping[str, Any], whole: str) -> tuple[str, dict[str, Any]]:
 def _metadata(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     own = row.get("metadata")
     found = dict(cast("dict[str, Any]", own)) if isinstance(own, dict) else {}
-    found |= {key: row[key] for key in (*_IDENTITY, *_ENVELOPE) if key in row}
+    found |= {key: row[key] for key in _TOLD if key in row}
     if "id" in row:
         found["record_id"] = row["id"]
     return {

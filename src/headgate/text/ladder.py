@@ -21,6 +21,7 @@ WINDOW_CHARS = 4096
 PREVIEW_CHARS = 160
 JSON_PREVIEW_CHARS = 512
 _LIVE = "live_lookup"
+_encode = msgspec.json.Encoder().encode
 
 Uri = Callable[[str], str]
 #: The true length, and the digest if it is known, of a field whose beginning stands in a record.
@@ -114,9 +115,16 @@ def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
         if kind is str:
             if len(value) >= SHORT_CHARS and (len(value) > inline_chars or binary_facts(value) is not None):
                 return False
-        elif kind is dict or kind is list:
+        elif (kind is dict or kind is list) and not _is_small(value, inline_chars):
             return False
     return True
+
+
+def _is_small(value: dict[str, Any] | list[Any], inline_chars: int) -> bool:
+    """Say of an object or a list that it is no file, and too short to hold anything that is."""
+    if "blob_id" in value or "blobId" in value:
+        return False
+    return len(_encode(value)) < min(SHORT_CHARS, inline_chars)
 
 
 def record_entry(row: Mapping[str, Any], handles: Handles, ladder: Ladder) -> dict[str, Any]:

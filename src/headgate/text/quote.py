@@ -23,17 +23,20 @@ _HIDDEN_IN_LINE = re.compile(f"[\x00-\x1f{_HIDDEN}]")
 _HIDDEN_IN_BLOCK = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{_HIDDEN}]|\r(?!\n)")
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _FENCE_CHARS = 16
+_encode = msgspec.json.Encoder().encode
 _MAX_PLANE = 0xFFFF
 
 
 def json_text(value: Any) -> str:
     """Write a value as compact JSON in one line, with everything hidden escaped as JSON escapes."""
-    return _HIDDEN_IN_LINE.sub(_escape, msgspec.json.encode(value).decode())
+    text = _encode(value).decode()
+    # JSON itself escapes every control character of ASCII but one.
+    return text if text.isascii() and "\x7f" not in text else _HIDDEN_IN_LINE.sub(_escape, text)
 
 
 def line(text: str) -> str:
     """Make a text one line in which every character shows itself."""
-    return _HIDDEN_IN_LINE.sub(_escape, text)
+    return text if text.isascii() and text.isprintable() else _HIDDEN_IN_LINE.sub(_escape, text)
 
 
 def block(text: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from headgate.text.budget import cut
 
@@ -16,29 +16,23 @@ _LABELS = ("display_name", "connector_key", "connection_id")
 
 def title(record: Mapping[str, Any]) -> str:
     """Call a record or a hit by its own title, or else by its source, stream and time."""
-    own = _first(_places(record, ("data",)), _NAMED)
+    own = _first([record, *_inner(record, ("data",))], _NAMED)
     if own:
         return cut(" ".join(own.split()), TITLE_CHARS)
-    time = _first(_places(record, _NESTED), _TIMES) or _first([record], ("emitted_at",))
+    time = _first([record, *_inner(record, _NESTED)], _TIMES) or _first([record], ("emitted_at",))
     parts = (_first([record], _LABELS), _first([record], ("stream",)), time)
     return cut(" / ".join(part for part in parts if part), TITLE_CHARS)
 
 
-def _places(record: Mapping[str, Any], nested: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    return [record, *_inner(record, nested)]
-
-
-def _inner(record: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
-    for name in names:
-        value = record.get(name)
-        if isinstance(value, dict):
-            yield cast("dict[str, Any]", value)
+def _inner(record: Mapping[str, Any], names: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    return [value for name in names if isinstance(value := record.get(name), dict)]
 
 
 def _first(places: list[Mapping[str, Any]], names: tuple[str, ...]) -> str:
     for place in places:
         for name in names:
-            value = place.get(name)
-            if isinstance(value, str) and value.strip():
-                return value
+            if name in place:
+                value = place[name]
+                if isinstance(value, str) and value.strip():
+                    return value
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,10 +84,10 @@ def build_app(site: Site) -> ASGIApp:
 def _fast_lane(api: ASGIApp, direct: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
     """Lead reads past the list of all other addresses: they are most of what is asked."""
 
-    async def lead(scope: Scope, receive: Receive, send: Send) -> None:
+    def lead(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         path: str = scope.get("path", "")
         app = api if path.startswith("/v1") else direct.get(path, others)
-        await app(scope, receive, send)
+        return app(scope, receive, send)
 
     return lead
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from time import monotonic
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.errors import (
     HeadgateError,
@@ -26,7 +27,7 @@ from headgate.errors import (
 from headgate.model.ids import ClientId, request_id
 from headgate.telemetry import get_logger, logs_requests
 from headgate.web.api.failures import failure_reply
-from headgate.web.api.replies import NOSNIFF, send_reply
+from headgate.web.api.replies import WHOLE, Delivery, Header, send_reply
 
 #: Where in the scope the server says how many requests had arrived before and are not yet answered.
 AHEAD = "headgate.ahead"
@@ -37,8 +38,7 @@ _GUESS_BURST = 100.0
 _ID_BYTES = 8
 
 
-@dataclass(slots=True)
-class Visit:
+class Visit(msgspec.Struct):
     """One request as the guard sees it, and what is learnt about it on the way."""
 
     request_id: str
@@ -83,12 +83,13 @@ class Buckets:
 class Limits:
     """How often one token may ask, and how often one address may guess."""
 
-    __slots__ = ("_guesses", "_haste", "_rate")
+    __slots__ = ("_guesses", "_has_guesses", "_haste", "_rate")
 
     def __init__(self, requests_a_second: int) -> None:
         self._rate = requests_a_second
         self._haste = Buckets(requests_a_second, requests_a_second * 2.0)
         self._guesses = Buckets(_GUESSES_A_SECOND, _GUESS_BURST)
+        self._has_guesses = False
 
     def refuse_haste(self, token: str) -> None:
         """Count a request of a token.
@@ -101,6 +102,7 @@ class Limits:
 
     def note_guess(self, address: str) -> None:
         """Count a token that nobody has."""
+        self._has_guesses = True
         self._guesses.take(address.encode())
 
     def refuse_guesses(self, address: str) -> None:
@@ -109,7 +111,7 @@ class Limits:
         Raises:
             RateLimited: there were too many guesses.
         """
-        if self._guesses.level(address.encode()) < 0:
+        if self._has_guesses and self._guesses.level(address.encode()) < 0:
             raise RateLimited(data={"retry_after_seconds": 2})
 
 
@@ -118,7 +120,7 @@ class Metrics:
     """What is counted: requests by route and status, and those under way."""
 
     requests: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     under_way: int = 0
 
     def text(self) -> str:
@@ -166,12 +168,13 @@ class Guard:
             return
         headers = _single_headers(scope)
         host = headers.get(b"host", b"").decode("latin-1")
-        visit = Visit(
-            _request_id(headers, self._ids), f"{scope['scheme']}://{host}", _address(scope), headers
-        )
+        request_id = next(self._ids) if b"request-id" not in headers else _request_id(headers, self._ids)
+        client = scope.get("client")
+        visit = Visit(request_id, f"{scope['scheme']}://{host}", client[0] if client else "", headers)
         scope["headgate.visit"] = visit
-        sending = self._sending(send, visit)
-        self._metrics.under_way += 1
+        sending = Delivery(visit, send, scope.get(WHOLE))
+        metrics = self._metrics
+        metrics.under_way += 1
         try:
             refusal = self._refusal(host, headers, visit) or self._refusal_of_one_too_many(scope)
             if refusal is None:
@@ -180,13 +183,13 @@ class Guard:
                 safe = "" if isinstance(refusal, MisdirectedRequest) else visit.origin
                 await send_reply(failure_reply(refusal, request_id=visit.request_id, origin=safe), sending)
         finally:
-            self._metrics.under_way -= 1
+            metrics.under_way -= 1
             self._note(visit)
 
     def _refusal(self, host: str, headers: dict[bytes, bytes], visit: Visit) -> HeadgateError | None:
         if b"" in headers:
             return InvalidRequest("A header that must stand alone was sent twice.")
-        if not self._is_ours(host):
+        if not (self._known_hosts.get(host) or self._is_ours(host)):
             return MisdirectedRequest()
         origin = headers.get(b"origin")
         if origin is not None and not self._is_welcome(origin.decode("latin-1"), visit.origin):
@@ -195,8 +198,8 @@ class Guard:
 
     def _refusal_of_one_too_many(self, scope: Scope) -> HeadgateError | None:
         # A request that nothing has begun to work on yet waits too, though it is not under way here.
-        waiting = max(self._metrics.under_way - 1, scope.get(AHEAD, 0))
-        return Overloaded() if waiting >= self._doorstep.most_at_once else None
+        most = self._doorstep.most_at_once
+        return Overloaded() if self._metrics.under_way > most or scope.get(AHEAD, 0) >= most else None
 
     def _is_ours(self, host: str) -> bool:
         known = self._known_hosts.get(host)
@@ -209,21 +212,9 @@ class Guard:
     def _is_welcome(self, origin: str, own: str) -> bool:
         return origin == own or origin in self._doorstep.origins
 
-    def _sending(self, send: Send, visit: Visit) -> Send:
-        own = (b"request-id", visit.request_id.encode("ascii"))
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                visit.status = message["status"]
-                message["headers"] = [*message.get("headers", ()), own, NOSNIFF]
-            await send(message)
-
-        return sending
-
     def _note(self, visit: Visit) -> None:
         self._metrics.requests[visit.route, visit.status] += 1
-        before = self._metrics.seconds.get(visit.route, 0.0)
-        self._metrics.seconds[visit.route] = before + visit.seconds
+        self._metrics.seconds[visit.route] += visit.seconds
         if logs_requests():
             get_logger().info(
                 "request",
@@ -258,11 +249,12 @@ _STAND_ALONE = frozenset({b"host", b"authorization", b"origin", b"content-length
 
 def _single_headers(scope: Scope) -> dict[bytes, bytes]:
     """Give the headers; one that must stand alone and does not is marked under an empty name."""
-    found: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        if name in found and name in _STAND_ALONE:
-            found[b""] = name
-        found[name] = value
+    given: list[Header] = scope["headers"]
+    found = dict(given)
+    if len(found) < len(given):
+        names = Counter(name for name, _ in given)
+        if any(names[name] > 1 for name in _STAND_ALONE):
+            found[b""] = b""
     return found
 
 
@@ -282,8 +274,3 @@ def _request_id(headers: dict[bytes, bytes], fresh: Iterator[str]) -> str:
         except InvalidRequest:
             pass
     return next(fresh)
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return "" if client is None else client[0]

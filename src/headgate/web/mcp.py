@@ -55,7 +55,11 @@ class Doorkeeper:
             raise
         visit.client_id = access.client_id
         request_id = RequestId(visit.request_id)
-        return Admitted(access, lambda via: Door(self._house, Asking(access, request_id, via)), request_id)
+
+        def port(via: str) -> Door:
+            return Door(self._house, Asking(access, request_id, via, is_just_admitted=True))
+
+        return Admitted(access, port, request_id)
 
 
 def mcp_routes() -> list[BaseRoute]:

@@ -9,13 +9,15 @@ import socket
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from headgate.errors import ConfigInvalid
+from headgate.web.api.replies import WHOLE, header_line
 from headgate.web.guard import AHEAD
 
 _DRAIN_SECONDS = 10
@@ -130,13 +132,15 @@ def _start(number: int, work: Callable[[int], bool]) -> int:
 class PatientProtocol(HttpToolsProtocol):
     """HTTP with an end to patience: for a request to arrive, and for an answer to be taken.
 
-    Uvicorn has no such limits of its own; this reaches into its ``cycle``, so a test on a real socket
-    watches over it.
+    Uvicorn has no such limits of its own, and writes the head and the body of every answer apart. This
+    reaches into its ``cycle``, so tests on a real socket watch over it.
     """
 
     _receiving: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None
     _header_bytes = 0
+    #: Whether a request has begun and not yet ended.
+    _is_arriving = True
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request, but not for ever."""
@@ -151,17 +155,28 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what arrived; a request that has begun must end in time."""
-        if self._receiving is None and self._is_idle():
-            self._await_request()
         super().data_received(data)
-        if not self._is_arriving():
+        if self._is_arriving:
+            self._await_request()
+        elif self._receiving is not None:
             self._stop_waiting()
 
     def on_message_begin(self) -> None:
         """Count headers anew, and tell the guard how many requests were there first."""
         self._header_bytes = 0
+        self._is_arriving = True
         super().on_message_begin()
         cast("dict[str, Any]", self.scope)[AHEAD] = len(self.tasks)
+
+    def on_message_complete(self) -> None:
+        """Wait no longer: all of the request is here."""
+        self._is_arriving = False
+        super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        if cycle.keep_alive and cycle.scope["method"] != "HEAD":
+            cycle.scope[WHOLE] = partial(_write_whole, cycle)
+        super()._start_asgi_task(cycle, app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Refuse headers without end."""
@@ -182,16 +197,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._sent()
         super().resume_writing()
 
-    def _is_idle(self) -> bool:
-        cycle: Any = self.cycle
-        return cycle is None or cycle.response_complete
-
-    def _is_arriving(self) -> bool:
-        cycle: Any = self.cycle
-        return cycle is None or cycle.more_body
-
     def _await_request(self) -> None:
-        if self._receiving is None:
+        if self._receiving is None and not self.transport.is_closing():
             self._receiving = self.loop.call_later(RECEIVE_SECONDS, self._give_up)
 
     def _stop_waiting(self) -> None:
@@ -209,6 +216,19 @@ class PatientProtocol(HttpToolsProtocol):
         self._sent()
         if not self.transport.is_closing():
             self.transport.abort()
+
+
+def _write_whole(cycle: Any, status: int, head: bytes, body: bytes) -> bool:
+    """Write an answer in one go; gives whether that could be done, and nothing is done if not."""
+    if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or not cycle.keep_alive:
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    dated = b"".join(map(header_line, cycle.default_headers))
+    cycle.transport.write(b"%b%b%b\r\n%b" % (STATUS_LINE[status], dated, head, body))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
 
 
 @contextmanager

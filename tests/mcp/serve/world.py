@@ -79,7 +79,10 @@ class World:
 
     async def call(self, access: Access, tool: str, **arguments: Any) -> Outcome:
         self.calls.clear()
-        return await call(tool, arguments, self.reader(access))
+        outcome = await call(tool, arguments, self.reader(access))
+        # As a client sees it: parts that are passed on unread are plain values on the wire.
+        seen = msgspec.json.decode(msgspec.json.encode(outcome.structured))
+        return msgspec.structs.replace(outcome, structured=seen)
 
     def reader(self, access: Access) -> Reader:
         return Reader(self.port(access), HandleMaker(self.house.sealer), "https://gate.example")

@@ -302,6 +302,8 @@ def expansions(names: list[str] | None, limits: Mapping[str, Any] | None) -> tup
     Raises:
         InvalidExpand: a limit is no positive number, or is for a relation that is not expanded.
     """
+    if names is None and limits is None:
+        return ()
     if limits is not None and not limits:
         raise InvalidExpand("expand_limit must not be empty.", param="expand_limit")
     for relation, limit in (limits or {}).items():

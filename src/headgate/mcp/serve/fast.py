@@ -22,6 +22,8 @@ from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import Identity, result_of
 
 ReaderOfScope = Callable[[Scope, str], Reader]
+#: Gives the headers that every answer to a request has.
+HeadersOfScope = Callable[[Scope], list[tuple[bytes, bytes]]]
 
 #: Earlier versions know no structured content: the SDK knows how to tell them.
 _LEGACY = frozenset({"2025-06-18", "2025-11-25"})
@@ -80,11 +82,14 @@ _encode = msgspec.json.Encoder().encode
 class FastPath:
     """An ASGI application in front of the SDK's."""
 
-    __slots__ = ("_identity", "_lists", "_reader_of", "_slow")
+    __slots__ = ("_headers_of", "_identity", "_lists", "_reader_of", "_slow")
 
-    def __init__(self, slow: ASGIApp, reader_of: ReaderOfScope, identity: Identity) -> None:
+    def __init__(
+        self, slow: ASGIApp, reader_of: ReaderOfScope, headers_of: HeadersOfScope, identity: Identity
+    ) -> None:
         self._slow = slow
         self._reader_of = reader_of
+        self._headers_of = headers_of
         self._identity = identity
         self._lists: dict[tuple[str, str], msgspec.Raw] = {}
 
@@ -110,7 +115,7 @@ class FastPath:
         arguments = {} if params.arguments is msgspec.UNSET else params.arguments
         outcome = await call(params.name, arguments, self._reader_of(scope, f"mcp:{params.name}"))
         version = headers[b"mcp-protocol-version"].decode()
-        await _answer(send, request.id, result_of(outcome, self._identity, version))
+        await self._answer(scope, send, request.id, result_of(outcome, self._identity, version))
 
     async def _list(
         self, request: _Request, headers: dict[bytes, bytes], scope: Scope, receive: Receive, send: Send
@@ -118,13 +123,19 @@ class FastPath:
         key = (request.method, headers[b"mcp-protocol-version"].decode())
         known = self._lists.get(key)
         if known is not None:
-            await _answer(send, request.id, known)
+            await self._answer(scope, send, request.id, known)
             return
         heard = _Listening(send)
         await self._slow(scope, receive, heard)
         result = heard.result()
         if result is not None:
             self._lists[key] = result
+
+    async def _answer(self, scope: Scope, send: Send, request_id: int | str, result: Any) -> None:
+        content = _encode(_Response("2.0", request_id, result))
+        headers = [_JSON_HEADER, (b"content-length", b"%d" % len(content)), *self._headers_of(scope)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
 
 
 class _Listening:
@@ -266,10 +277,3 @@ def _is_empty_meta(raw: bytes) -> bool:
     except msgspec.MsgspecError:
         return False
     return not any(name == "progressToken" or name.startswith("io.modelcontextprotocol") for name in members)
-
-
-async def _answer(send: Send, request_id: int | str, result: Any) -> None:
-    content = _encode(_Response("2.0", request_id, result))
-    headers = [_JSON_HEADER, (b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": content})

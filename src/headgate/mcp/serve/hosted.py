@@ -41,8 +41,9 @@ PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 SCOPE = "records:read"
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: Where whom a request was admitted for waits for the handlers.
+#: Where whom a request was admitted for, and the address it came to, wait for the handlers.
 ADMITTED = "headgate.admitted"
+ORIGIN = "headgate.origin"
 _BEARER = b"bearer "
 _NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
 
@@ -100,9 +101,11 @@ class HostedMcp:
             max_request_body_size=MAX_BODY_BYTES,
         )
         async with manager.run():
-            slow = _as_the_sdk_reads(manager.handle_request)
+            slow = _with_own_headers(_as_the_sdk_reads(manager.handle_request))
             self._inner = (
-                FastPath(slow, self._reader_of_scope, self.identity) if self.with_fast_path else slow
+                FastPath(slow, self._reader_of_scope, _own_headers, self.identity)
+                if self.with_fast_path
+                else slow
             )
             try:
                 yield
@@ -119,14 +122,13 @@ class HostedMcp:
             await _refuse(error, origin, send)
             return
         scope[ADMITTED] = admitted
-        await self._inner(scope, receive, _adding(send, _own_headers(admitted.access, origin)))
+        scope[ORIGIN] = origin
+        await self._inner(scope, receive, send)
 
     def _admitted(self, scope: Scope) -> Admitted:
-        headers: Headers = scope["headers"]
         if scope["method"] != "POST":
             raise MethodRefused(hint="Send JSON-RPC requests with POST.")
-        _check_size(headers)
-        admitted = self.doorkeeper.admit(scope, _token(headers))
+        admitted = self.doorkeeper.admit(scope, _token(scope["headers"]))
         if admitted.access.is_owner:
             raise PermissionRefused(
                 "An owner's token is not accepted here.",
@@ -140,8 +142,7 @@ class HostedMcp:
 
     def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
         admitted: Admitted = scope[ADMITTED]
-        origin = self.doorkeeper.origin(scope)
-        return Reader(admitted.port(via), self.handles, origin, admitted.request_id)
+        return Reader(admitted.port(via), self.handles, scope[ORIGIN], admitted.request_id)
 
 
 def _as_the_sdk_reads(app: ASGIApp) -> ASGIApp:
@@ -153,13 +154,18 @@ def _as_the_sdk_reads(app: ASGIApp) -> ASGIApp:
     return reading
 
 
+def _with_own_headers(app: ASGIApp) -> ASGIApp:
+    """Add to every answer what all of ours have."""
+
+    async def with_own(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, _adding(send, _own_headers(scope)))
+
+    return with_own
+
+
 def _trimmed(headers: Headers) -> Headers:
     """Take away the blanks around a value, which HTTP does not count as part of it."""
     return [(name, value.strip(b" \t")) for name, value in headers]
-
-
-def _values(headers: Headers, name: bytes) -> list[bytes]:
-    return [value for key, value in headers if key == name]
 
 
 @lru_cache(maxsize=64)
@@ -168,32 +174,29 @@ def _icon_link(origin: str) -> tuple[bytes, bytes]:
     return b"link", icon.encode("latin-1", "replace")
 
 
-def _own_headers(access: Access, origin: str) -> Headers:
-    found = [_icon_link(origin), _NOT_KEPT]
+def _own_headers(scope: Scope) -> Headers:
+    access: Access = scope[ADMITTED].access
+    found = [_icon_link(scope[ORIGIN]), _NOT_KEPT]
     if access.package_id is not None:
         found.append((b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")))
         found.append((b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()))
     return found
 
 
-def _check_size(headers: Headers) -> None:
-    for length in _values(headers, b"content-length"):
-        if length.isdigit() and int(length) > MAX_BODY_BYTES:
-            raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
-
-
 def _token(headers: Headers) -> str:
-    given = _values(headers, b"authorization")
+    """Find the bearer token of a request that is not too large."""
+    given: list[bytes] = []
+    for name, value in headers:
+        if name == b"authorization":
+            given.append(value)
+        elif name == b"content-length" and value.isdigit() and int(value) > MAX_BODY_BYTES:
+            raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
     if not given:
         raise AuthenticationFailed("No token was sent.", data={"is_missing": True})
-    value = given[0]
-    if (
-        len(given) > 1
-        or value[: len(_BEARER)].lower() != _BEARER
-        or not value[len(_BEARER) :].strip().isascii()
-    ):
+    scheme, token = given[0][: len(_BEARER)], given[0][len(_BEARER) :].strip()
+    if len(given) > 1 or scheme.lower() != _BEARER or not token.isascii():
         raise AuthenticationFailed("Send one bearer token in one Authorization header.")
-    return value[len(_BEARER) :].strip().decode("ascii")
+    return token.decode("ascii")
 
 
 def _adding(send: Send, headers: Headers) -> Send:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import msgspec
 
@@ -28,11 +28,42 @@ _LINKS = 5
 Json = dict[str, Any]
 
 
+class _Row(TypedDict, total=False):
+    """What of a row its text, its id and the look for long values need."""
+
+    id: str
+    stream: str
+    connection_id: str
+    data: dict[str, Any]
+    deleted: bool
+    deleted_at: str
+    previews: msgspec.Raw
+    expanded: msgspec.Raw
+
+
+class _Page(TypedDict, total=False):
+    data: list[_Row]
+    has_more: bool
+    next_cursor: str | None
+    next_changes_since: str | None
+    meta: dict[str, Any]
+
+
+_read_page = msgspec.json.Decoder(_Page).decode
+
+
 async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outcome:
     """Answer a page of a stream."""
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
-    structured, ids, links = _fitted(reader, answer)
-    text = records_text(query.stream, structured["data"], ids, windows=reader.windows)
+    page = _as_it_came(answer)
+    if page is not None:
+        structured, links = reader.structured(msgspec.Raw(answer.content), answer), list[Json]()
+    else:
+        structured, links = _fitted(reader, answer)
+        page = cast("Json", structured["data"])
+    rows = cast("list[Json]", page.get("data", []))
+    ids = [reader.handles.result_id(ref_of(row)) for row in rows[:SHOWN]]
+    text = records_text(query.stream, page, ids, windows=reader.windows)
     return Outcome(structured, text, links=tuple(links[:_LINKS]))
 
 
@@ -43,10 +74,25 @@ async def aggregate(reader: Reader, query: AggregateQuery) -> Outcome:
     return Outcome(reader.structured(body, answer), aggregate_text(body))
 
 
-def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[str], list[Json]]:
+def _as_it_came(answer: Answer) -> Json | None:
+    """Give what the text needs of a page of which nothing has to be cut; such a page is passed on unread."""
+    if len(answer.content) > _SURELY_FITS:
+        return None
+    try:
+        page = _read_page(answer.content)
+    except msgspec.MsgspecError:
+        # Another's server may answer in ways of its own; the slow way takes them as they are.
+        return None
+    for row in page.get("data", ()):
+        if "previews" in row or "expanded" in row or not is_whole(row.get("data", {}), INLINE_CHARS):
+            return None
+    return cast("Json", page)
+
+
+def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[Json]]:
     for inline_chars in _STEPS:
         body = answer.body()
-        ids, entries, links = _shortened(reader, body, inline_chars)
+        entries, links = _shortened(reader, body, inline_chars)
         structured = reader.structured(body, answer)
         if entries:
             structured["content_ladder"] = {
@@ -55,16 +101,16 @@ def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[str], list[Json]
                 "records": entries,
             }
         if len(answer.content) <= _SURELY_FITS and len(entries) <= _FEW:
-            return structured, ids, links
+            return structured, links
         if len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM:
-            return structured, ids, links
+            return structured, links
     raise ResourceLimit(
         "This page is too large for one answer.", hint="Ask for a smaller limit, or for fewer fields."
     )
 
 
-def _shortened(reader: Reader, body: Json, inline_chars: int) -> tuple[list[str], list[Json], list[Json]]:
-    """Cut the rows of a body in place; give the first ids, the rungs of what was cut, and links to files."""
+def _shortened(reader: Reader, body: Json, inline_chars: int) -> tuple[list[Json], list[Json]]:
+    """Cut the rows of a body in place; give the rungs of what was cut, and links to files."""
     rows = cast("list[Json]", body.get("data", []))
     entries: list[Json] = []
     links: list[Json] = []
@@ -76,7 +122,7 @@ def _shortened(reader: Reader, body: Json, inline_chars: int) -> tuple[list[str]
             if entry:
                 entries.append(entry)
                 links += file_links(ladder)
-    return [reader.handles.result_id(ref_of(row)) for row in rows[:SHOWN]], entries, links
+    return entries, links
 
 
 def shorten_row(reader: Reader, row: Json, inline_chars: int) -> tuple[Json | None, Ladder]:

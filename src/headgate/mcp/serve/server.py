@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import mcp_types as t
+import msgspec
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -79,7 +80,9 @@ class _Serving:
         outcome = await call_with(
             lambda via: self.reader_of(context, via), params.name, params.arguments or {}
         )
-        return result_of(outcome, self.identity, context.protocol_version)
+        result = result_of(outcome, self.identity, context.protocol_version)
+        # Parts that are passed on unread are plain values to the SDK.
+        return msgspec.json.decode(msgspec.json.encode(result))
 
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.

@@ -89,8 +89,9 @@ class Database:
 
     def version(self) -> int:
         """Give a number that is another one after anyone else has written anything."""
-        self._refuse_thawed()
-        return self.value("PRAGMA data_version")
+        if self._frozen is not None:
+            self._refuse_thawed()
+        return self.db.execute("PRAGMA data_version").fetchone()[0]
 
     def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
         """See one state of the store until the end of the block, and take no longer than allowed."""

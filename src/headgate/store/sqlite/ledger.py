@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import apsw
 import msgspec
 
 from headgate.errors import GrantConsumed, GrantInvalid
@@ -74,8 +75,12 @@ class SqliteLedger:
 
     def version(self) -> int:
         """Give a number that is another one after anything was written: what was looked up before may be old."""
-        with typed_failures():
+        try:
             return self._reader.version()
+        except apsw.Error:
+            # Asked for at every request, so nothing is prepared for a failure before there is one.
+            with typed_failures():
+                raise
 
     def token(self, digest: bytes) -> IssuedToken | None:
         """Look a token up, as it is at this moment."""

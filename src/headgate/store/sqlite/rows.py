@@ -60,12 +60,13 @@ class RecordMaker:
         Raises:
             IntegrityBroken: the row is not what was stored.
         """
-        rid, sid, record_id, emitted_at, long, digest, body, *_ = row
+        rid, sid, record_id, emitted_at, long, digest, body = row[:7]
         if body is None or digest_of(record_id, long, body) != digest:
             raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
         shelf = self._catalog.by_sid[sid]
         if long is None and self._preview_chars is None:
-            return Record(shelf.connection_id, shelf.name, record_id, self._project(body), emitted_at)
+            name = shelf.stream.declaration.name
+            return Record(shelf.connection_id, name, record_id, self._project(body), emitted_at)
         previews: dict[str, Preview] = {}
         texts = self._long_texts(shelf, rid, long, previews) if long is not None else None
         projected = self._project(body, texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,9 +15,11 @@ from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
 from headgate.reading.door import Asking, Door
 from headgate.reading.house import House
+from headgate.reading.port import Answer
 from headgate.sources.intake import Intake
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
+from headgate.web.api.replies import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ class Call(msgspec.Struct, frozen=True):
 
     def door(self) -> Door:
         """Open the door for this call."""
-        asking = Asking(self.access, self.request_id, self.endpoint.route, self.given.warnings)
+        asking = Asking(
+            self.access, self.request_id, self.endpoint.route, self.given.warnings, is_just_admitted=True
+        )
         return Door(self.rooms.house, asking)
 
     def needed_connection(self) -> ConnectionId:
@@ -97,4 +101,5 @@ class Call(msgspec.Struct, frozen=True):
         return cast("dict[str, Any]", document)
 
 
-Handler = Callable[[Call], Any]
+#: Reads give the answer as it came through the door; everything else says how to reply.
+Handler = Callable[[Call], Awaitable[Answer | Reply]]

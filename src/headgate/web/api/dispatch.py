@@ -5,8 +5,7 @@ Paths are matched undecoded, so that a record whose key holds a slash has an add
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from urllib.parse import unquote
 
@@ -32,8 +31,7 @@ from headgate.web.api.replies import PRIVATE, Reply, send_reply
 from headgate.web.guard import Limits, Visit
 
 PDPP_VERSION = b"2026-04-06"
-_VERSION_HEADER = (b"pdpp-version", PDPP_VERSION)
-_READS = {TokenKind.OWNER, TokenKind.CLIENT}
+_VERSION = ((b"pdpp-version", PDPP_VERSION),)
 
 
 def _handlers() -> dict[str, Handler]:
@@ -44,21 +42,29 @@ def _handlers() -> dict[str, Handler]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
 class _Route:
-    endpoint: Endpoint
-    handler: Handler
-    segments: tuple[str, ...]
+    """One endpoint, and where in a path its places and its fixed words are."""
+
+    __slots__ = ("endpoint", "fixed", "handler", "is_for_owner", "places")
+
+    def __init__(self, endpoint: Endpoint, handler: Handler, segments: Sequence[str]) -> None:
+        self.endpoint = endpoint
+        self.handler = handler
+        self.is_for_owner = endpoint.who is Who.OWNER
+        named = list(enumerate(segments))
+        self.places = tuple((at, segment[1:-1]) for at, segment in named if segment[0] == "{")
+        self.fixed = tuple((at, segment) for at, segment in named if segment[0] != "{")
 
     def match(self, segments: list[str]) -> Mapping[str, str] | None:
         """Give the values of the path's places, if the path is this route's."""
-        found: dict[str, str] = {}
-        for own, given in zip(self.segments, segments, strict=True):
-            if own[0] == "{":
-                found[own[1:-1]] = unquote(given)
-            elif own != given:
+        for at, word in self.fixed:
+            if segments[at] != word:
                 return None
-        return found
+        return {name: _read(segments[at]) for at, name in self.places}
+
+
+class _OtherMethods(Exception):
+    """Which methods an address takes."""
 
 
 class Api:
@@ -68,82 +74,87 @@ class Api:
         self._rooms = rooms
         self._limits = limits
         handlers = _handlers()
-        self._routes: dict[int, list[_Route]] = {}
+        #: By how many segments a path has, and the method.
+        self._routes: dict[int, dict[str, list[_Route]]] = {}
         for endpoint in ENDPOINTS:
-            segments = tuple(endpoint.path.strip("/").split("/"))
+            segments = endpoint.path.strip("/").split("/")
             route = _Route(endpoint, handlers[endpoint.id], segments)
-            self._routes.setdefault(len(segments), []).append(route)
+            self._routes.setdefault(len(segments), {}).setdefault(endpoint.method, []).append(route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         visit: Visit = scope["headgate.visit"]
         started = perf_counter()
         try:
-            reply = await self._reply(scope, receive, visit)
+            method: str = scope["method"]
+            route, path = self._match("GET" if method == "HEAD" else method, scope["raw_path"])
+            visit.route = route.endpoint.route
+            _refuse_version(visit.headers)
+            access = self._admit(visit)
+            _refuse_kind(route, access)
+            call = Call(
+                endpoint=route.endpoint,
+                method=method,
+                access=access,
+                path=path,
+                given=read_params(route.endpoint, scope["query_string"]),
+                headers=visit.headers,
+                request_id=RequestId(visit.request_id),
+                receive=receive,
+                rooms=self._rooms,
+            )
+            answer = await route.handler(call)
+            reply = answer if isinstance(answer, Reply) else Reply(answer.content)
         except HeadgateError as error:
             reply = failure_reply(error, request_id=visit.request_id, origin=visit.origin)
+        except _OtherMethods as allowed:
+            reply = Reply(status=405, headers=(PRIVATE, (b"allow", str(allowed).encode("ascii"))))
         except Exception:  # noqa: BLE001 - the edge answers whatever happened, and logs where
             get_logger().error("request failed", request_id=visit.request_id, exc_info=True)
             reply = failure_reply(ServerFault(), request_id=visit.request_id, origin=visit.origin)
         visit.seconds = perf_counter() - started
-        await send_reply(reply, send, (_VERSION_HEADER,))
+        await send_reply(reply, send, _VERSION)
 
-    async def _reply(self, scope: Scope, receive: Receive, visit: Visit) -> Reply:
-        method: str = scope["method"]
-        raw: bytes = scope["raw_path"]
-        matched = self._match("GET" if method == "HEAD" else method, raw)
-        if isinstance(matched, Reply):
-            return matched
-        route, path = matched
-        visit.route = route.endpoint.route
-        headers = visit.headers
-        _refuse_version(headers)
-        access = self._admit(headers, visit)
-        _refuse_kind(route.endpoint, access)
-        call = Call(
-            endpoint=route.endpoint,
-            method=method,
-            access=access,
-            path=path,
-            given=read_params(route.endpoint, scope["query_string"]),
-            headers=headers,
-            request_id=RequestId(visit.request_id),
-            receive=receive,
-            rooms=self._rooms,
-        )
-        return await route.handler(call)
-
-    def _match(self, method: str, raw: bytes) -> tuple[_Route, Mapping[str, str]] | Reply:
+    def _match(self, method: str, raw: bytes) -> tuple[_Route, Mapping[str, str]]:
         segments = raw.decode("latin-1").strip("/").split("/")
-        allowed: list[str] = []
-        for route in self._routes.get(len(segments), ()):
+        routes = self._routes.get(len(segments), {})
+        for route in routes.get(method, ()):
             path = route.match(segments)
             if path is not None:
-                if route.endpoint.method == method:
-                    return route, path
-                allowed.append(route.endpoint.method)
+                return route, path
+        allowed = [
+            one.endpoint.method
+            for others in routes.values()
+            for one in others
+            if one.match(segments) is not None
+        ]
         if not allowed:
             raise NotFound("There is nothing at this address.")
-        return Reply(status=405, headers=(PRIVATE, (b"allow", ", ".join(allowed).encode("ascii"))))
+        raise _OtherMethods(", ".join(allowed))
 
-    def _admit(self, headers: Mapping[bytes, bytes], visit: Visit) -> Access:
-        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+    def _admit(self, visit: Visit) -> Access:
+        scheme, _, rest = visit.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        token = rest.strip()
+        if scheme.lower() != "bearer" or not rest:
             raise AuthenticationFailed("No bearer token was sent.")
         self._limits.refuse_guesses(visit.address)
-        self._limits.refuse_haste(token)
+        self._limits.refuse_haste(rest)
         try:
-            access = self._rooms.admission.admit(token.strip())
+            access = self._rooms.admission.admit(token)
         except AuthenticationFailed:
             self._limits.note_guess(visit.address)
             raise
         except HeadgateError as refusal:
             self._rooms.admission.note_refusal(
-                token.strip(), refusal.code, visit.route, request_id=RequestId(visit.request_id)
+                token, refusal.code, visit.route, request_id=RequestId(visit.request_id)
             )
             raise
         visit.client_id = access.client_id
         return access
+
+
+def _read(segment: str) -> str:
+    return unquote(segment) if "%" in segment else segment
 
 
 def _refuse_version(headers: Mapping[bytes, bytes]) -> None:
@@ -154,8 +165,9 @@ def _refuse_version(headers: Mapping[bytes, bytes]) -> None:
         )
 
 
-def _refuse_kind(endpoint: Endpoint, access: Access) -> None:
-    if endpoint.who is Who.OWNER and not access.is_owner:
+def _refuse_kind(route: _Route, access: Access) -> None:
+    kind = access.token_kind
+    if route.is_for_owner and kind is not TokenKind.OWNER:
         raise PermissionRefused("This needs an owner's token.")
-    if access.token_kind not in _READS:
+    if kind is TokenKind.MCP_PACKAGE:
         raise PermissionRefused("Package tokens are for /mcp only.")

@@ -53,7 +53,8 @@ class Given(msgspec.Struct, frozen=True):
         return tuple(ExpandRequest(name, self.expand_limits.get(name)) for name in names)
 
 
-_NOTHING = Given({})
+#: No parameters at all, as with most reads of one record.
+NOTHING = Given({})
 
 
 def read_params(endpoint: Endpoint, query_string: bytes) -> Given:
@@ -63,7 +64,7 @@ def read_params(endpoint: Endpoint, query_string: bytes) -> Given:
         InvalidRequest: a parameter is unknown, missing, given twice, or cannot be read.
     """
     if not query_string and not endpoint.requires:
-        return _NOTHING
+        return NOTHING
     try:
         pairs = parse_qsl(
             query_string.decode("ascii"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
+
+from msgspec import structs
 
 from headgate.errors import BlobNotFound, InvalidExpand, InvalidFieldPath, InvalidRequest, NotFound
 from headgate.model.ids import (
@@ -35,6 +37,7 @@ from headgate.model.query import (
 )
 from headgate.reading.port import Answer, BlobAnswer
 from headgate.web.api.calls import Call
+from headgate.web.api.params import NOTHING
 from headgate.web.api.replies import NOSNIFF, PRIVATE, Reply
 
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
@@ -48,56 +51,51 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _NOT_WITH_CHANGES = ("sort", "order", "count", "window", "view")
 
 
-async def schema(call: Call) -> Reply:
+def schema(call: Call) -> Awaitable[Answer]:
     """Say what the token may read and ask."""
     stream = call.given.get("stream")
-    return _reply(
-        await call.door().schema(
-            SchemaQuery(
-                stream=None if stream is None else stream_name(stream),
-                connection_id=call.given.connection(),
-                full=call.given.get("view") != "compact",
-                exhaustive=call.given.get("detail") == "full",
-            )
-        )
+    query = SchemaQuery(
+        stream=None if stream is None else stream_name(stream),
+        connection_id=call.given.connection(),
+        full=call.given.get("view") != "compact",
+        exhaustive=call.given.get("detail") == "full",
     )
+    return call.door().schema(query)
 
 
-async def connectors(call: Call) -> Reply:
+def connectors(call: Call) -> Awaitable[Answer]:
     """List the connectors."""
-    return _reply(await call.door().connectors())
+    return call.door().connectors()
 
 
-async def streams(call: Call) -> Reply:
+def streams(call: Call) -> Awaitable[Answer]:
     """List the streams."""
-    return _reply(await call.door().streams(call.given.connection()))
+    return call.door().streams(call.given.connection())
 
 
-async def stream(call: Call) -> Reply:
+def stream(call: Call) -> Awaitable[Answer]:
     """Describe a stream."""
-    return _reply(await call.door().stream(_stream(call), call.given.connection()))
+    return call.door().stream(_stream(call), call.given.connection())
 
 
-async def records(call: Call) -> Reply:
+def records(call: Call) -> Awaitable[Answer]:
     """Read a page, or what changed."""
     query = _list(call) if call.given.get("changes_since") is None else _changes(call)
-    return _reply(await call.door().records(query))
+    return call.door().records(query)
 
 
-async def record(call: Call) -> Reply:
+def record(call: Call) -> Awaitable[Answer]:
     """Read one record."""
     given = call.given
-    query = RecordQuery(
-        stream=_stream(call),
-        record_id=_record(call),
-        connection_id=given.connection(),
-        fields=given.fields(),
-        expand=given.expand(),
-    )
-    return _reply(await call.door().record(query))
+    query = RecordQuery(_stream(call), _record(call))
+    if given is not NOTHING:
+        query = structs.replace(
+            query, connection_id=given.connection(), fields=given.fields(), expand=given.expand()
+        )
+    return call.door().record(query)
 
 
-async def window(call: Call) -> Reply:
+def window(call: Call) -> Awaitable[Answer]:
     """Read a part of a field."""
     given = call.given
     query = WindowQuery(
@@ -113,10 +111,10 @@ async def window(call: Call) -> Reply:
         cursor=given.get("cursor"),
         as_json=given.get("as") is not None,
     )
-    return _reply(await call.door().window(query))
+    return call.door().window(query)
 
 
-async def aggregate(call: Call) -> Reply:
+def aggregate(call: Call) -> Awaitable[Answer]:
     """Compute a number."""
     given = call.given
     granularity, limit = given.get("granularity"), given.get("limit")
@@ -132,10 +130,10 @@ async def aggregate(call: Call) -> Reply:
         filters=given.filters,
         connection_id=given.connection(),
     )
-    return _reply(await call.door().aggregate(query))
+    return call.door().aggregate(query)
 
 
-async def search(call: Call) -> Reply:
+def search(call: Call) -> Awaitable[Answer]:
     """Find records by words."""
     given = call.given
     names = given.get("streams")
@@ -147,7 +145,7 @@ async def search(call: Call) -> Reply:
         filters=given.filters,
         cursor=given.get("cursor"),
     )
-    return _reply(await call.door().search(query))
+    return call.door().search(query)
 
 
 async def blob(call: Call) -> Reply:
@@ -181,6 +179,8 @@ def _blob(call: Call) -> BlobId:
 
 def _list(call: Call) -> ListQuery:
     given = call.given
+    if given is NOTHING:
+        return ListQuery(_stream(call))
     order, count = given.get("order"), given.get("count")
     return ListQuery(
         stream=_stream(call),
@@ -215,10 +215,6 @@ def _changes(call: Call) -> ChangesQuery:
         fields=given.fields(),
         cursor=given.get("cursor"),
     )
-
-
-def _reply(answer: Answer) -> Reply:
-    return Reply(answer.content)
 
 
 def _stream(call: Call) -> StreamName:
