@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
+import uvicorn
 import uvloop
 
 from bench.load import Figure, Server, better, measure
@@ -33,7 +34,7 @@ from headgate.settings import Settings, resolve
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
-from headgate.web.server import listen, serve
+from headgate.web.server import listen
 from headgate.wiring import now
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
@@ -125,21 +126,20 @@ async def fill(place: Path) -> Filled:
     return Filled(home, settings, issued.access_token, tuple(one.id for one in made))
 
 
-async def echo(scope: Any, receive: Any, send: Any) -> None:
-    if scope["type"] == "lifespan":
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await receive()
-        await send({"type": "lifespan.shutdown.complete"})
-        return
+async def echo(_scope: Any, _receive: Any, send: Any) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"400")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"x" * 400})
 
 
 def serve_echo(told: Any) -> None:
+    """Serve the echo on uvicorn as it is, with nothing of ours."""
     taken = listen("127.0.0.1", 0)
-    serve(echo, taken, lambda: told.put(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+    taken.listen(128)
+    told.put(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    uvicorn.Server(uvicorn.Config(echo, log_config=None, access_log=False, lifespan="off")).run(
+        sockets=[taken]
+    )
 
 
 def serve_unlogged(settings: Settings, told: Any) -> None:

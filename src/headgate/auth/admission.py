@@ -16,14 +16,13 @@ from headgate.errors import (
     PackageRevoked,
     RateLimited,
 )
-from headgate.model.disclosure import Disclosure
+from headgate.model.disclosure import DAY, Disclosure
 from headgate.model.grant import Access, GrantState, TokenKind
 from headgate.model.ids import GrantId, RequestId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.reading.disclose import Discloser
 from headgate.store.ledger import Ledger
 
-_DAY = 24 * 3600 * 1_000_000
 _NEVER = 2**63
 _REMEMBERED = 1024
 #: A grant for one use is used up by issuing its token; the token itself stays good.
@@ -129,10 +128,10 @@ class Admission:
     def _refuse_spent(self, issued: IssuedGrant, now: int) -> None:
         if issued.daily_records is None:
             return
-        day, into = divmod(now, _DAY)
+        day, into = divmod(now, DAY)
         shown = self._ledger.spent(issued.grant.id, day) + self._unwritten(issued.grant.id)
         if shown >= issued.daily_records:
-            seconds = (_DAY - into) // 1_000_000 + 1
+            seconds = (DAY - into) // 1_000_000 + 1
             raise RateLimited("The records of this day are used up.", data={"retry_after_seconds": seconds})
 
 

@@ -171,16 +171,16 @@ class Door:
         access = self._asking.access
         self._house.discloser.write(
             Disclosure(
-                at=self._house.clock(),
-                request_id=self._asking.request_id,
-                token_kind=access.token_kind,
-                client_id=access.client_id,
-                grant_ids=access.grant_ids,
-                package_id=access.package_id,
-                via=self._asking.via,
-                outcome=outcome,
-                size_bytes=size_bytes,
-                parts=shown,
+                self._house.clock(),
+                self._asking.request_id,
+                access.token_kind,
+                access.client_id,
+                access.grant_ids,
+                access.package_id,
+                self._asking.via,
+                outcome,
+                size_bytes,
+                shown,
             )
         )
 

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ import msgspec
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, read_private, write_private
-from headgate.model.disclosure import Disclosure
+from headgate.model.disclosure import DAY, Disclosure
 from headgate.model.ids import GrantId
 from headgate.model.ledger import ChainHead
 from headgate.store.ledger import Ledger
@@ -66,10 +66,10 @@ def journals(home: Home) -> Path:
 
 @dataclass(slots=True)
 class _Batch:
-    """Lines that enter the chain together, and how many records they show under each grant."""
+    """Lines that enter the chain together, and how many records they show under each grant on each day."""
 
     lines: list[bytes] = field(default_factory=list[bytes])
-    shown: Counter[GrantId] = field(default_factory=Counter[GrantId])
+    shown: defaultdict[tuple[GrantId, int], int] = field(default_factory=lambda: defaultdict(int))
 
 
 @dataclass(slots=True)
@@ -110,9 +110,10 @@ class Journal:
             StorageReadOnly: it cannot be written; the same.
         """
         line = _encode(disclosure) + b"\n"
-        if not self._files or self._files[-1].size >= _ROTATE_BYTES:
-            self._files.append(_open_new(self._directory))
-        file = self._files[-1]
+        files = self._files
+        if not files or files[-1].size >= _ROTATE_BYTES:
+            files.append(_open_new(self._directory))
+        file = files[-1]
         try:
             written = os.write(file.handle, line)
         except OSError as error:
@@ -124,12 +125,13 @@ class Journal:
             raise StorageFull("The disclosure log cannot grow.")
         file.size += written
         batch = file.batches[-1]
-        batch.lines.append(line)
+        lines = batch.lines
+        lines.append(line)
         if disclosure.parts:
-            count = disclosure.record_count
+            count, day = disclosure.record_count, disclosure.at // DAY
             for grant_id in disclosure.grant_ids:
-                batch.shown[grant_id] += count
-        if len(batch.lines) >= _AT_ONCE:
+                batch.shown[grant_id, day] += count
+        if len(lines) >= _AT_ONCE:
             file.batches.append(_Batch())
 
     @property
@@ -139,7 +141,13 @@ class Journal:
 
     def unwritten(self, grant_id: GrantId) -> int:
         """Say how many records were shown under a grant that the ledger does not know of yet."""
-        return sum(batch.shown[grant_id] for file in self._files for batch in file.batches)
+        return sum(
+            count
+            for file in self._files
+            for batch in file.batches
+            for (shown_to, _), count in batch.shown.items()
+            if shown_to == grant_id
+        )
 
     async def flush(self, ledger: Ledger, key: bytes) -> tuple[ChainHead, int] | None:
         """Move lines into the chain; gives its new end and how many moved, or None if none waited."""
@@ -150,7 +158,7 @@ class Journal:
         if len(file.batches) == 1:
             # What comes in while this one is written goes into the next.
             file.batches.append(_Batch())
-        head = await ledger.append(file.path.name, file.taken, batch.lines, key=key)
+        head = await ledger.append(file.path.name, file.taken, batch.lines, key=key, spent=batch.shown)
         file.taken += sum(map(len, batch.lines))
         file.batches.popleft()
         while len(self._files) > 1 and not self._files[0].waiting:

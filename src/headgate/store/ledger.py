@@ -5,11 +5,14 @@ It keeps and finds; who may do what with a grant is decided elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headgate.model.ids import GrantId, PackageId
 from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
+
+#: How many records were shown under which grant, on which day since 1970.
+Spent = Mapping[tuple[GrantId, int], int]
 
 
 class Ledger(Protocol):
@@ -55,10 +58,13 @@ class Ledger(Protocol):
         """End a grant for good. Says whether it was there."""
         ...
 
-    async def append(self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes) -> ChainHead:
+    async def append(
+        self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes, spent: Spent | None = None
+    ) -> ChainHead:
         """Add events of a journal to the chain, each once, however often they are handed over.
 
         ``start`` is the place of the first line in the journal, in bytes; lines end with a line break.
+        ``spent`` is what all the lines show, if that was counted when they were written.
         """
         ...
 

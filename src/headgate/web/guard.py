@@ -119,7 +119,7 @@ class Limits:
 class Metrics:
     """What is counted: requests by route and status, and those under way."""
 
-    requests: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    requests: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     under_way: int = 0
 
@@ -176,7 +176,7 @@ class Guard:
         metrics = self._metrics
         metrics.under_way += 1
         try:
-            refusal = self._refusal(host, headers, visit) or self._refusal_of_one_too_many(scope)
+            refusal = self._refusal(host, headers, visit, scope)
             if refusal is None:
                 await self._app(scope, receive, sending)
             else:
@@ -186,7 +186,9 @@ class Guard:
             metrics.under_way -= 1
             self._note(visit)
 
-    def _refusal(self, host: str, headers: dict[bytes, bytes], visit: Visit) -> HeadgateError | None:
+    def _refusal(
+        self, host: str, headers: dict[bytes, bytes], visit: Visit, scope: Scope
+    ) -> HeadgateError | None:
         if b"" in headers:
             return InvalidRequest("A header that must stand alone was sent twice.")
         if not (self._known_hosts.get(host) or self._is_ours(host)):
@@ -194,9 +196,6 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and not self._is_welcome(origin.decode("latin-1"), visit.origin):
             return PermissionRefused("Pages of that origin may not call this server.")
-        return None
-
-    def _refusal_of_one_too_many(self, scope: Scope) -> HeadgateError | None:
         # A request that nothing has begun to work on yet waits too, though it is not under way here.
         most = self._doorstep.most_at_once
         return Overloaded() if self._metrics.under_way > most or scope.get(AHEAD, 0) >= most else None
@@ -213,8 +212,9 @@ class Guard:
         return origin == own or origin in self._doorstep.origins
 
     def _note(self, visit: Visit) -> None:
-        self._metrics.requests[visit.route, visit.status] += 1
-        self._metrics.seconds[visit.route] += visit.seconds
+        route = visit.route
+        self._metrics.requests[route, visit.status] += 1
+        self._metrics.seconds[route] += visit.seconds
         if logs_requests():
             get_logger().info(
                 "request",

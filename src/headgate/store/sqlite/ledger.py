@@ -15,16 +15,17 @@ import msgspec
 
 from headgate.errors import GrantConsumed, GrantInvalid
 from headgate.home import Home
+from headgate.model.disclosure import DAY
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
+from headgate.store.ledger import Spent
 from headgate.store.sqlite.connection import Database, open_reader, typed_failures
 from headgate.store.sqlite.engine import FILE
 from headgate.store.sqlite.readonly import start_writer
 
 #: What the first event of the chain is sealed after.
 GENESIS = b"\0" * 32
-_DAY = 24 * 3600 * 1_000_000
 _REMEMBERED = 4096
 _ENTRIES_TOGETHER = 500
 
@@ -37,7 +38,7 @@ class _Shown(msgspec.Struct):
     """As much of a disclosure as counting takes; the rest of its text is passed over."""
 
     at: int
-    grant_ids: tuple[str, ...]
+    grant_ids: tuple[GrantId, ...]
     parts: tuple[_Part, ...] = ()
 
 
@@ -146,9 +147,11 @@ class SqliteLedger:
 
         return await self._writer.run(work)
 
-    async def append(self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes) -> ChainHead:
+    async def append(
+        self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes, spent: Spent | None = None
+    ) -> ChainHead:
         """Add events of a journal to the chain, each once, however often they are handed over."""
-        return await self._writer.run(lambda database: _append(database, journal, start, lines, key))
+        return await self._writer.run(lambda database: _append(database, journal, start, lines, key, spent))
 
     async def forget_journal(self, journal: str) -> None:
         """Forget how far a journal was taken over; it is gone."""
@@ -216,7 +219,9 @@ class SqliteLedger:
         return known
 
 
-def _append(database: Database, journal: str, start: int, lines: Sequence[bytes], key: bytes) -> ChainHead:
+def _append(
+    database: Database, journal: str, start: int, lines: Sequence[bytes], key: bytes, spent: Spent | None
+) -> ChainHead:
     row = database.one("SELECT taken FROM audit_journal WHERE name=?", (journal,))
     taken = 0 if row is None else row[0]
     head = _head(database)
@@ -232,7 +237,9 @@ def _append(database: Database, journal: str, start: int, lines: Sequence[bytes]
         rows.append((seq, event, seal))
     if rows:
         _put_entries(database, rows)
-        database.many(_PUT_SPENT, _spent(event for _, event, _ in rows))
+        if spent is None or len(rows) < len(lines):
+            spent = _spent(event for _, event, _ in rows)
+        database.many(_PUT_SPENT, [(*at, count) for at, count in spent.items() if count])
         database.all(_PUT_JOURNAL, (journal, place))
     return ChainHead(seq, seal)
 
@@ -253,14 +260,14 @@ def _put_entries(database: Database, rows: Sequence[tuple[int, bytes, bytes]]) -
         database.all(f"INSERT INTO audit VALUES {places}", [value for row in some for value in row])
 
 
-def _spent(events: Iterable[bytes]) -> list[tuple[str, int, int]]:
-    found: Counter[tuple[str, int]] = Counter()
+def _spent(events: Iterable[bytes]) -> Spent:
+    found: Counter[tuple[GrantId, int]] = Counter()
     for event in events:
         shown = _SHOWN.decode(event)
         records = sum([len(part.record_ids) for part in shown.parts])
         for grant_id in shown.grant_ids:
-            found[grant_id, shown.at // _DAY] += records
-    return [(grant_id, day, count) for (grant_id, day), count in found.items() if count]
+            found[grant_id, shown.at // DAY] += records
+    return found
 
 
 def _head(database: Database) -> ChainHead:

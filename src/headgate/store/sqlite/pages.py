@@ -53,7 +53,9 @@ class Finder:
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
     """Give the statement for a plan's reach; None when the reach covers nothing."""
-    finders: dict[Any, Finder | None] = catalog.kept.setdefault("finders", {})
+    finders: dict[Any, Finder | None] | None = catalog.kept.get("finders")
+    if finders is None:
+        finders = catalog.kept["finders"] = {}
     key = (plan.reach, plan.preview_chars)
     try:
         return finders[key]

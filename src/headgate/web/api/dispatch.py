@@ -27,7 +27,7 @@ from headgate.web.api.calls import Call, Handler, Rooms
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.params import read_params
-from headgate.web.api.replies import PRIVATE, Reply, send_reply
+from headgate.web.api.replies import OK, PRIVATE, Reply, send_at_once, send_reply
 from headgate.web.guard import Limits, Visit
 
 PDPP_VERSION = b"2026-04-06"
@@ -60,7 +60,11 @@ class _Route:
         for at, word in self.fixed:
             if segments[at] != word:
                 return None
-        return {name: _read(segments[at]) for at, name in self.places}
+        found: dict[str, str] = {}
+        for at, name in self.places:
+            segment = segments[at]
+            found[name] = unquote(segment) if "%" in segment else segment
+        return found
 
 
 class _OtherMethods(Exception):
@@ -113,7 +117,8 @@ class Api:
             get_logger().error("request failed", request_id=visit.request_id, exc_info=True)
             reply = failure_reply(ServerFault(), request_id=visit.request_id, origin=visit.origin)
         visit.seconds = perf_counter() - started
-        await send_reply(reply, send, _VERSION)
+        if reply.status != OK or not send_at_once(reply, send, _VERSION):
+            await send_reply(reply, send, _VERSION)
 
     def _match(self, method: str, raw: bytes) -> tuple[_Route, Mapping[str, str]]:
         segments = raw.decode("latin-1").strip("/").split("/")
@@ -151,10 +156,6 @@ class Api:
             raise
         visit.client_id = access.client_id
         return access
-
-
-def _read(segment: str) -> str:
-    return unquote(segment) if "%" in segment else segment
 
 
 def _refuse_version(headers: Mapping[bytes, bytes]) -> None:

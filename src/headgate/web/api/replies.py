@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ Header = tuple[bytes, bytes]
 WriteWhole = Callable[[int, bytes, bytes], bool]
 #: Where in the scope the server puts it, if it has one.
 WHOLE = "headgate.whole"
+OK = 200
 NO_CONTENT = 204
 JSON: Header = (b"content-type", b"application/json; charset=utf-8")
 #: Answers are for one token alone and change with its grant.
@@ -59,14 +60,14 @@ class Delivery:
         self._whole = whole
         self._start: Message | None = None
 
-    def at_once(self, status: int, headers: Iterable[Header], body: bytes) -> bool:
+    def at_once(self, status: int, headers: tuple[Header, ...], body: bytes, length: bytes = b"") -> bool:
         """Send an answer that is all there; says whether that can be done, and does nothing if not."""
         if self._whole is None:
             return False
         visitor = self._visitor
-        lines = [*map(header_line, headers), b"request-id: %b\r\n" % visitor.request_id.encode("ascii")]
         visitor.status = status
-        return self._whole(status, b"".join(lines) + _NOSNIFF_LINE, body)
+        own = b"%brequest-id: %b\r\n" % (length, visitor.request_id.encode("ascii"))
+        return self._whole(status, _head(headers) + own, body)
 
     async def __call__(self, message: Message) -> None:
         """Send a message; the head is held back until it is known whether there is more than one piece."""
@@ -76,13 +77,19 @@ class Delivery:
             return
         if start is not None:
             self._start = None
-            body = message.get("body", b"")
-            if not message.get("more_body") and self.at_once(start["status"], start.get("headers", ()), body):
+            body, headers = message.get("body", b""), tuple(start.get("headers", ()))
+            if not message.get("more_body") and self.at_once(start["status"], headers, body):
                 return
             self._visitor.status = start["status"]
             own = (b"request-id", self._visitor.request_id.encode("ascii"))
             await self._send({**start, "headers": [*start.get("headers", ()), own, NOSNIFF]})
         await self._send(message)
+
+
+@lru_cache(maxsize=256)
+def _head(headers: tuple[Header, ...]) -> bytes:
+    """Write the lines of a head; the same ones go out again and again."""
+    return b"".join(map(header_line, (*headers, NOSNIFF)))
 
 
 @lru_cache(maxsize=1024)
@@ -98,7 +105,18 @@ def header_line(header: Header) -> bytes:
     return line
 
 
-_NOSNIFF_LINE = header_line(NOSNIFF)
+def send_at_once(reply: Reply, send: Send, extra: tuple[Header, ...]) -> bool:
+    """Send a reply that has content and is all there in one go; says whether that could be done."""
+    return (
+        isinstance(send, Delivery)
+        and reply.stream is None
+        and send.at_once(
+            reply.status,
+            (*reply.headers, *extra),
+            reply.content,
+            b"content-length: %d\r\n" % len(reply.content),
+        )
+    )
 
 
 async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -> None:
@@ -106,8 +124,6 @@ async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -
     if reply.stream is None:
         length = (b"content-length", b"%d" % len(reply.content))
         headers = [*reply.headers, *extra] if reply.status == NO_CONTENT else [*reply.headers, length, *extra]
-        if isinstance(send, Delivery) and send.at_once(reply.status, headers, reply.content):
-            return
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.content})
         return
