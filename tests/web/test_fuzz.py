@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
-from headgate.web.api.definitions import ENDPOINTS, Endpoint, Shape
+from headgate.web.api.definitions import ENDPOINTS, Endpoint, Param, Shape
 from headgate.web.api.openapi import SCHEMAS, openapi_document
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Gatehouse, gatehouse, record
+from tests.web.gatehouse import Answered, Gatehouse, gatehouse, record
 
 CANARY = "seldom-seen-canary"
 PLACE = re.compile(r"\{(\w+)\}")
@@ -83,7 +83,7 @@ class Fuzzed:
     async def _open(self, place: Any) -> tuple[Gatehouse, dict[str, str | None]]:
         house = await self.stack.enter_async_context(gatehouse(place))
         await house.declare("mail", declaration())
-        connection = await house.connect("mail", "Home")
+        self.connection = connection = await house.connect("mail", "Home")
         plain = {"subject": "a b", "sent_at": "2026-03-01T00:00:00Z", "body": CANARY}
         lines = [record(f"m{n}", size=n, **plain) for n in range(5)]
         await house.ingest(connection, "messages", lines)
@@ -132,3 +132,35 @@ def test_the_openapi_document_has_every_endpoint_and_no_dangling_reference():
     assert found == {(endpoint.path, endpoint.method) for endpoint in ENDPOINTS}
     names = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
     assert names <= set(document["components"]["schemas"])
+
+
+BOUNDS = [
+    (endpoint, param, bound, bound + step)
+    for endpoint in ENDPOINTS
+    for param in endpoint.params
+    for bound, step in ((param.least, -1), (param.most, 1))
+    if bound is not None
+]
+
+
+def test_some_numbers_have_bounds():
+    assert {param.name for _, param, _, _ in BOUNDS} == {
+        "offset_chars", "limit_chars", "before_chars", "after_chars", "limit",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("endpoint", "param", "inside", "outside"), BOUNDS)
+def test_a_number_outside_its_declared_bounds_is_refused_and_one_on_them_is_not(
+    fuzzed: Fuzzed, endpoint: Endpoint, param: Param, inside: int, outside: int
+):
+    path = endpoint.path.format(stream="messages", id="m1")
+    needed = {"window": "field=subject", "aggregate": "metric=count"}[endpoint.id]
+    needed += "&q=a" if param.name in {"before_chars", "after_chars"} else ""
+
+    def ask(number: int) -> Answered:
+        query = f"connection_id={fuzzed.connection}&{needed}&{param.name}={number}"
+        return fuzzed.runner.run(fuzzed.house.get(f"{path}?{query}", fuzzed.house.owner))
+
+    assert ask(inside).status == 200
+    refused = ask(outside)
+    assert (refused.status, refused.body["error"]["param"]) == (400, param.name)

@@ -30,11 +30,18 @@ from headgate.web.api.calls import Rooms
 from headgate.web.api.dispatch import Api
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.openapi import openapi_document
+from headgate.web.docs import docs_page
 from headgate.web.guard import Doorstep, Guard, Limits, Metrics, Visit
 from headgate.web.metadata import protected_mcp, protected_resource
 from headgate.web.page import front_page
 
 _FRESH = {"Cache-Control": "no-store"}
+#: A page of ours runs nothing, loads nothing, sends nothing and is shown in no other page.
+_PAGE_ALONE = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
 _MAX_FORM_BYTES = 64 * 1024
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
@@ -63,12 +70,14 @@ class Site:
 def build_app(site: Site) -> ASGIApp:
     """Build the application that ``headgate serve`` runs."""
     metrics = Metrics()
+    document = openapi_document()
     routes = [
         Route("/", _front(site)),
         Route("/healthz", _healthz(site)),
         Route("/readyz", _told(_readyz(site))),
         Route("/metrics", _told(_metrics(site, metrics))),
-        Route("/openapi.json", _openapi()),
+        Route("/openapi.json", _openapi(document)),
+        Route("/docs", _docs(document)),
         Route("/.well-known/oauth-protected-resource", _resource(site)),
         Route("/.well-known/oauth-protected-resource/v1", _resource(site)),
         Route("/.well-known/oauth-protected-resource/mcp", _mcp_resource(site)),
@@ -118,10 +127,7 @@ def _told(endpoint: Endpoint) -> Endpoint:
 
 def _front(site: Site) -> Endpoint:
     async def front(_request: Request) -> Response:
-        return HTMLResponse(
-            front_page(site.version),
-            headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
-        )
+        return HTMLResponse(front_page(site.version), headers=_PAGE_ALONE)
 
     return front
 
@@ -151,13 +157,20 @@ def _metrics(site: Site, metrics: Metrics) -> Endpoint:
     return numbers
 
 
-def _openapi() -> Endpoint:
-    document = openapi_document()
-
+def _openapi(document: dict[str, Any]) -> Endpoint:
     async def openapi(_request: Request) -> Response:
         return JSONResponse(document)
 
     return openapi
+
+
+def _docs(document: dict[str, Any]) -> Endpoint:
+    page = docs_page(document).encode()
+
+    async def docs(_request: Request) -> Response:
+        return HTMLResponse(page, headers=_PAGE_ALONE)
+
+    return docs
 
 
 def _resource(site: Site) -> Endpoint:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from headgate.model.query import (
+    DEFAULT_CONTEXT_CHARS,
     DEFAULT_GROUPS,
     DEFAULT_PAGE,
     DEFAULT_WINDOW_CHARS,
@@ -61,6 +62,10 @@ class Param:
     shape: Shape = Shape.TEXT
     required: bool = False
     choices: tuple[str, ...] = ()
+    #: What a number is when it is left out, and what it must lie between; what is cut instead has no most.
+    default: int | None = None
+    least: int | None = None
+    most: int | None = None
 
     @property
     def is_name(self) -> bool:
@@ -107,23 +112,33 @@ class Endpoint:
         object.__setattr__(self, "requires", tuple(param for param in self.params if param.required))
 
 
+#: What stands at each place of a path.
+PLACES: Mapping[str, str] = {
+    "stream": "The stream's name.",
+    "id": "The record's id; what is special in an address is percent-encoded, also a slash.",
+    "blob_id": "The file's id, as a record or the answer that kept it gives it.",
+    "connection_id": "The connection.",
+    "connector_key": "The connector's key.",
+}
+
 CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")
-ALIAS = Param("connector_instance_id", "Deprecated name of connection_id.")
+ALIAS = Param("connector_instance_id", "Deprecated name of `connection_id`.")
 NEEDED_CONNECTION = Param("connection_id", "The connection.", required=True)
 LIMIT = Param(
     "limit",
-    f"How many rows, {DEFAULT_PAGE} unless said, {MAX_PAGE} at most; more is cut, with a warning.",
+    f"How many rows. Above {MAX_PAGE} it is {MAX_PAGE}, below 1 or unreadable the default, with a warning.",
     Shape.LENIENT_INTEGER,
+    default=DEFAULT_PAGE,
 )
-CURSOR = Param("cursor", "The next_cursor of an earlier answer to the same question.")
+CURSOR = Param("cursor", "The `next_cursor` of an earlier answer to the same question.")
 FIELDS = Param("fields", "Only these fields.", Shape.NAMES)
 FILTER = Param(
     "filter",
-    "filter[field]=value, or filter[field][gte|gt|lte|lt]=value on fields that declare it.",
+    "`filter[field]=value`, or `filter[field][gte|gt|lte|lt]=value` on fields that declare it.",
     Shape.FILTER,
 )
 EXPAND = Param("expand", "A relation whose records come along.", Shape.REPEATED)
-EXPAND_LIMIT = Param("expand_limit", "expand_limit[relation]=n: how many of them.", Shape.LIMITS)
+EXPAND_LIMIT = Param("expand_limit", "`expand_limit[relation]=n`: how many of them.", Shape.LIMITS)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
@@ -132,8 +147,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/v1/schema",
         "What this token may read, and what it may ask.",
         params=(
-            Param("view", "compact for one line a field; anything else is full."),
-            Param("detail", "full for everything about one stream of one connection.", choices=("full",)),
+            Param("view", "`compact` for one line a field; anything else is full."),
+            Param("detail", "`full` for everything about one stream of one connection.", choices=("full",)),
             Param("stream", "Only this stream."),
             CONNECTION,
             ALIAS,
@@ -163,21 +178,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "records",
         "GET",
         "/v1/streams/{stream}/records",
-        "A page of records, merged over connections, or with changes_since what changed.",
+        "A page of records, merged over connections, or with `changes_since` what changed.",
         params=(
             LIMIT,
             CURSOR,
             Param("order", "Newest first unless said.", choices=tuple(Order)),
-            Param("sort", "The stream's cursor field, with - in front for newest first."),
+            Param("sort", "The stream's cursor field, with `-` in front for newest first."),
             Param("count", "Whether to count the whole.", choices=tuple(Count)),
             FIELDS,
             Param("view", "The fields of a declared view."),
             FILTER,
             EXPAND,
             EXPAND_LIMIT,
-            Param("changes_since", "beginning, or the next_changes_since of an earlier session."),
+            Param("changes_since", "`beginning`, or the `next_changes_since` of an earlier session."),
             Param(
-                "window", "exact tells how many records there are and their times.", choices=("none", "exact")
+                "window",
+                "`exact` tells how many records there are and their times.",
+                choices=("none", "exact"),
             ),
             CONNECTION,
             ALIAS,
@@ -205,17 +222,30 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "A part of one text field.",
         params=(
             Param("field", "The field.", required=True),
-            Param("offset_chars", "Where the window starts.", Shape.INTEGER),
+            Param("offset_chars", "Where the window starts.", Shape.INTEGER, least=0),
             Param(
                 "limit_chars",
-                f"How long it is: {DEFAULT_WINDOW_CHARS} unless said, {MAX_WINDOW_CHARS} at most.",
+                f"How long it is: {DEFAULT_WINDOW_CHARS} unless said, {MAX_WINDOW_CHARS} at most; more is cut, with a warning.",
                 Shape.INTEGER,
+                least=1,
             ),
             Param("q", "Start around the first place where this text occurs."),
-            Param("before_chars", f"Context before it, {MAX_CONTEXT_CHARS} at most.", Shape.INTEGER),
-            Param("after_chars", f"Context after it, {MAX_CONTEXT_CHARS} at most.", Shape.INTEGER),
-            Param("cursor", "The next_cursor or previous_cursor of an earlier window."),
-            Param("as", "json reads an object or a list as its JSON text.", choices=("json",)),
+            Param(
+                "before_chars",
+                f"Context before it, {DEFAULT_CONTEXT_CHARS} unless said; needs `q`.",
+                Shape.INTEGER,
+                least=0,
+                most=MAX_CONTEXT_CHARS,
+            ),
+            Param(
+                "after_chars",
+                f"Context after it, {DEFAULT_CONTEXT_CHARS} unless said; needs `q`.",
+                Shape.INTEGER,
+                least=0,
+                most=MAX_CONTEXT_CHARS,
+            ),
+            Param("cursor", "The `next_cursor` or `previous_cursor` of an earlier window."),
+            Param("as", "`json` reads an object or a list as its JSON text.", choices=("json",)),
             CONNECTION,
             ALIAS,
         ),
@@ -229,15 +259,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "A number over all visible records, or one for each group.",
         params=(
             Param("metric", "What is computed.", required=True, choices=tuple(Metric)),
-            Param("field", "Of which field; count takes none."),
+            Param("field", "Of which field; `count` takes none."),
             Param("group_by", "A field whose values make the groups."),
             Param("group_by_time", "A time field whose buckets make the groups."),
             Param("granularity", "How wide a bucket is.", choices=tuple(Granularity)),
             Param("time_zone", "The IANA time zone of the buckets, UTC unless said."),
             Param(
                 "limit",
-                f"How many groups, {DEFAULT_GROUPS} unless said, {MAX_GROUPS} at most.",
+                "How many groups.",
                 Shape.INTEGER,
+                default=DEFAULT_GROUPS,
+                least=1,
+                most=MAX_GROUPS,
             ),
             FILTER,
             CONNECTION,
@@ -252,7 +285,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/v1/search",
         "Records that hold all the words, each in any visible searched field.",
         params=(
-            Param("q", 'Words, "words in a row" and beginnings*.', required=True),
+            Param("q", 'Words, `"words in a row"` and `beginnings*`.', required=True),
             Param("streams", "Only these streams.", Shape.REPEATED),
             LIMIT,
             CURSOR,
@@ -267,7 +300,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "blob",
         "GET",
         "/v1/blobs/{blob_id}",
-        "A file that a visible record refers to; takes Range.",
+        "A file that a visible record refers to; takes `Range`.",
         params=(CONNECTION, ALIAS),
         answer="Bytes",
         refusals=(403, 404, 409, 416),

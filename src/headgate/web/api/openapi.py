@@ -7,10 +7,71 @@ from collections.abc import Iterator
 from typing import Any
 
 from headgate import __version__
-from headgate.web.api.definitions import ENDPOINTS, Endpoint, Param, Shape, Who
+from headgate.errors import (
+    AuthenticationFailed,
+    Conflict,
+    CursorExpired,
+    FieldNotText,
+    InvalidRequest,
+    MethodRefused,
+    MisdirectedRequest,
+    NotFound,
+    RateLimited,
+    ResourceLimit,
+    StorageFull,
+    default_message,
+)
+from headgate.web.api.definitions import (
+    ENDPOINTS,
+    KIB,
+    MIB,
+    PLACES,
+    Endpoint,
+    Param,
+    RequestBody,
+    Shape,
+    Who,
+)
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _ALWAYS = (400, 401, 403, 405, 413, 421, 429, 503)
+#: What a refusal of each status means here.
+_REFUSALS: dict[int, str] = {
+    error.status: default_message(error)
+    for error in (
+        InvalidRequest,
+        AuthenticationFailed,
+        NotFound,
+        MethodRefused,
+        Conflict,
+        CursorExpired,
+        ResourceLimit,
+        MisdirectedRequest,
+        FieldNotText,
+        RateLimited,
+        StorageFull,
+    )
+} | {
+    403: "The token is not of the right kind, or its grant has ended or does not reach this.",
+    416: "The file has no such part.",
+    503: "Too many requests are under way, or the store cannot be used now.",
+}
+#: The endpoints by who may call them; a group's description says who that is.
+_GROUPS: dict[Who, dict[str, str]] = {
+    Who.READER: {
+        "name": "Reading",
+        "description": "For a client's token, within its grant, and for the owner's, which sees everything.",
+    },
+    Who.OWNER: {"name": "Owner", "description": "For the owner's token alone."},
+}
+_ABOUT = (
+    "One person's records, read by clients under grants of that person. What a token may not see is not there"
+    " for it. Parameters that are not listed are refused. Every answer has `Request-Id` and `PDPP-Version`."
+)
+_BEARER = (
+    "The owner makes a client's token with `headgate grants create --client NAME --stream STREAM`, and a"
+    " token that speaks for the owner with `headgate owner token`. Each is shown once."
+)
 _OBJECT: dict[str, Any] = {"type": "object"}
 
 
@@ -104,11 +165,12 @@ def openapi_document() -> dict[str, Any]:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Headgate REST", "version": __version__},
+        "info": {"title": "Headgate REST", "version": __version__, "description": _ABOUT},
+        "tags": list(_GROUPS.values()),
         "paths": paths,
         "components": {
             "schemas": SCHEMAS,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
         },
         "security": [{"bearer": []}],
     }
@@ -119,8 +181,9 @@ def reference_page() -> str:
     lines = [
         "# REST",
         "",
-        "Every endpoint of `/v1`, drawn from the list that requests are parsed by. The same list is served as an",
-        "OpenAPI document at `/openapi.json`. Refusals are listed in [errors](errors.md).",
+        "Every endpoint of `/v1`, drawn from the list that requests are parsed by. A running server shows the",
+        "same list to people at `/docs`, and to programs as an OpenAPI document at `/openapi.json`. Refusals are",
+        "listed in [errors](errors.md).",
         "",
         "All calls carry `Authorization: Bearer TOKEN`. Parameters that are not listed are refused. Every answer",
         "has `Request-Id` and `PDPP-Version`.",
@@ -142,38 +205,65 @@ def _section(endpoint: Endpoint) -> Iterator[str]:
         yield "| parameter | meaning |"
         yield "|---|---|"
         for param in endpoint.params:
+            bounds = _bounds_in_words(param)
             choices = f" One of {', '.join(f'`{one}`' for one in param.choices)}." if param.choices else ""
             needed = " Required." if param.required else ""
             about = param.about.replace("|", "\\|")
-            yield f"| `{param.name}` | {about}{choices}{needed} |"
+            yield f"| `{param.name}` | {about}{choices}{bounds}{needed} |"
         yield ""
     if endpoint.body is not None:
         yield f"Takes `{endpoint.body.media_type}`, at most {endpoint.body.most_bytes} bytes: {endpoint.body.about}"
         yield ""
 
 
+def _bounds_in_words(param: Param) -> str:
+    """Say what a number must lie between, and what it is when left out."""
+    said = [] if param.default is None else [f"{param.default} unless said"]
+    said += [] if param.least is None else [f"at least {param.least}"]
+    said += [] if param.most is None else [f"at most {param.most}"]
+    return f" {', '.join(said).capitalize()}." if said else ""
+
+
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     places = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": PLACES[name],
+            "schema": {"type": "string", "minLength": 1},
+        }
         for name in _PLACE.findall(endpoint.path)
     ]
     operation: dict[str, Any] = {
         "operationId": endpoint.id,
+        "tags": [_GROUPS[endpoint.who]["name"]],
         "summary": endpoint.about,
         "parameters": [*places, *(_param(param) for param in endpoint.params)],
         "responses": dict(_responses(endpoint)),
     }
     if endpoint.body is not None:
-        content = {endpoint.body.media_type: {"schema": endpoint.body.schema}}
-        operation["requestBody"] = {"required": not endpoint.body.may_be_empty, "content": content}
+        operation["requestBody"] = _body(endpoint.body)
     return operation
+
+
+def _body(body: RequestBody) -> dict[str, Any]:
+    return {
+        "required": not body.may_be_empty,
+        "description": f"{body.about} At most {_size(body.most_bytes)}.",
+        "content": {body.media_type: {"schema": body.schema}},
+    }
+
+
+def _size(count: int) -> str:
+    return f"{count // MIB} MiB" if count >= MIB else f"{count // KIB} KiB"
 
 
 def _param(param: Param) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     written: dict[str, Any] = {}
     if param.shape is Shape.INTEGER:
-        schema = {"type": "integer"}
+        schema = {"type": "integer"} | _bounds(param)
     elif param.shape is Shape.LENIENT_INTEGER:
         schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"description": "The default."}]}
     elif param.shape in {Shape.NAMES, Shape.REPEATED}:
@@ -183,6 +273,8 @@ def _param(param: Param) -> dict[str, Any]:
         value = {"type": "integer"} if param.shape is Shape.LIMITS else {"type": "string"}
         schema = {"type": "object", "additionalProperties": value}
         written = {"style": "deepObject", "explode": True}
+    if param.default is not None:
+        schema["default"] = param.default
     if param.choices:
         schema["enum"] = list(param.choices)
     elif param.shape is Shape.TEXT and param.is_name:
@@ -194,6 +286,11 @@ def _param(param: Param) -> dict[str, Any]:
         "description": param.about,
         "schema": schema,
     } | written
+
+
+def _bounds(param: Param) -> dict[str, int]:
+    named = {"minimum": param.least, "maximum": param.most}
+    return {name: bound for name, bound in named.items() if bound is not None}
 
 
 def _links(endpoint: Endpoint) -> dict[str, Any]:
@@ -226,4 +323,4 @@ def _responses(endpoint: Endpoint) -> Iterator[tuple[str, Any]]:
     for status in sorted({*_ALWAYS, *endpoint.refusals, *extra}):
         error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
         content = {} if status in {405, 416} else {"content": error}
-        yield str(status), {"description": "A refusal."} | content
+        yield str(status), {"description": _REFUSALS[status]} | content
