@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import quantiles
 
+#: After this what a request leaves to be done later is done; it belongs to what the request took.
+SETTLED_SECONDS = 1.4
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
@@ -39,8 +41,10 @@ async def measure(server: Server, requests: list[bytes], seconds: float) -> Figu
     """Measure one kind of request; half of the time with one at a time."""
     await load(server.port, requests, lanes=8, seconds=0.05)
     alone, alone_rate, size = await load(server.port, requests, lanes=1, seconds=seconds / 2)
+    await asyncio.sleep(SETTLED_SECONDS)
     before = cpu_seconds(server.pid)
     together, rate, _ = await load(server.port, requests, lanes=8, seconds=seconds / 2)
+    await asyncio.sleep(SETTLED_SECONDS)
     cpu = (cpu_seconds(server.pid) - before) / len(together) * 1e6
     one, eight = quantiles(alone, n=20), quantiles(together, n=20)
     return Figure(one[9] * 1e3, one[18] * 1e3, alone_rate, eight[9] * 1e3, eight[18] * 1e3, rate, cpu, size)

@@ -41,7 +41,7 @@ from headgate.store.protocol import Batch
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
 SECONDS = 0.6
 WAYS = ("echo", "rest", "sdk", "mcp")
-TURNS = 5
+TURNS = 3
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

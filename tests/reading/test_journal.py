@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import apsw
 import msgspec
 import pytest
 
+from headgate.errors import StorageFull
 from headgate.home import Home, open_home
 from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
@@ -93,6 +95,48 @@ def test_what_a_killed_process_had_written_is_taken_over_once(home: Home):
     assert verdict.is_whole
 
 
+def test_a_line_that_was_not_written_to_its_end_is_not_taken_over(home: Home):
+    written = Journal(home)
+    for number in range(3):
+        written.write(disclosure(number))
+    written.leave()
+    (path,) = (home.path / "journals").iterdir()
+    content = path.read_bytes()
+    end = content.index(b"\0")
+    # What a process leaves that dies in the middle of putting a line there: parts of it, in any order.
+    torn = content[:end] + b'{"at":4,"req\0\0\0\0"q4"}\n' + bytes(100)
+    path.write_bytes(torn)
+
+    async def work(ledger: SqliteLedger):
+        count = await take_over(home, ledger, KEY)
+        return count, [msgspec.json.decode(entry.event)["at"] for entry in all_entries(ledger)]
+
+    assert with_ledger(home, work) == (1, [0, 1, 2])
+
+
+def test_a_line_longer_than_a_file_gets_a_file_of_its_own(home: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(journals, "_FILE_BYTES", 64)
+
+    async def work(ledger: SqliteLedger):
+        await fill(ledger, home, 3)
+        return [entry.seq for entry in all_entries(ledger)]
+
+    assert with_ledger(home, work) == [1, 2, 3]
+    assert list((home.path / "journals").iterdir()) == []
+
+
+def test_a_journal_that_finds_no_room_says_so_and_leaves_nothing_behind(home: Home):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    try:
+        with pytest.raises(StorageFull):
+            Journal(home).write(disclosure(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((home.path / "journals").iterdir()) == []
+    Journal(home).write(disclosure(1))
+
+
 def test_a_journal_of_a_living_process_is_left_alone(home: Home):
     living = Journal(home)
     living.write(disclosure(1))
@@ -106,7 +150,7 @@ def test_a_journal_of_a_living_process_is_left_alone(home: Home):
 def test_a_full_journal_goes_when_its_lines_are_in_the_chain_though_others_keep_coming(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(journals, "_ROTATE_BYTES", 1000)
+    monkeypatch.setattr(journals, "_FILE_BYTES", 1000)
     monkeypatch.setattr(journals, "_AT_ONCE", 10)
 
     async def work(ledger: SqliteLedger):

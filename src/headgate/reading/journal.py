@@ -1,7 +1,9 @@
 """The journal: disclosures that are safe in a file before their answers are sent, and in the chain soon after.
 
-A line in the file outlives the process. A task moves lines into the chain in batches; what a process that
-died left behind, the next one takes over. Each event enters the chain once.
+A line in the file outlives the process: it is put into the file's own pages, whose room on the disk was taken
+before, so that neither a system call nor a full disk stands between a read and its answer. A task moves lines
+into the chain in batches; what a process that died left behind, the next one takes over. Each event enters the
+chain once.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import mmap
 import os
 import secrets
 from collections import defaultdict, deque
@@ -32,11 +35,12 @@ _DIRECTORY = "journals"
 _SUFFIX = ".journal"
 _KEY_FILE = "audit"
 _KEY_BYTES = 32
-_ROTATE_BYTES = 16 * 1024 * 1024
-_AT_ONCE = 2000
+#: Room that is taken on the disk at once; a line that needs more gets a file of its own size.
+_FILE_BYTES = 4 * 1024 * 1024
+_AT_ONCE = 5000
 PAUSE_SECONDS = 0.2
 #: Every commit makes readers forget the pages they hold, so a busy server makes fewer and larger ones.
-_BUSY_PAUSE_SECONDS = 1.0
+_BUSY_PAUSE_SECONDS = 2.0
 _BUSY_LINES = 200
 _encode = msgspec.json.Encoder().encode
 
@@ -78,6 +82,8 @@ class _File:
 
     path: Path
     handle: int
+    #: The file's pages. Zeros follow the last line.
+    pages: mmap.mmap
     size: int = 0
     taken: int = 0
     #: What is not in the chain yet; the last batch is being filled.
@@ -98,9 +104,9 @@ class Journal:
         self._directory = home.path / _DIRECTORY
         #: The last one is written; those before it are full, and go when all of them is in the chain.
         self._files: deque[_File] = deque()
-        with contextlib.suppress(StorageReadOnly):
+        with contextlib.suppress(StorageReadOnly, StorageFull):
             # Where it cannot be made now, it is tried again for each disclosure, which is refused till then.
-            self._files.append(_open_new(journals(home)))
+            self._files.append(_open_new(journals(home), _FILE_BYTES))
 
     def write(self, disclosure: Disclosure) -> None:
         """Take a disclosure, quickly and for good.
@@ -110,20 +116,12 @@ class Journal:
             StorageReadOnly: it cannot be written; the same.
         """
         line = _encode(disclosure) + b"\n"
-        files = self._files
-        if not files or files[-1].size >= _ROTATE_BYTES:
-            files.append(_open_new(self._directory))
+        files, length = self._files, len(line)
+        if not files or files[-1].size + length > len(files[-1].pages):
+            files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
         file = files[-1]
-        try:
-            written = os.write(file.handle, line)
-        except OSError as error:
-            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-                raise StorageFull("The disclosure log cannot grow.") from error
-            raise StorageReadOnly("The disclosure log cannot be written.") from error
-        if written != len(line):
-            os.ftruncate(file.handle, file.size)
-            raise StorageFull("The disclosure log cannot grow.")
-        file.size += written
+        file.pages[file.size : file.size + length] = line
+        file.size += length
         batch = file.batches[-1]
         lines = batch.lines
         lines.append(line)
@@ -162,18 +160,22 @@ class Journal:
         file.taken += sum(map(len, batch.lines))
         file.batches.popleft()
         while len(self._files) > 1 and not self._files[0].waiting:
-            await _remove(self._files.popleft(), ledger)
+            await self._end(self._files.popleft(), ledger)
         return head, len(batch.lines)
 
     async def close(self, ledger: Ledger) -> None:
         """Remove the files; everything in them must have been flushed."""
         while self._files:
-            await _remove(self._files.popleft(), ledger)
+            await self._end(self._files.popleft(), ledger)
+
+    async def _end(self, file: _File, ledger: Ledger) -> None:
+        await _remove(file.path, ledger)
+        _let_go(file)
 
     def leave(self) -> None:
         """Let go of the files and leave them, for a process that can take them over."""
         while self._files:
-            os.close(self._files.popleft().handle)
+            _let_go(self._files.popleft())
 
 
 class Pump:
@@ -254,7 +256,8 @@ async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
         except BaseException:
             os.close(handle)
             raise
-        await _remove(_File(path, handle), ledger)
+        await _remove(path, ledger)
+        os.close(handle)
         count += 1
     return count
 
@@ -290,22 +293,49 @@ def read_head(home: Home) -> ChainHead | None:
     return ChainHead(document["seq"], bytes.fromhex(document["seal"]))
 
 
-def _open_new(directory: Path) -> _File:
+def _open_new(directory: Path, size: int) -> _File:
+    """Open a journal with all the room it will ever need.
+
+    Raises:
+        StorageFull: there is no such room.
+        StorageReadOnly: nothing can be written there.
+    """
     path = directory / f"{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageReadOnly("The disclosure log cannot be written.") from error
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return _File(path, handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take_room(handle, size)
+        return _File(path, handle, mmap.mmap(handle, size))
+    except OSError as error:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise StorageFull("The disclosure log cannot grow.") from error
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
 
 
-async def _remove(file: _File, ledger: Ledger) -> None:
-    file.path.unlink(missing_ok=True)
+def _take_room(handle: int, size: int) -> None:
+    """Write zeros to the end: a page without room on the disk could be filled, but not kept."""
+    taken = 0
+    while taken < size:
+        taken += os.write(handle, bytes(size - taken))
+
+
+def _let_go(file: _File) -> None:
+    file.pages.close()
     os.close(file.handle)
-    await ledger.forget_journal(file.path.name)
+
+
+async def _remove(path: Path, ledger: Ledger) -> None:
+    # One entry of a directory: quicker than a thread for it.
+    path.unlink(missing_ok=True)  # noqa: ASYNC240
+    await ledger.forget_journal(path.name)
 
 
 def _whole_lines(content: bytes) -> list[bytes]:
     """Give the lines that were written to their end; a torn one was never answered."""
-    return [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+    written, _, _ = content.partition(b"\0")
+    return [line for line in written.splitlines(keepends=True) if line.endswith(b"\n")]

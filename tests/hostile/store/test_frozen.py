@@ -115,7 +115,7 @@ def test_where_only_the_store_may_not_be_written_reads_go_on_and_their_disclosur
     assert told["ingest"] == REFUSED
     assert (told["page"], told["search"], told["new"]) == (25, 25, 0)
     journals = list((scene.home.path / "journals").iterdir())
-    assert sum(len(path.read_bytes().splitlines()) for path in journals) >= 2
+    assert sum(path.read_bytes().count(b"\n") for path in journals) >= 2
     # Who may write next takes them over.
     shown = command(scene, [], "audit", "verify")
     assert "whole" in shown
