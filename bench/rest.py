@@ -40,7 +40,7 @@ from headgate.wiring import now
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
 WORDS = [f"word{n}" for n in range(400)]
 TURNS = 3
-SECONDS = 1.0
+SECONDS = 2.4
 SINGLE = "single record"
 UNLOGGED = "single record, not logged"
 ECHO = "bare ASGI echo"

@@ -13,7 +13,7 @@ from headgate.schema.normalise import Extras, fill_defaults, normalise, normalis
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 
 
-def of(required=(), **properties):
+def of(required=(), /, **properties):
     schema = {"type": "object", "properties": properties}
     return {**schema, "required": list(required)} if required else schema
 

@@ -202,6 +202,18 @@ def test_a_kept_connection_that_is_idle_stays_usable(impatient: int):
     kept.close()
 
 
+@pytest.mark.hostile("15", "16")
+@pytest.mark.parametrize(
+    "half", [b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"]
+)
+def test_half_a_request_after_a_whole_one_is_not_waited_for_for_ever_either(impatient: int, half: bytes):
+    kept = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert hear_until(kept, b"ok")
+    kept.sendall(half)
+    assert kept.recv(100) == b""
+    kept.close()
+
+
 @pytest.mark.parametrize(
     "headers",
     [b"X: " + b"a" * (server.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],

@@ -22,6 +22,7 @@ PREVIEW_CHARS = 160
 JSON_PREVIEW_CHARS = 512
 _LIVE = "live_lookup"
 _encode = msgspec.json.Encoder().encode
+_kind_of: Callable[[object], type[object]] = type
 
 Uri = Callable[[str], str]
 #: The true length, and the digest if it is known, of a field whose beginning stands in a record.
@@ -111,9 +112,10 @@ def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
     """Say quickly that nothing in a record's data has to be cut or looked into."""
     for value in data.values():
         # Values come from JSON, whose types are exact; this runs for every field of every row.
-        kind = cast("type[object]", type(value))
+        kind = _kind_of(value)
         if kind is str:
-            if len(value) >= SHORT_CHARS and (len(value) > inline_chars or binary_facts(value) is not None):
+            size = len(value)
+            if size >= SHORT_CHARS and (size > inline_chars or binary_facts(value) is not None):
                 return False
         elif (kind is dict or kind is list) and not _is_small(value, inline_chars):
             return False

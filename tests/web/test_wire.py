@@ -1,0 +1,139 @@
+"""HTTP on a real socket: answers in one piece and in their order, connections kept and ended as agreed."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from headgate.web.api.replies import header_line
+from headgate.web.server import MAX_HEADER_BYTES
+from tests.cli.program import WAIT_SECONDS, serving
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+
+
+class Line:
+    """One connection, and what comes back on it."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS)
+        self._heard = b""
+
+    def send(self, content: bytes) -> None:
+        self._socket.sendall(content)
+
+    def answer(self, *, has_body: bool = True) -> tuple[int, dict[str, str], bytes]:
+        while b"\r\n\r\n" not in self._heard:
+            self._hear()
+        head, _, self._heard = self._heard.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, value in (one.split(": ", 1) for one in lines)}
+        size = int(headers.get("content-length", "0")) if has_body else 0
+        while len(self._heard) < size:
+            self._hear()
+        body, self._heard = self._heard[:size], self._heard[size:]
+        return int(first.split()[1]), headers, body
+
+    def has_ended(self) -> bool:
+        assert self._heard == b""
+        return self._socket.recv(1) == b""
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _hear(self) -> None:
+        piece = self._socket.recv(65536)
+        assert piece, self._heard
+        self._heard += piece
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    place = tmp_path_factory.mktemp("wire")
+    with serving(place) as served:
+        found = re.search(r":(\d+)$", served.address)
+        assert found is not None
+        yield int(found[1])
+
+
+@pytest.fixture
+def line(port: int) -> Iterator[Line]:
+    made = Line(port)
+    yield made
+    made.close()
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_their_order(line: Line):
+    names = [f"ahead-{number}" for number in range(20)]
+    paths = (b"/healthz", b"/v1/none", b"/openapi.json")
+    line.send(
+        b"".join(
+            b"GET %b HTTP/1.1\r\nHost: localhost\r\nRequest-Id: %b\r\n\r\n"
+            % (paths[number % 3], name.encode())
+            for number, name in enumerate(names)
+        )
+    )
+    answers = [line.answer() for _ in names]
+    assert [headers["request-id"] for _, headers, _ in answers] == names
+    assert [status for status, _, _ in answers] == [(200, 404, 200)[number % 3] for number in range(20)]
+    assert all(json.loads(body) for _, _, body in answers)
+
+
+def test_a_head_that_is_asked_for_alone_comes_without_a_body_and_the_connection_goes_on(line: Line):
+    line.send(HEALTH.replace(b"GET", b"HEAD") + b"\r\n")
+    status, headers, _ = line.answer(has_body=False)
+    assert (status, int(headers["content-length"]) > 0) == (200, True)
+    line.send(HEALTH + b"\r\n")
+    assert json.loads(line.answer()[2])["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [HEALTH + b"Connection: close\r\n\r\n", b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n"],
+)
+def test_a_connection_that_is_not_to_be_kept_ends_with_its_answer(line: Line, request_head: bytes):
+    line.send(request_head)
+    status, headers, body = line.answer()
+    assert (status, json.loads(body)["status"]) == (200, "ok")
+    assert headers["connection"] == "close"
+    assert line.has_ended()
+
+
+def test_every_answer_has_the_headers_of_all_answers_once(line: Line):
+    for path in (b"/", b"/healthz", b"/v1/schema", b"/v1/none", b"/nothing", b"/mcp"):
+        line.send(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
+        _, headers, _ = line.answer()
+        assert headers["x-content-type-options"] == "nosniff"
+        assert re.fullmatch(r"req_[0-9a-f]{16}", headers["request-id"])
+        assert headers["date"].endswith("GMT")
+
+
+def test_a_large_body_is_not_taken_for_headers(line: Line):
+    body = b"x" * (3 * MAX_HEADER_BYTES)
+    head = b"POST /introspect HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    for _ in range(2):
+        line.send(head + body)
+        assert line.answer()[0] == 401
+        # The next head begins in the same piece as nothing of the body, and is small.
+        line.send(HEALTH)
+        line.send(b"\r\n")
+        assert line.answer()[0] == 200
+
+
+def test_a_proxy_on_this_machine_is_believed_the_scheme_that_was_used(line: Line):
+    for headers, scheme in ((b"", "http"), (b"X-Forwarded-Proto: https\r\n", "https")):
+        line.send(b"GET /v1/schema HTTP/1.1\r\nHost: localhost\r\n%b\r\n" % headers)
+        status, answered, _ = line.answer()
+        assert status == 401
+        assert f'resource_metadata="{scheme}://localhost/' in answered["www-authenticate"]
+
+
+def test_a_head_with_a_line_break_in_a_value_is_never_written():
+    assert header_line((b"link", b"<x>")) == b"link: <x>\r\n"
+    for value in (b"a\r\nset-cookie: b", b"a\nb", b"a\rb"):
+        with pytest.raises(ValueError, match="one line"):
+            header_line((b"link", value))
