@@ -14,6 +14,7 @@ from headgate.model.grant import Grant
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import BOOKMARK_DAYS
 from headgate.store.sqlite.care import writing_store
+from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.horizon import KEEP_DAYS, Horizon
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -105,6 +106,25 @@ async def test_a_key_that_two_connections_have_is_a_choice_for_the_caller(home: 
     assert {one["connection_id"] for one in error["available_connections"]} == {home.first, home.second}
     chosen = await home.get(f"/v1/streams/messages/records/shared?connection_id={home.first}")
     assert chosen.body["data"]["subject"] == "bridge plan 0 of 0"
+
+
+async def test_what_another_process_changes_is_so_for_the_next_request(home: Home):
+    """Tokens, grants and the catalog are remembered between requests, but only while nothing was written."""
+    for _ in range(2):
+        assert (await home.get("/v1/streams/messages/records/shared")).code == "ambiguous_connection"
+    other = SqliteStore(home.house.program.home, lambda: NOW)
+    try:
+        await other.rename_connection(ConnectionId(home.second), "Office")
+        asked = f"/v1/streams/messages/records/shared?connection_id={home.second}"
+        assert (await home.get(asked)).body["display_name"] == "Office"
+        await other.delete_connection(ConnectionId(home.second))
+        found = await home.get("/v1/streams/messages/records/shared")
+        assert (found.status, found.body["connection_id"]) == (200, home.first)
+        assert (await home.get(asked)).code == "connection_not_found"
+        await other.delete_connection(ConnectionId(home.first))
+        assert (await home.get("/v1/streams/messages/records/shared")).status == 403
+    finally:
+        await other.close()
 
 
 async def test_filters_work_on_granted_declared_fields(home: Home):

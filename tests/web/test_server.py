@@ -140,6 +140,8 @@ async def app(scope, receive, send):
     while more:
         message = await receive()
         more = message.get("more_body", False)
+    if scope["path"] == "/slow":
+        await asyncio.sleep(0.8)
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 taken = server.listen("127.0.0.1", 0)
@@ -210,6 +212,14 @@ def test_half_a_request_after_a_whole_one_is_not_waited_for_for_ever_either(impa
     kept = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert hear_until(kept, b"ok")
     kept.sendall(half)
+    assert kept.recv(100) == b""
+    kept.close()
+
+
+def test_half_a_request_does_not_end_the_answer_to_the_one_before_it(impatient: int):
+    kept = dial(impatient, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n")
+    # The answer takes longer than the rest of a request may.
+    assert hear_until(kept, b"ok")
     assert kept.recv(100) == b""
     kept.close()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from headgate.web.api.replies import header_line
+from headgate.web.api.replies import Delivery, header_line
+from headgate.web.guard import Visit
 from headgate.web.server import MAX_HEADER_BYTES
 from tests.cli.program import WAIT_SECONDS, serving
 
@@ -137,3 +140,37 @@ def test_a_head_with_a_line_break_in_a_value_is_never_written():
     for value in (b"a\r\nset-cookie: b", b"a\nb", b"a\rb"):
         with pytest.raises(ValueError, match="one line"):
             header_line((b"link", value))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(b"content-length", b"3")],
+        [(b"content-length", b"2"), (b"connection", b"close")],
+        [(b"transfer-encoding", b"chunked")],
+    ],
+)
+def test_an_answer_that_needs_the_servers_care_is_left_to_it(headers: list[tuple[bytes, bytes]]):
+    sent: list[Any] = []
+    written: list[bytes] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    def whole(_status: int, head: bytes, body: bytes) -> bool:
+        written.append(head + body)
+        return True
+
+    async def answer(given: list[tuple[bytes, bytes]]) -> None:
+        delivery = Delivery(Visit("req_1", "http://localhost", "", {}), send, whole)
+        await delivery({"type": "http.response.start", "status": 200, "headers": given})
+        await delivery({"type": "http.response.body", "body": b"ok"})
+
+    asyncio.run(answer(headers))
+    assert (written, [message["type"][14:] for message in sent]) == ([], ["start", "body"])
+    assert (b"request-id", b"req_1") in sent[0]["headers"]
+    asyncio.run(answer([(b"content-length", b"2")]))
+    assert len(written) == 1
+    assert b"request-id: req_1\r\n" in written[0]
+    assert len(sent) == 2

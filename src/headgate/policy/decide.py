@@ -125,7 +125,8 @@ def decide_list(
     allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
 ) -> Decision[PagePlan]:
     """Decide on a page of a stream."""
-    if query.cursor is not None:
+    # Values of filters are left out of what is remembered: 1, 1.0 and true are equal, and not the same.
+    if query.cursor is not None or query.filters:
         return _decide_list(allowance, query, seals, preview_chars=preview_chars)
     key = (query, preview_chars)
     known: Decision[PagePlan] | None = allowance.decided.get(key)

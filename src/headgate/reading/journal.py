@@ -256,8 +256,10 @@ async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
         except BaseException:
             os.close(handle)
             raise
-        await _remove(path, ledger)
-        os.close(handle)
+        try:
+            await _remove(path, ledger)
+        finally:
+            os.close(handle)
         count += 1
     return count
 

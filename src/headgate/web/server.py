@@ -213,7 +213,17 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _await_request(self) -> None:
         if self._receiving is None and not self.transport.is_closing():
-            self._receiving = self.loop.call_later(RECEIVE_SECONDS, self._give_up)
+            self._receiving = self.loop.call_later(RECEIVE_SECONDS, self._end_wait)
+
+    def _end_wait(self) -> None:
+        self._receiving = None
+        cycle: Any = self.cycle
+        is_answering = self._is_in_head and cycle is not None and not cycle.response_complete
+        if is_answering or self.pipeline:
+            # Nothing of the next request is read before the one ahead of it is answered.
+            self._await_request()
+        else:
+            self._give_up()
 
     def _stop_waiting(self) -> None:
         if self._receiving is not None:

@@ -27,7 +27,7 @@ from headgate.web.api.calls import Call, Handler, Rooms
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.params import read_params
-from headgate.web.api.replies import OK, PRIVATE, Reply, send_at_once, send_reply
+from headgate.web.api.replies import PRIVATE, Reply, send_at_once, send_reply
 from headgate.web.guard import Limits, Visit
 
 PDPP_VERSION = b"2026-04-06"
@@ -117,7 +117,7 @@ class Api:
             get_logger().error("request failed", request_id=visit.request_id, exc_info=True)
             reply = failure_reply(ServerFault(), request_id=visit.request_id, origin=visit.origin)
         visit.seconds = perf_counter() - started
-        if reply.status != OK or not send_at_once(reply, send, _VERSION):
+        if not send_at_once(reply, send, _VERSION):
             await send_reply(reply, send, _VERSION)
 
     def _match(self, method: str, raw: bytes) -> tuple[_Route, Mapping[str, str]]:

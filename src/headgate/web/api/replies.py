@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -14,7 +14,6 @@ Header = tuple[bytes, bytes]
 WriteWhole = Callable[[int, bytes, bytes], bool]
 #: Where in the scope the server puts it, if it has one.
 WHOLE = "headgate.whole"
-OK = 200
 NO_CONTENT = 204
 JSON: Header = (b"content-type", b"application/json; charset=utf-8")
 #: Answers are for one token alone and change with its grant.
@@ -22,12 +21,17 @@ PRIVATE: Header = (b"cache-control", b"private, no-store")
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 
 
+#: The headers of an answered read.
+USUAL = (JSON, PRIVATE)
+_ABOUT_SENDING = frozenset({b"content-length", b"transfer-encoding", b"connection", b"trailer", b"upgrade"})
+
+
 class Reply(msgspec.Struct, frozen=True):
     """What is sent back."""
 
     content: bytes = b""
     status: int = 200
-    headers: tuple[Header, ...] = (JSON, PRIVATE)
+    headers: tuple[Header, ...] = USUAL
     #: Sent instead of the content, piece by piece; the headers tell its length.
     stream: AsyncIterator[bytes] | None = None
 
@@ -60,14 +64,17 @@ class Delivery:
         self._whole = whole
         self._start: Message | None = None
 
-    def at_once(self, status: int, headers: tuple[Header, ...], body: bytes, length: bytes = b"") -> bool:
-        """Send an answer that is all there; says whether that can be done, and does nothing if not."""
+    def at_once(self, status: int, head: bytes, body: bytes) -> bool:
+        """Send an answer that is all there; says whether that can be done, and does nothing if not.
+
+        The lines of the head tell the length of the body, unless the status does.
+        """
         if self._whole is None:
             return False
         visitor = self._visitor
         visitor.status = status
-        own = b"%brequest-id: %b\r\n" % (length, visitor.request_id.encode("ascii"))
-        return self._whole(status, _head(headers) + own, body)
+        own = b"%brequest-id: %b\r\n" % (_NOSNIFF_LINE, visitor.request_id.encode("ascii"))
+        return self._whole(status, head + own, body)
 
     async def __call__(self, message: Message) -> None:
         """Send a message; the head is held back until it is known whether there is more than one piece."""
@@ -77,22 +84,31 @@ class Delivery:
             return
         if start is not None:
             self._start = None
-            body, headers = message.get("body", b""), tuple(start.get("headers", ()))
-            if not message.get("more_body") and self.at_once(start["status"], headers, body):
-                return
-            self._visitor.status = start["status"]
+            status, headers = start["status"], list[Header](start.get("headers", ()))
+            if not message.get("more_body"):
+                body = message.get("body", b"")
+                if _is_simple(headers, len(body)) and self.at_once(status, _head(headers), body):
+                    return
+            self._visitor.status = status
             own = (b"request-id", self._visitor.request_id.encode("ascii"))
-            await self._send({**start, "headers": [*start.get("headers", ()), own, NOSNIFF]})
+            await self._send({**start, "headers": [*headers, own, NOSNIFF]})
         await self._send(message)
 
 
-@lru_cache(maxsize=256)
-def _head(headers: tuple[Header, ...]) -> bytes:
-    """Write the lines of a head; the same ones go out again and again."""
-    return b"".join(map(header_line, (*headers, NOSNIFF)))
+def _is_simple(headers: Iterable[Header], size: int) -> bool:
+    """Say whether headers tell the length of a body, and nothing about how it is sent or what comes after."""
+    told = {name: value for name, value in headers if name in _ABOUT_SENDING}
+    return told == {b"content-length": b"%d" % size}
 
 
-@lru_cache(maxsize=1024)
+def _head(headers: Iterable[Header]) -> bytes:
+    return b"".join(map(header_line, headers))
+
+
+#: For heads that are the same again and again; those that callers can choose a part of are not kept.
+_kept_head = lru_cache(maxsize=64)(_head)
+
+
 def header_line(header: Header) -> bytes:
     """Write a header as a line of the head.
 
@@ -105,18 +121,15 @@ def header_line(header: Header) -> bytes:
     return line
 
 
+_NOSNIFF_LINE = header_line(NOSNIFF)
+
+
 def send_at_once(reply: Reply, send: Send, extra: tuple[Header, ...]) -> bool:
-    """Send a reply that has content and is all there in one go; says whether that could be done."""
-    return (
-        isinstance(send, Delivery)
-        and reply.stream is None
-        and send.at_once(
-            reply.status,
-            (*reply.headers, *extra),
-            reply.content,
-            b"content-length: %d\r\n" % len(reply.content),
-        )
-    )
+    """Send a reply whose headers are the usual ones in one go; says whether that could be done."""
+    if reply.headers is not USUAL or not isinstance(send, Delivery):
+        return False
+    length = b"content-length: %d\r\n" % len(reply.content)
+    return send.at_once(reply.status, _kept_head((*USUAL, *extra)) + length, reply.content)
 
 
 async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -> None:
