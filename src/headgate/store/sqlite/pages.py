@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -125,18 +125,27 @@ class _By:
 def _part(
     database: Database, scope: Scope, plan: PagePlan, by: _By, place: tuple[Any, ...] | None, wanted: int
 ) -> list[Key]:
-    direction, beyond = ("DESC", "<") if plan.order is Order.DESC else ("ASC", ">")
-    order = ", ".join(f"{column} {direction}" for column in [*by.columns.split(", "), "r.sid"])
-    keyset = "" if place is None else f" AND ({by.columns}, r.sid) {beyond} ({', '.join('?' * len(place))})"
-    # The leading column alone lets the index start in the right place; the rest settles ties.
-    start = "" if place is None else f" AND {by.columns.split(', ')[0]} {beyond}= ?"
-    rows = database.all(
+    shape = (by.columns, by.condition, plan.order, 0 if place is None else len(place))
+    sql = scope.statements.get(shape)
+    if sql is None:
+        sql = scope.statements[shape] = _part_sql(scope, *shape)
+    beginning = () if place is None else (place[0], *place)
+    return cast("list[Key]", database.all(sql, (*beginning, *scope.values, wanted)))
+
+
+def _part_sql(scope: Scope, columns: str, condition: str, asked: Order, place_size: int) -> str:
+    direction, beyond = ("DESC", "<") if asked is Order.DESC else ("ASC", ">")
+    order = ", ".join(f"{column} {direction}" for column in [*columns.split(", "), "r.sid"])
+    start = keyset = ""
+    if place_size:
+        # The leading column alone lets the index start in the right place; the rest settles ties.
+        start = f" AND {columns.split(', ', maxsplit=1)[0]} {beyond}= ?"
+        keyset = f" AND ({columns}, r.sid) {beyond} ({', '.join('?' * place_size)})"
+    return (
         f"SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{scope.join} "
-        f"WHERE r.sid IN ({scope.sids}) AND r.deleted = 0{by.condition}{start}{keyset}{scope.where} "
-        f"ORDER BY {order} LIMIT ?",
-        (*(() if place is None else (place[0], *place)), *scope.values, wanted),
+        f"WHERE r.sid IN ({scope.sids}) AND r.deleted = 0{condition}{start}{keyset}{scope.where} "
+        f"ORDER BY {order} LIMIT ?"
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 def _after_key(catalog: Catalog, after: Position | None, plan: PagePlan) -> tuple[Any, ...] | None:

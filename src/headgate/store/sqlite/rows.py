@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -29,10 +30,13 @@ def read_rows(database: Database, rids: Sequence[int]) -> dict[int, tuple[Any, .
     found: dict[int, tuple[Any, ...]] = {}
     for start in range(0, len(rids), _MOST_AT_ONCE):
         some = rids[start : start + _MOST_AT_ONCE]
-        places = ",".join("?" * len(some))
-        sql = f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid IN ({places})"
-        found.update({row[0]: row for row in database.db.execute(sql, some)})
+        found.update({row[0]: row for row in database.all(_rows_sql(len(some)), some)})
     return found
+
+
+@lru_cache(maxsize=_MOST_AT_ONCE)
+def _rows_sql(count: int) -> str:
+    return f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid IN ({','.join('?' * count)})"
 
 
 class RecordMaker:

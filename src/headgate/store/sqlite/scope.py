@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -31,6 +31,8 @@ class Scope:
     conditions: tuple[str, ...]
     values: tuple[Any, ...]
     uses_typed: bool
+    #: Statements that were written for it: the same pages are asked for again and again.
+    statements: dict[Any, str] = field(default_factory=dict[Any, str], compare=False, repr=False)
 
     @property
     def sids(self) -> str:
