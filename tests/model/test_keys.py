@@ -38,7 +38,15 @@ def test_different_text_keys_of_one_width_have_different_canonical_keys(left: li
 
 @given(st.lists(PART, min_size=1, max_size=4))
 def test_a_canonical_key_does_not_depend_on_a_trip_through_json(parts: list[object]):
-    assert canonical_key(json.loads(json.dumps(parts))) == canonical_key(parts)
+    assert key_or_refusal(json.loads(json.dumps(parts))) == key_or_refusal(parts)
+
+
+def key_or_refusal(parts: list[object]) -> str:
+    """Give the key; four large numbers, each with all its digits, are too long for one."""
+    try:
+        return canonical_key(parts)
+    except InvalidRequest as refusal:
+        return refusal.message
 
 
 @given(st.integers(-(2**53), 2**53))

@@ -55,13 +55,18 @@ def parse_result_id(text: str) -> RecordRef:
 
 def format_result_id(ref: RecordRef) -> str | None:
     """Write a reference as a result id, or say that the grammar cannot hold it."""
+    text = f"{ref.stream}:{ref.record_id}"
+    if ref.connection_id is not None:
+        text = f"{ref.connection_id}/{text}"
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None and plain.groups() == (ref.connection_id, ref.stream, ref.record_id):
+        # As plain as almost all are; what is not is looked at part by part.
+        return text
     if _problem(ref.stream) or _problem(ref.record_id) or ":" in ref.stream:
         return None
-    if ref.connection_id is None:
-        return f"{ref.stream}:{ref.record_id}"
-    if _problem(ref.connection_id) or ":" in ref.connection_id:
+    if ref.connection_id is not None and (_problem(ref.connection_id) or ":" in ref.connection_id):
         return None
-    return f"{ref.connection_id}/{ref.stream}:{ref.record_id}"
+    return text
 
 
 def _problem(part: str) -> str | None:

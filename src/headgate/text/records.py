@@ -101,11 +101,14 @@ def _reading(record_id: str, paths: Sequence[str], windows: Windows) -> str:
 
 def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
     """Show a record's data as JSON within a budget, and name the text fields that were cut."""
-    shown = {path: _short(value) for path, value in data.items()}
-    cut_paths = [path for path, value in data.items() if isinstance(value, str) and shown[path] is not value]
-    named = [path for path in cut_paths if isinstance(shown[path], str)][:_NAMED]
+    shown: dict[str, Any] = {}
+    named: list[str] = []
+    for path, value in data.items():
+        short = shown[path] = _short(value)
+        if short is not value and isinstance(short, str) and isinstance(value, str):
+            named.append(path)
     text = json_text(shown)
-    return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named
+    return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named[:_NAMED]
 
 
 def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
