@@ -33,6 +33,10 @@ def quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else quote(text, safe="")
 
 
+#: For names that come again and again, as those of streams and connections do.
+quoted_name = lru_cache(maxsize=1024)(quoted)
+
+
 def _quoted_param(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else quote_plus(text)
 

@@ -24,6 +24,8 @@ from headgate.model.query import (
     WindowQuery,
 )
 
+_read_body = msgspec.json.Decoder(dict[str, Any]).decode
+
 
 class Answer(msgspec.Struct, frozen=True):
     """One answered read: the JSON body that REST sends, and the id it is logged under."""
@@ -37,7 +39,7 @@ class Answer(msgspec.Struct, frozen=True):
 
         Record ``data`` members hold granted and asked fields only.
         """
-        return msgspec.json.decode(self.content, type=dict[str, Any])
+        return _read_body(self.content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, cut
-from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, shorten
+from headgate.text.ladder import NOTHING_CUT, Handles, Ladder, Lengths, is_whole, shorten
 from headgate.text.quote import json_text
 from headgate.text.titles import title
 
 _TEXT_FIELDS = ("text", "content", "body", "summary")
 _IDENTITY = ("stream", "connection_id", "connector_key", "connector_id", "display_name")
 _SHORT_CHARS = 160
-_PLAIN = (str, int, float)
+_NUMBERS = (int, float)
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 _ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
 _TOLD = (*_IDENTITY, *_ENVELOPE)
@@ -33,7 +33,7 @@ def document(
     inline_chars: int = FETCH_CHARS,
 ) -> tuple[dict[str, Any], Ladder]:
     """Turn a record into a document; what does not fit is begun and has its rung of the ladder."""
-    data, ladder = cast("Mapping[str, Any]", row.get("data") or {}), Ladder()
+    data, ladder = cast("Mapping[str, Any]", row.get("data") or {}), NOTHING_CUT
     if lengths or not is_whole(data, inline_chars):
         data, ladder = shorten(data, naming(), inline_chars=inline_chars, lengths=lengths)
     named = title(row)
@@ -49,8 +49,7 @@ def document(
     if short:
         metadata |= _with_fields(short)
     metadata |= facts
-    rungs = ladder.members()
-    if rungs:
+    if ladder is not NOTHING_CUT and (rungs := ladder.members()):
         metadata["content_ladder"] = {"kind": "record", "id": naming().id, **rungs}
     return {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}, ladder
 
@@ -61,9 +60,11 @@ def _text(
     """Choose the text; give beside it the short fields, and what there is to know of the rest."""
     main = _main_field(data)
     if main is not None:
-        entry = next((rung for rung in ladder.field_windows if rung["field_path"] == main), None)
-        short, others = _beside(data, main, known)
-        return data[main], short, others | _cut_facts(entry)
+        short, facts = _beside(data, main, known)
+        for rung in ladder.field_windows:
+            if rung["field_path"] == main:
+                facts |= {"text_truncated": True, "text_total_chars": rung["size_chars"]}
+        return data[main], short, facts
     whole = json_text(data)
     if len(whole) <= FALLBACK_CHARS:
         return whole, {}, {}
@@ -80,6 +81,8 @@ def _main_field(data: Mapping[str, Any]) -> str | None:
 
 def _with_fields(short: dict[str, Any]) -> dict[str, Any]:
     """Put short fields among the metadata; one that would pass for a fact of ours stands apart."""
+    if _OURS.isdisjoint(short):
+        return short
     apart = {path: value for path, value in short.items() if path in _OURS}
     return {path: value for path, value in short.items() if path not in apart} | (
         {"fields": apart} if apart else {}
@@ -88,22 +91,19 @@ def _with_fields(short: dict[str, Any]) -> dict[str, Any]:
 
 def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell what else the record holds: short values as they are, of the others the names."""
-    others = {
-        path: value
-        for path, value in data.items()
-        if path != main and value is not None and not (isinstance(value, str) and value in known)
-    }
-    short = {path: value for path, value in others.items() if _is_short(value)}
-    long = [path for path in others if path not in short]
+    short: dict[str, Any] = {}
+    long: list[str] = []
+    for path, value in data.items():
+        if path == main or value is None:
+            continue
+        is_text = isinstance(value, str)
+        if is_text and value in known:
+            continue
+        if len(value) <= _SHORT_CHARS if is_text else isinstance(value, _NUMBERS):
+            short[path] = value
+        else:
+            long.append(path)
     return short, {"other_fields": long} if long else {}
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT_CHARS)
-
-
-def _cut_facts(entry: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {} if entry is None else {"text_truncated": True, "text_total_chars": entry["size_chars"]}
 
 
 def _as_json(data: Mapping[str, Any], whole: str) -> tuple[str, dict[str, Any]]:
@@ -118,11 +118,13 @@ def _as_json(data: Mapping[str, Any], whole: str) -> tuple[str, dict[str, Any]]:
 def _metadata(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     own = row.get("metadata")
     found = dict(cast("dict[str, Any]", own)) if isinstance(own, dict) else {}
-    found |= {key: row[key] for key in _TOLD if key in row}
+    for key in _TOLD:
+        if key in row:
+            found[key] = row[key]
     if "id" in row:
         found["record_id"] = row["id"]
     return {
         key: value
         for key, value in found.items()
-        if (value not in known if type(value) is str else isinstance(value, _PLAIN))
+        if (value not in known if isinstance(value, str) else isinstance(value, _NUMBERS))
     }

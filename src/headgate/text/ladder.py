@@ -90,6 +90,10 @@ class Ladder:
         return {kind: entries for kind, entries in found.items() if entries}
 
 
+#: The ladder of a record that is shown whole. Nothing is ever put on it.
+NOTHING_CUT = Ladder()
+
+
 def shorten(
     data: Mapping[str, Any], handles: Handles, *, inline_chars: int, lengths: Lengths
 ) -> tuple[Mapping[str, Any], Ladder]:

@@ -125,7 +125,7 @@ def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
 def _short(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= _VALUE_CHARS else binary_facts(value) or cut(value, _VALUE_CHARS)
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         facts = binary_facts(value)
         if facts is not None:
             # What a reader can judge by; fetch prints how to get it.

@@ -16,7 +16,8 @@ _LABELS = ("display_name", "connector_key", "connection_id")
 
 def title(record: Mapping[str, Any]) -> str:
     """Call a record or a hit by its own title, or else by its source, stream and time."""
-    own = _first([record, *_inner(record, ("data",))], _NAMED)
+    data = record.get("data")
+    own = _first([record, data] if isinstance(data, dict) else [record], _NAMED)
     if own:
         return cut(" ".join(own.split()), TITLE_CHARS)
     time = _first([record, *_inner(record, _NESTED)], _TIMES) or _first([record], ("emitted_at",))

@@ -35,6 +35,14 @@ _LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", 
 _MAX_BODY = 1 << 20
 _PARAMS = re.compile(rb"^mcp-param-", re.MULTILINE)
 _UNKNOWN = frozenset({b"mcp-session-id", b"last-event-id", b"transfer-encoding", b"content-encoding"})
+#: What clients send and the protocol has no further rule for.
+_KNOWN = frozenset(
+    {
+        *(b"host", b"authorization", b"content-type", b"content-length", b"connection", b"user-agent"),
+        *(b"accept", b"accept-encoding", b"accept-language", b"origin", b"request-id"),
+        *(b"mcp-protocol-version", b"mcp-method", b"mcp-name"),
+    }
+)
 _JSON_HEADER = (b"content-type", b"application/json")
 _LARGEST_ID = 2**53
 _PLAIN_META = re.compile(r"[A-Za-z][A-Za-z0-9.-]*(/[A-Za-z0-9._-]+)?")
@@ -167,7 +175,7 @@ def _plain_headers(scope: Scope) -> dict[bytes, bytes] | None:
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     found = dict(headers)
     # A header that is sent twice may be fine; whether it is, the SDK knows.
-    if len(found) < len(headers) or not _UNKNOWN.isdisjoint(found) or _PARAMS.search(b"\n".join(found)):
+    if len(found) < len(headers) or not (found.keys() <= _KNOWN or _is_harmless(found)):
         return None
     length = found.get(b"content-length", b"")
     is_plain = (
@@ -178,6 +186,10 @@ def _plain_headers(scope: Scope) -> dict[bytes, bytes] | None:
         and found.get(b"mcp-protocol-version", b"").decode("latin-1") in _VERSIONS
     )
     return found if is_plain else None
+
+
+def _is_harmless(headers: dict[bytes, bytes]) -> bool:
+    return _UNKNOWN.isdisjoint(headers) and not _PARAMS.search(b"\n".join(headers))
 
 
 @lru_cache(maxsize=64)

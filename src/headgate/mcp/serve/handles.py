@@ -19,7 +19,7 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName, bl
 from headgate.model.query import BlobQuery, WindowQuery
 from headgate.model.reference import RecordRef, format_result_id, parse_result_id
 from headgate.model.sealed import Kind, Sealer
-from headgate.reading.links import quoted, record_path
+from headgate.reading.links import quoted_name, record_path
 
 RECORD = "pdpp://record/"
 WINDOW = "pdpp://field-window/"
@@ -118,7 +118,7 @@ def record_url(provider_url: str, ref: RecordRef) -> str:
     where = f"{provider_url}{record_path(ref.stream, ref.record_id)}"
     if ref.connection_id is None:
         return where
-    return f"{where}?connection_id={quoted(ref.connection_id)}"
+    return f"{where}?connection_id={quoted_name(ref.connection_id)}"
 
 
 def _fits(connection_id: str) -> bool:
