@@ -172,7 +172,8 @@ class Guard:
         client = scope.get("client")
         visit = Visit(request_id, f"{scope['scheme']}://{host}", client[0] if client else "", headers)
         scope["headgate.visit"] = visit
-        sending = Delivery(visit, send, scope.get(WHOLE))
+        # Taken out of the scope: what writes the answer knows the scope, and the two would keep each other alive.
+        sending = Delivery(visit, send, scope.pop(WHOLE, None))
         metrics = self._metrics
         metrics.under_way += 1
         try:
