@@ -36,11 +36,11 @@ _SUFFIX = ".journal"
 _KEY_FILE = "audit"
 _KEY_BYTES = 32
 #: Room that is taken on the disk at once; a line that needs more gets a file of its own size.
-_FILE_BYTES = 4 * 1024 * 1024
+_FILE_BYTES = 1024 * 1024
 _AT_ONCE = 5000
 PAUSE_SECONDS = 0.2
 #: Every commit makes readers forget the pages they hold, so a busy server makes fewer and larger ones.
-_BUSY_PAUSE_SECONDS = 2.0
+_BUSY_PAUSE_SECONDS = 1.0
 _BUSY_LINES = 200
 _encode = msgspec.json.Encoder().encode
 

@@ -26,7 +26,7 @@ _DRAIN_SECONDS = 10
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
 _SWITCH_SECONDS = 0.0005
-_ALLOCATIONS_BETWEEN_ROUNDS = 10_000
+_ALLOCATIONS_BETWEEN_ROUNDS = 5_000
 RECEIVE_SECONDS = 15.0
 SEND_SECONDS = 30.0
 MAX_HEADER_BYTES = 64 * 1024
@@ -281,7 +281,7 @@ def _settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_ALLOCATIONS_BETWEEN_ROUNDS, 20, 50)
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_ROUNDS, 10, 10)
 
 
 class _Forwarding:
