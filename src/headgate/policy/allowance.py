@@ -108,6 +108,12 @@ class Allowance:
     #: Decisions by what was asked: the same question under the same allowance is decided the same way.
     decided: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, compare=False, repr=False)
 
+    def keep(self, key: object, decision: object) -> None:
+        """Remember what was decided."""
+        if len(self.decided) >= _KEPT:
+            self.decided.clear()
+        self.decided[key] = decision
+
     @property
     def refuses_extras(self) -> bool:
         """Filters, expansion and views are refused to this access, as the core protocol does."""

@@ -68,7 +68,6 @@ from headgate.policy.choose import ambiguous, choose, on_connection
 from headgate.policy.cursors import Seals
 
 _Plan = TypeVar("_Plan")
-_MOST_KEPT = 256
 _METRIC_USES = {
     Metric.SUM: Use.SUM,
     Metric.MIN: Use.MIN,
@@ -112,12 +111,6 @@ def decide(  # noqa: PLR0911 - one case for each kind of query
             return Decision(None, decide_schema(allowance, query))
 
 
-def _keep(allowance: Allowance, key: object, decision: object) -> None:
-    if len(allowance.decided) >= _MOST_KEPT:
-        allowance.decided.clear()
-    allowance.decided[key] = decision
-
-
 # Lists and changes
 
 
@@ -132,7 +125,7 @@ def decide_list(
     known: Decision[PagePlan] | None = allowance.decided.get(key)
     if known is None:
         known = _decide_list(allowance, query, seals, preview_chars=preview_chars)
-        _keep(allowance, key, known)
+        allowance.keep(key, known)
     return known
 
 
@@ -197,7 +190,7 @@ def decide_record(
         scope = choose(allowance, query.stream, query.connection_id)
         reach = scope.reach(clauses.select(scope, query.fields))
         known = reach, clauses.expand(allowance, scope, query.expand), (scope,)
-        _keep(allowance, key, known)
+        allowance.keep(key, known)
     reach, expand, scopes = known
     return Decision(RecordPlan(reach, query.record_id, expand, preview_chars), scopes)
 

@@ -332,8 +332,7 @@ def _let_go(file: _File) -> None:
 
 
 async def _remove(path: Path, ledger: Ledger) -> None:
-    # One entry of a directory: quicker than a thread for it.
-    path.unlink(missing_ok=True)  # noqa: ASYNC240
+    path.unlink(missing_ok=True)  # noqa: ASYNC240 - one entry of a directory is quicker than a thread for it
     await ledger.forget_journal(path.name)
 
 
