@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
 import resource
 import signal
@@ -16,6 +17,7 @@ from headgate.errors import StorageFull
 from headgate.home import Home, open_home
 from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
+from headgate.model.ledger import ChainHead
 from headgate.reading import journal as journals
 from headgate.reading.audit import all_entries, verify, who_read
 from headgate.reading.journal import Journal, load_audit_key, read_head, take_over, write_head
@@ -59,13 +61,18 @@ def with_ledger(home: Home, work):
     return asyncio.run(run())
 
 
-async def fill(ledger: SqliteLedger, home: Home, count: int) -> None:
+async def fill(ledger: SqliteLedger, home: Home, count: int, *, together: int = 1000) -> None:
     journal = Journal(home)
     for number in range(count):
         journal.write(disclosure(number))
+        if (number + 1) % together == 0 or number + 1 == count:
+            await flush(journal, ledger, home)
+    await journal.close(ledger)
+
+
+async def flush(journal: Journal, ledger: SqliteLedger, home: Home) -> None:
     while (moved := await journal.flush(ledger, KEY)) is not None:
         write_head(home, moved[0])
-    await journal.close(ledger)
 
 
 def test_what_a_killed_process_had_written_is_taken_over_once(home: Home):
@@ -151,7 +158,6 @@ def test_a_full_journal_goes_when_its_lines_are_in_the_chain_though_others_keep_
     home: Home, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(journals, "_FILE_BYTES", 1000)
-    monkeypatch.setattr(journals, "_AT_ONCE", 10)
 
     async def work(ledger: SqliteLedger):
         journal = Journal(home)
@@ -175,8 +181,9 @@ def test_a_full_journal_goes_when_its_lines_are_in_the_chain_though_others_keep_
 def test_lines_that_are_handed_over_twice_enter_the_chain_once(home: Home):
     async def work(ledger: SqliteLedger):
         lines = [journals._encode(disclosure(number)) + b"\n" for number in range(3)]
-        await ledger.append("j", 0, lines[:2], key=KEY)
-        await ledger.append("j", 0, lines, key=KEY)
+        await ledger.append("j", 0, b"".join(lines[:2]), key=KEY)
+        await ledger.append("j", 0, b"".join(lines), key=KEY)
+        await ledger.append("j", len(lines[0]), b"".join(lines[1:]), key=KEY)
         return [entry.event for entry in all_entries(ledger)], ledger.spent(GrantId("g"), 0)
 
     events, spent = with_ledger(home, work)
@@ -198,23 +205,34 @@ def test_a_torn_line_is_left_out(home: Home):
 def test_the_log_refuses_to_be_changed_through_sql(home: Home):
     with_ledger(home, lambda ledger: fill(ledger, home, 2))
     database = apsw.Connection(str(home.path / FILE))
-    for statement in ("UPDATE audit SET event = x'00'", "DELETE FROM audit WHERE seq = 2"):
+    for statement in ("UPDATE audit SET events = x'00'", "DELETE FROM audit WHERE seq = 2"):
         with pytest.raises(apsw.ConstraintError, match="only grows"):
             database.execute(statement)
     database.close()
 
 
+SWAPPED = "substr(events, instr(events, x'0a') + 1) || x'0a' || substr(events, 1, instr(events, x'0a') - 1)"
+
+
 @pytest.mark.parametrize(
-    ("damage", "problem"),
+    ("together", "damage", "broken_at", "problem"),
     [
-        ("UPDATE audit SET event = CAST(replace(event, 'r3', 'r4') AS BLOB) WHERE seq = 4", "changed"),
-        ("DELETE FROM audit WHERE seq = 3", "missing"),
-        ("DELETE FROM audit WHERE seq > 7", "ends before"),
-        ("UPDATE audit SET seal = zeroblob(32) WHERE seq = 10", "changed"),
+        (1, "UPDATE audit SET events = CAST(replace(events, 'r3', 'r4') AS BLOB) WHERE seq = 4", 4, "changed"),
+        (1, "DELETE FROM audit WHERE seq = 3", 3, "missing"),
+        (1, "DELETE FROM audit WHERE seq > 7", 8, "ends before"),
+        (1, "UPDATE audit SET seal = zeroblob(32) WHERE seq = 10", 10, "changed"),
+        (5, "UPDATE audit SET events = CAST(replace(events, 'r7', 'r8') AS BLOB)", 6, "one of 6 to 10"),
+        (5, "UPDATE audit SET events = substr(events, instr(events, x'0a') + 1) WHERE seq = 10", 6, "missing"),
+        (2, f"UPDATE audit SET events = CAST({SWAPPED} AS BLOB) WHERE seq = 4", 3, "one of 3 to 4"),
+        (5, "DELETE FROM audit WHERE seq = 5", 1, "missing"),
+        (5, "DELETE FROM audit WHERE seq = 10", 6, "ends before"),
+        (5, "UPDATE audit SET seq = 11 WHERE seq = 10", 6, "missing"),
     ],
 )
-def test_what_was_changed_behind_its_back_is_noticed(home: Home, damage: str, problem: str):
-    with_ledger(home, lambda ledger: fill(ledger, home, 10))
+def test_what_was_changed_behind_its_back_is_noticed(
+    home: Home, together: int, damage: str, broken_at: int, problem: str
+):
+    with_ledger(home, lambda ledger: fill(ledger, home, 10, together=together))
     database = apsw.Connection(str(home.path / FILE))
     database.execute("DROP TRIGGER audit_keeps; DROP TRIGGER audit_stays")
     database.execute(damage)
@@ -225,7 +243,62 @@ def test_what_was_changed_behind_its_back_is_noticed(home: Home, damage: str, pr
 
     verdict = with_ledger(home, check)
     assert not verdict.is_whole
+    assert verdict.broken_at == broken_at
     assert problem in verdict.problem
+
+
+def test_a_chain_that_was_sealed_anew_is_not_the_one_whose_end_was_noted(home: Home):
+    with_ledger(home, lambda ledger: fill(ledger, home, 10, together=5))
+    noted = read_head(home)
+    assert noted is not None
+    amid = ChainHead(noted.seq - 2, noted.seal)
+
+    async def check(ledger: SqliteLedger):
+        return [verify(ledger, KEY, head).problem for head in (noted, ChainHead(10, b"x" * 32), amid)]
+
+    whole, *others = with_ledger(home, check)
+    assert whole == ""
+    assert all("not the one whose end was noted" in problem for problem in others)
+
+
+def test_a_chain_of_single_events_goes_on_with_blocks(home: Home):
+    """Events that once had a seal each are blocks of one."""
+    events = [journals._encode(disclosure(number)) for number in range(4)]
+    seals = [bytes(32)]
+    for event in events:
+        seals.append(hmac.digest(KEY, seals[-1] + event, "sha256"))
+    database = apsw.Connection(str(home.path / FILE))
+    rows = list(zip(range(1, 5), events, seals[1:], strict=True))
+    database.executemany("INSERT INTO audit VALUES(?, ?, ?)", rows)
+    database.close()
+    write_head(home, ChainHead(4, seals[-1]))
+
+    async def work(ledger: SqliteLedger):
+        noted = read_head(home)
+        await fill(ledger, home, 3)
+        return verify(ledger, KEY, noted), [entry.event for entry in all_entries(ledger)]
+
+    verdict, found = with_ledger(home, work)
+    assert (verdict.is_whole, verdict.count) == (True, 7)
+    assert found == events + events[:3]
+
+
+@pytest.mark.parametrize("together", [1, 4, 7, 23])
+def test_entries_are_read_one_by_one_however_they_were_sealed(home: Home, together: int):
+    async def work(ledger: SqliteLedger):
+        await fill(ledger, home, 23, together=together)
+        for place in range(25):
+            for limit in (1, 5, 40):
+                after = [entry.seq for entry in ledger.entries(place, limit)]
+                assert after == list(range(place + 1, 24))[:limit]
+                before = [entry.seq for entry in ledger.newest(place or None, limit)]
+                assert before == list(reversed(range(1, min(place or 24, 24))))[:limit]
+                # Every record whose number has a 2.
+                with_two = [entry.seq for entry in ledger.entries_with('"r2', place, limit)]
+                assert with_two == [seq for seq in (3, 21, 22, 23) if seq > place][:limit]
+        return [msgspec.json.decode(entry.event)["at"] for entry in all_entries(ledger)]
+
+    assert with_ledger(home, work) == list(range(23))
 
 
 def test_who_read_a_record_is_a_question_with_an_answer(home: Home):

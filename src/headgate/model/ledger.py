@@ -49,11 +49,32 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One event of the chain: its place, its text, and the seal that ties it to all before it."""
+    """One event of the chain: its place, its text, and the seal that its block bears."""
 
     seq: int
     event: bytes
     seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBlock:
+    """Events that entered the chain together, under one seal that ties them to all before them."""
+
+    #: The place of the last event.
+    last: int
+    #: One to a line, with a line break between them.
+    events: bytes
+    seal: bytes
+
+    @property
+    def first(self) -> int:
+        """The place of the first event."""
+        return self.last - self.events.count(b"\n")
+
+    def entries(self) -> list[AuditEntry]:
+        """Give each event with its place."""
+        lines = self.events.split(b"\n")
+        return [AuditEntry(seq, line, self.seal) for seq, line in enumerate(lines, self.last - len(lines) + 1)]
 
 
 @dataclass(frozen=True, slots=True)

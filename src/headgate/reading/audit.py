@@ -12,10 +12,11 @@ import msgspec
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import iso
-from headgate.model.ledger import AuditEntry, ChainHead
+from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead
 from headgate.store.ledger import Ledger
 
 _AT_ONCE = 5000
+_BLOCKS_AT_ONCE = 16
 _FIRST = b"\0" * 32
 
 
@@ -37,18 +38,31 @@ class Verdict:
 def verify(ledger: Ledger, key: bytes, noted: ChainHead | None) -> Verdict:
     """Check every seal, and the end of the chain against the one noted outside the store."""
     seal, seq = _FIRST, 0
-    for entry in all_entries(ledger):
-        if entry.seq != seq + 1:
-            return Verdict(seq, entry.seq, "An entry is missing.")
-        expected = hmac.digest(key, seal + entry.event, "sha256")
-        if not hmac.compare_digest(expected, entry.seal):
-            return Verdict(seq, entry.seq, "An entry was changed.")
-        seal, seq = expected, entry.seq
-        if noted is not None and noted.seq == seq and noted.seal != seal:
+    for block in _all_blocks(ledger):
+        if block.first != seq + 1:
+            return Verdict(seq, seq + 1, "An entry is missing.")
+        expected = hmac.digest(key, seal + block.events, "sha256")
+        if not hmac.compare_digest(expected, block.seal):
+            return Verdict(seq, block.first, _changed(block))
+        seal, seq = expected, block.last
+        if noted is not None and block.first <= noted.seq <= seq and noted != ChainHead(seq, seal):
             return Verdict(seq, seq, "The chain is not the one whose end was noted.")
     if noted is not None and noted.seq > seq:
         return Verdict(seq, seq + 1, f"The chain ends before entry {noted.seq}, which was noted.")
     return Verdict(seq)
+
+
+def _changed(block: AuditBlock) -> str:
+    if block.first == block.last:
+        return "An entry was changed."
+    return f"An entry was changed: one of {block.first} to {block.last}, which were sealed together."
+
+
+def _all_blocks(ledger: Ledger) -> Iterator[AuditBlock]:
+    after = 0
+    while found := ledger.blocks(after, _BLOCKS_AT_ONCE):
+        yield from found
+        after = found[-1].last
 
 
 def all_entries(ledger: Ledger) -> Iterator[AuditEntry]:

@@ -2,7 +2,7 @@
 
 A line in the file outlives the process: it is put into the file's own pages, whose room on the disk was taken
 before, so that neither a system call nor a full disk stands between a read and its answer. A task moves lines
-into the chain in batches; what a process that died left behind, the next one takes over. Each event enters the
+into the chain in blocks; what a process that died left behind, the next one takes over. Each event enters the
 chain once.
 """
 
@@ -37,7 +37,6 @@ _KEY_FILE = "audit"
 _KEY_BYTES = 32
 #: Room that is taken on the disk at once; a line that needs more gets a file of its own size.
 _FILE_BYTES = 1024 * 1024
-_AT_ONCE = 5000
 PAUSE_SECONDS = 0.2
 #: Every commit makes readers forget the pages they hold, so a busy server makes fewer and larger ones.
 _BUSY_PAUSE_SECONDS = 1.0
@@ -72,7 +71,8 @@ def journals(home: Home) -> Path:
 class _Batch:
     """Lines that enter the chain together, and how many records they show under each grant on each day."""
 
-    lines: list[bytes] = field(default_factory=list[bytes])
+    count: int = 0
+    size: int = 0
     shown: defaultdict[tuple[GrantId, int], int] = field(default_factory=lambda: defaultdict(int))
 
 
@@ -92,7 +92,7 @@ class _File:
     @property
     def waiting(self) -> int:
         """How many lines are not in the chain yet."""
-        return sum(len(batch.lines) for batch in self.batches)
+        return sum(batch.count for batch in self.batches)
 
 
 class Journal:
@@ -123,14 +123,12 @@ class Journal:
         file.pages[file.size : file.size + length] = line
         file.size += length
         batch = file.batches[-1]
-        lines = batch.lines
-        lines.append(line)
+        batch.count += 1
+        batch.size += length
         if disclosure.parts:
             count, day = disclosure.record_count, disclosure.at // DAY
             for grant_id in disclosure.grant_ids:
                 batch.shown[grant_id, day] += count
-        if len(lines) >= _AT_ONCE:
-            file.batches.append(_Batch())
 
     @property
     def waiting(self) -> int:
@@ -156,12 +154,13 @@ class Journal:
         if len(file.batches) == 1:
             # What comes in while this one is written goes into the next.
             file.batches.append(_Batch())
-        head = await ledger.append(file.path.name, file.taken, batch.lines, key=key, spent=batch.shown)
-        file.taken += sum(map(len, batch.lines))
+        lines = file.pages[file.taken : file.taken + batch.size]
+        head = await ledger.append(file.path.name, file.taken, lines, key=key, spent=batch.shown)
+        file.taken += batch.size
         file.batches.popleft()
         while len(self._files) > 1 and not self._files[0].waiting:
             await self._end(self._files.popleft(), ledger)
-        return head, len(batch.lines)
+        return head, batch.count
 
     async def close(self, ledger: Ledger) -> None:
         """Remove the files; everything in them must have been flushed."""
@@ -336,7 +335,7 @@ async def _remove(path: Path, ledger: Ledger) -> None:
     await ledger.forget_journal(path.name)
 
 
-def _whole_lines(content: bytes) -> list[bytes]:
+def _whole_lines(content: bytes) -> bytes:
     """Give the lines that were written to their end; a torn one was never answered."""
     written, _, _ = content.partition(b"\0")
-    return [line for line in written.splitlines(keepends=True) if line.endswith(b"\n")]
+    return written[: written.rfind(b"\n") + 1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headgate.model.ids import GrantId, PackageId
-from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
+from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
 
 #: How many records were shown under which grant, on which day since 1970.
 Spent = Mapping[tuple[GrantId, int], int]
@@ -59,11 +59,11 @@ class Ledger(Protocol):
         ...
 
     async def append(
-        self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes, spent: Spent | None = None
+        self, journal: str, start: int, lines: bytes, *, key: bytes, spent: Spent | None = None
     ) -> ChainHead:
-        """Add events of a journal to the chain, each once, however often they are handed over.
+        """Add events of a journal to the chain as a block, each once, however often they are handed over.
 
-        ``start`` is the place of the first line in the journal, in bytes; lines end with a line break.
+        ``start`` is the place of the lines in the journal, in bytes; each ends with a line break.
         ``spent`` is what all the lines show, if that was counted when they were written.
         """
         ...
@@ -74,6 +74,10 @@ class Ledger(Protocol):
 
     def taken(self, journal: str) -> int:
         """Say how many bytes of a journal are in the chain."""
+        ...
+
+    def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
+        """Read the chain in order as it is sealed, a piece at a time; begins with what ends after a place."""
         ...
 
     def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:

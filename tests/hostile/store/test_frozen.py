@@ -121,7 +121,8 @@ def test_where_only_the_store_may_not_be_written_reads_go_on_and_their_disclosur
     assert "whole" in shown
     assert list((scene.home.path / "journals").iterdir()) == []
     with reading_store(scene.home) as database:
-        events = [json.loads(event) for (event,) in database.all("SELECT event FROM audit")]
+        blocks = [block for (block,) in database.all("SELECT events FROM audit")]
+    events = [json.loads(line) for block in blocks for line in block.splitlines()]
     assert [sum(len(part["record_ids"]) for part in event["parts"]) for event in events].count(5) == 2
     assert damages(scene.home) == []
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -18,16 +19,15 @@ from headgate.home import Home
 from headgate.model.disclosure import DAY
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
-from headgate.model.ledger import AuditEntry, ChainHead, IssuedGrant, IssuedToken
+from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
 from headgate.store.ledger import Spent
 from headgate.store.sqlite.connection import Database, open_reader, typed_failures
 from headgate.store.sqlite.engine import FILE
 from headgate.store.sqlite.readonly import start_writer
 
-#: What the first event of the chain is sealed after.
+#: What the first block of the chain is sealed after.
 GENESIS = b"\0" * 32
 _REMEMBERED = 4096
-_ENTRIES_TOGETHER = 500
 
 
 class _Part(msgspec.Struct):
@@ -48,7 +48,12 @@ _FIND = (
     "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
     " FROM token WHERE digest=?"
 )
-_ENTRY = "SELECT seq, event, seal FROM audit"
+_BLOCK = "SELECT seq, events, seal FROM audit"
+#: Every block that holds something before a place, newest first: the last of them may reach beyond it.
+_BACKWARDS = (
+    f"{_BLOCK} WHERE seq <= ifnull((SELECT min(seq) FROM audit WHERE seq >= ?), ?) ORDER BY seq DESC"
+)
+_NO_END = 2**62
 _PUT_GRANT = (
     "INSERT INTO grant_issued(id, document, package_id, issued_at, consumed_at, daily_records)"
     " VALUES(?, ?, ?, ?, ?, ?)"
@@ -148,9 +153,9 @@ class SqliteLedger:
         return await self._writer.run(work)
 
     async def append(
-        self, journal: str, start: int, lines: Sequence[bytes], *, key: bytes, spent: Spent | None = None
+        self, journal: str, start: int, lines: bytes, *, key: bytes, spent: Spent | None = None
     ) -> ChainHead:
-        """Add events of a journal to the chain, each once, however often they are handed over."""
+        """Add events of a journal to the chain as a block, each once, however often they are handed over."""
         return await self._writer.run(lambda database: _append(database, journal, start, lines, key, spent))
 
     async def forget_journal(self, journal: str) -> None:
@@ -164,19 +169,31 @@ class SqliteLedger:
         row = self._one("SELECT taken FROM audit_journal WHERE name=?", (journal,))
         return 0 if row is None else row[0]
 
+    def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
+        """Read the chain in order as it is sealed, a piece at a time; begins with what ends after a place."""
+        rows = self._all(f"{_BLOCK} WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+        return tuple(AuditBlock(*row) for row in rows)
+
     def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain in order, a piece at a time."""
-        return _entries(self._all(f"{_ENTRY} WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)))
+        blocks = self._blocks(f"{_BLOCK} WHERE seq > ? ORDER BY seq", (after,))
+        entries = (entry for block in blocks for entry in block.entries() if entry.seq > after)
+        return tuple(islice(entries, limit))
 
     def entries_with(self, text: str, after: int, limit: int) -> tuple[AuditEntry, ...]:
         """Read those entries whose event holds a text."""
-        sql = f"{_ENTRY} WHERE seq > ? AND instr(event, ?) > 0 ORDER BY seq LIMIT ?"
-        return _entries(self._all(sql, (after, text.encode(), limit)))
+        looked_for = text.encode()
+        sql = f"{_BLOCK} WHERE seq > ? AND instr(events, ?) > 0 ORDER BY seq"
+        blocks = self._blocks(sql, (after, looked_for))
+        entries = (entry for block in blocks for entry in block.entries() if entry.seq > after)
+        return tuple(islice((entry for entry in entries if looked_for in entry.event), limit))
 
     def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain from its end, a piece at a time."""
-        end = 2**62 if before is None else before
-        return _entries(self._all(f"{_ENTRY} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (end, limit)))
+        end = _NO_END if before is None else before
+        blocks = self._blocks(_BACKWARDS, (end - 1, _NO_END))
+        entries = (entry for block in blocks for entry in reversed(block.entries()) if entry.seq < end)
+        return tuple(islice(entries, limit))
 
     def head(self) -> ChainHead:
         """Say where the chain ends; an empty one ends at 0."""
@@ -195,6 +212,12 @@ class SqliteLedger:
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with typed_failures():
             return self._reader.all(sql, values)
+
+    def _blocks(self, sql: str, values: tuple[Any, ...]) -> Iterator[AuditBlock]:
+        """Read blocks one by one, as many as are asked for: each may hold thousands of entries."""
+        with typed_failures():
+            for row in self._reader.db.execute(sql, values):
+                yield AuditBlock(*row)
 
     def _issued(self, row: tuple[Any, ...]) -> IssuedGrant:
         document, package, revoked_at, consumed_at, daily_records = row
@@ -220,44 +243,21 @@ class SqliteLedger:
 
 
 def _append(
-    database: Database, journal: str, start: int, lines: Sequence[bytes], key: bytes, spent: Spent | None
+    database: Database, journal: str, start: int, lines: bytes, key: bytes, spent: Spent | None
 ) -> ChainHead:
     row = database.one("SELECT taken FROM audit_journal WHERE name=?", (journal,))
-    taken = 0 if row is None else row[0]
-    head = _head(database)
-    seq, seal, place = head.seq, head.seal, start
-    sealing = hmac.new(key, digestmod="sha256")
-    rows: list[tuple[int, bytes, bytes]] = []
-    for line in lines:
-        place += len(line)
-        if place <= taken:
-            continue
-        event = line[:-1]
-        seq, seal = seq + 1, _seal(sealing, seal + event)
-        rows.append((seq, event, seal))
-    if rows:
-        _put_entries(database, rows)
-        if spent is None or len(rows) < len(lines):
-            spent = _spent(event for _, event, _ in rows)
-        database.many(_PUT_SPENT, [(*at, count) for at, count in spent.items() if count])
-        database.all(_PUT_JOURNAL, (journal, place))
-    return ChainHead(seq, seal)
-
-
-def _seal(sealing: hmac.HMAC, content: bytes) -> bytes:
-    # A copy of one that knows the key: unlike a fresh one, it keeps the interpreter while it computes. Letting
-    # go of it for each event would cost the thread that answers requests more than the computing does.
-    one = sealing.copy()
-    one.update(content)
-    return one.digest()
-
-
-def _put_entries(database: Database, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
-    """Write entries many at a time, for the same reason: each statement lets go of the interpreter."""
-    for start in range(0, len(rows), _ENTRIES_TOGETHER):
-        some = rows[start : start + _ENTRIES_TOGETHER]
-        places = ", ".join(["(?, ?, ?)"] * len(some))
-        database.all(f"INSERT INTO audit VALUES {places}", [value for row in some for value in row])
+    known = 0 if row is None else max(row[0] - start, 0)
+    head, new = _head(database), lines[known:]
+    if not new:
+        return head
+    events = new.removesuffix(b"\n")
+    last, seal = head.seq + new.count(b"\n"), hmac.digest(key, head.seal + events, "sha256")
+    database.all("INSERT INTO audit VALUES(?, ?, ?)", (last, events, seal))
+    if spent is None or known:
+        spent = _spent(events.split(b"\n"))
+    database.many(_PUT_SPENT, [(*at, count) for at, count in spent.items() if count])
+    database.all(_PUT_JOURNAL, (journal, start + len(lines)))
+    return ChainHead(last, seal)
 
 
 def _spent(events: Iterable[bytes]) -> Spent:
@@ -273,10 +273,6 @@ def _spent(events: Iterable[bytes]) -> Spent:
 def _head(database: Database) -> ChainHead:
     row = database.one("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
     return ChainHead(0, GENESIS) if row is None else ChainHead(row[0], row[1])
-
-
-def _entries(rows: Iterable[tuple[Any, ...]]) -> tuple[AuditEntry, ...]:
-    return tuple(AuditEntry(seq, event, seal) for seq, event, seal in rows)
 
 
 def _grant_row(one: IssuedGrant) -> tuple[Any, ...]:
