@@ -217,12 +217,22 @@ SWAPPED = "substr(events, instr(events, x'0a') + 1) || x'0a' || substr(events, 1
 @pytest.mark.parametrize(
     ("together", "damage", "broken_at", "problem"),
     [
-        (1, "UPDATE audit SET events = CAST(replace(events, 'r3', 'r4') AS BLOB) WHERE seq = 4", 4, "changed"),
+        (
+            1,
+            "UPDATE audit SET events = CAST(replace(events, 'r3', 'r4') AS BLOB) WHERE seq = 4",
+            4,
+            "changed",
+        ),
         (1, "DELETE FROM audit WHERE seq = 3", 3, "missing"),
         (1, "DELETE FROM audit WHERE seq > 7", 8, "ends before"),
         (1, "UPDATE audit SET seal = zeroblob(32) WHERE seq = 10", 10, "changed"),
         (5, "UPDATE audit SET events = CAST(replace(events, 'r7', 'r8') AS BLOB)", 6, "one of 6 to 10"),
-        (5, "UPDATE audit SET events = substr(events, instr(events, x'0a') + 1) WHERE seq = 10", 6, "missing"),
+        (
+            5,
+            "UPDATE audit SET events = substr(events, instr(events, x'0a') + 1) WHERE seq = 10",
+            6,
+            "missing",
+        ),
         (2, f"UPDATE audit SET events = CAST({SWAPPED} AS BLOB) WHERE seq = 4", 3, "one of 3 to 4"),
         (5, "DELETE FROM audit WHERE seq = 5", 1, "missing"),
         (5, "DELETE FROM audit WHERE seq = 10", 6, "ends before"),

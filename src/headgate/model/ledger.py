@@ -74,7 +74,9 @@ class AuditBlock:
     def entries(self) -> list[AuditEntry]:
         """Give each event with its place."""
         lines = self.events.split(b"\n")
-        return [AuditEntry(seq, line, self.seal) for seq, line in enumerate(lines, self.last - len(lines) + 1)]
+        return [
+            AuditEntry(seq, line, self.seal) for seq, line in enumerate(lines, self.last - len(lines) + 1)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

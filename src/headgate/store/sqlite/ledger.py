@@ -50,9 +50,7 @@ _FIND = (
 )
 _BLOCK = "SELECT seq, events, seal FROM audit"
 #: Every block that holds something before a place, newest first: the last of them may reach beyond it.
-_BACKWARDS = (
-    f"{_BLOCK} WHERE seq <= ifnull((SELECT min(seq) FROM audit WHERE seq >= ?), ?) ORDER BY seq DESC"
-)
+_BACKWARDS = f"{_BLOCK} WHERE seq <= ifnull((SELECT min(seq) FROM audit WHERE seq >= ?), ?) ORDER BY seq DESC"
 _NO_END = 2**62
 _PUT_GRANT = (
     "INSERT INTO grant_issued(id, document, package_id, issued_at, consumed_at, daily_records)"
