@@ -20,6 +20,12 @@ def test_an_instant_survives_being_written(microseconds: int):
     assert instant(iso(microseconds)) == microseconds
 
 
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_an_instant_is_written_as_the_calendar_writes_it(moment: datetime):
+    microseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    assert iso(microseconds) == moment.isoformat().replace("+00:00", "Z")
+
+
 def test_instants_are_exact_to_the_microsecond():
     late = instant("2026-01-01T00:00:00.000001Z")
     early = instant("2025-12-31T23:59:59.999999Z")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.web import server
+from headgate.web import protocol
 from tests.cli.program import WAIT_SECONDS, headgate, serving
 from tests.schema.declarations import declaration
 
@@ -127,8 +127,8 @@ def test_several_workers_share_one_home(tmp_path: Path, owner: str):
 
 SLOW_SERVER = """
 import asyncio, sys
-from headgate.web import server
-server.RECEIVE_SECONDS = 0.3
+from headgate.web import protocol, server
+protocol.RECEIVE_SECONDS = 0.3
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         await receive()
@@ -226,7 +226,7 @@ def test_half_a_request_does_not_end_the_answer_to_the_one_before_it(impatient: 
 
 @pytest.mark.parametrize(
     "headers",
-    [b"X: " + b"a" * (server.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],
+    [b"X: " + b"a" * (protocol.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],
 )
 def test_headers_without_end_are_cut_off(impatient: int, headers: bytes):
     made = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers)

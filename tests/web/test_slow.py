@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from headgate.web import server
+from headgate.web import protocol
 from tests.conftest import Figure
 from tests.web.live import MAIL, Live, line, living
 
 #: The server's own patience, and some for a busy machine.
-PATIENCE = server.RECEIVE_SECONDS + 15
-LONG_PATIENCE = server.SEND_SECONDS + 30
+PATIENCE = protocol.RECEIVE_SECONDS + 15
+LONG_PATIENCE = protocol.SEND_SECONDS + 30
 
 
 def dial(live: Live, sent: str) -> socket.socket:

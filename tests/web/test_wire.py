@@ -13,7 +13,7 @@ import pytest
 
 from headgate.web.api.replies import Delivery, header_line
 from headgate.web.guard import Visit
-from headgate.web.server import MAX_HEADER_BYTES
+from headgate.web.protocol import MAX_HEADER_BYTES
 from tests.cli.program import WAIT_SECONDS, serving
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"

@@ -244,7 +244,8 @@ def _expanded(children: Children | None, plan: ExpandPlan, labels: Labels) -> Ro
 
 def _data(body: bytes) -> Any:
     """Pass a record's body on as it is; only references to files learn where to fetch them."""
-    return msgspec.Raw(body) if _BLOB_MARK not in body else _with_fetch_urls(body)
+    # Not "in", which first takes the mark for a number, and makes an error of that.
+    return msgspec.Raw(body) if body.find(_BLOB_MARK) < 0 else _with_fetch_urls(body)
 
 
 def _with_fetch_urls(body: bytes) -> dict[FieldName, Any]:

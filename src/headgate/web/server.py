@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import signal
@@ -10,27 +9,20 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from headgate.errors import ConfigInvalid
-from headgate.web.api.replies import WHOLE, header_line
-from headgate.web.guard import AHEAD
+from headgate.web.protocol import PatientProtocol
 
 _DRAIN_SECONDS = 10
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
 _SWITCH_SECONDS = 0.0005
 _ALLOCATIONS_BETWEEN_ROUNDS = 5_000
-RECEIVE_SECONDS = 15.0
-SEND_SECONDS = 30.0
-MAX_HEADER_BYTES = 64 * 1024
-MAX_HEADERS = 100
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -133,126 +125,6 @@ def _start(number: int, work: Callable[[int], bool]) -> int:
         code = 0 if work(number) else 1
     finally:
         os._exit(code)
-
-
-class PatientProtocol(HttpToolsProtocol):
-    """HTTP with an end to patience: for a request to arrive, and for an answer to be taken.
-
-    Uvicorn has no such limits of its own, and writes the head and the body of every answer apart. This
-    reaches into its ``cycle``, so tests on a real socket watch over it.
-    """
-
-    _receiving: asyncio.TimerHandle | None = None
-    _sending: asyncio.TimerHandle | None = None
-    #: How much has arrived since the piece that a head began in, and whether it has not ended yet.
-    _head_bytes = 0
-    _is_in_head = False
-    #: Whether a request has begun and not yet ended.
-    _is_arriving = True
-
-    def connection_made(self, transport: Any) -> None:
-        """Wait for the first request, but not for ever."""
-        super().connection_made(transport)
-        self._await_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
-        self._sent()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Take what arrived; a request that has begun must end in time, and its head be of a sane size."""
-        self._head_bytes = self._head_bytes + len(data) if self._is_in_head else len(data)
-        super().data_received(data)
-        if self._is_in_head and self._head_bytes > MAX_HEADER_BYTES:
-            self._give_up()
-        if self._is_arriving:
-            self._await_request()
-        elif self._receiving is not None:
-            self._stop_waiting()
-
-    def on_message_begin(self) -> None:
-        """Tell the guard how many requests were there first."""
-        self._is_arriving = self._is_in_head = True
-        super().on_message_begin()
-        cast("dict[str, Any]", self.scope)[AHEAD] = len(self.tasks)
-
-    def on_message_complete(self) -> None:
-        """Wait no longer: all of the request is here."""
-        self._is_arriving = False
-        super().on_message_complete()
-
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        if cycle.keep_alive and cycle.scope["method"] != "HEAD":
-            cycle.scope[WHOLE] = partial(_write_whole, cycle)
-        super()._start_asgi_task(cycle, app)
-
-    def on_headers_complete(self) -> None:
-        """Refuse headers without end."""
-        self._is_in_head = False
-        # Counted with whatever came along; only when that is much, the headers alone are counted.
-        if len(self.headers) > MAX_HEADERS or (
-            self._head_bytes > MAX_HEADER_BYTES
-            and sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES
-        ):
-            self._give_up()
-            return
-        super().on_headers_complete()
-
-    def pause_writing(self) -> None:
-        """Wait for the reader, but not for ever."""
-        super().pause_writing()
-        if self._sending is None:
-            self._sending = self.loop.call_later(SEND_SECONDS, self._give_up)
-
-    def resume_writing(self) -> None:
-        """Go on: the reader takes its answer."""
-        self._sent()
-        super().resume_writing()
-
-    def _await_request(self) -> None:
-        if self._receiving is None and not self.transport.is_closing():
-            self._receiving = self.loop.call_later(RECEIVE_SECONDS, self._end_wait)
-
-    def _end_wait(self) -> None:
-        self._receiving = None
-        cycle: Any = self.cycle
-        is_answering = self._is_in_head and cycle is not None and not cycle.response_complete
-        if is_answering or self.pipeline:
-            # Nothing of the next request is read before the one ahead of it is answered.
-            self._await_request()
-        else:
-            self._give_up()
-
-    def _stop_waiting(self) -> None:
-        if self._receiving is not None:
-            self._receiving.cancel()
-            self._receiving = None
-
-    def _sent(self) -> None:
-        if self._sending is not None:
-            self._sending.cancel()
-            self._sending = None
-
-    def _give_up(self) -> None:
-        self._stop_waiting()
-        self._sent()
-        if not self.transport.is_closing():
-            self.transport.abort()
-
-
-def _write_whole(cycle: Any, status: int, head: bytes, body: bytes) -> bool:
-    """Write an answer in one go; gives whether that could be done, and nothing is done if not."""
-    if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or not cycle.keep_alive:
-        return False
-    cycle.response_started = cycle.response_complete = True
-    cycle.waiting_for_100_continue = False
-    dated = b"".join(map(header_line, cycle.default_headers))
-    cycle.transport.write(b"%b%b%b\r\n%b" % (STATUS_LINE[status], dated, head, body))
-    cycle.message_event.set()
-    cycle.on_response()
-    return True
 
 
 @contextmanager

@@ -255,6 +255,8 @@ def _open(name: str, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
     opened.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     opened.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     opened.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    # A plan is made for a statement and not for the values it is given: else it would be made for each of them.
+    opened.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return opened
 
 
