@@ -15,8 +15,7 @@ _IDENTITY = ("stream", "connection_id", "connector_key", "connector_id", "displa
 _SHORT_CHARS = 160
 _NUMBERS = (int, float)
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
-_ENVELOPE = ("record_id", "emitted_at", "sent_at", "created_at", "updated_at")
-_TOLD = (*_IDENTITY, *_ENVELOPE)
+_TOLD = {*_IDENTITY, "record_id", "emitted_at", "sent_at", "created_at", "updated_at"}
 _OURS = {
     *(*_IDENTITY, "record_id", "emitted_at", "fields", "other_fields"),
     *("text_truncated", "text_total_chars", "content_ladder", "expanded"),
@@ -117,14 +116,16 @@ def _as_json(data: Mapping[str, Any], whole: str) -> tuple[str, dict[str, Any]]:
 
 def _metadata(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     own = row.get("metadata")
-    found = dict(cast("dict[str, Any]", own)) if isinstance(own, dict) else {}
-    for key in _TOLD:
-        if key in row:
-            found[key] = row[key]
-    if "id" in row:
-        found["record_id"] = row["id"]
-    return {
+    told = row
+    if isinstance(own, dict):
+        told = {**cast("dict[str, Any]", own), **{key: row[key] for key in _TOLD if key in row}}
+    found = {
         key: value
-        for key, value in found.items()
-        if (value not in known if isinstance(value, str) else isinstance(value, _NUMBERS))
+        for key, value in told.items()
+        if (key in _TOLD or told is not row)
+        and (value not in known if isinstance(value, str) else isinstance(value, _NUMBERS))
     }
+    record_id = row.get("id")
+    if isinstance(record_id, str) and record_id not in known:
+        found["record_id"] = record_id
+    return found

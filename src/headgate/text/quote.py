@@ -29,7 +29,11 @@ _MAX_PLANE = 0xFFFF
 
 def json_text(value: Any) -> str:
     """Write a value as compact JSON in one line, with everything hidden escaped as JSON escapes."""
-    text = _encode(value).decode()
+    return plain(_encode(value).decode())
+
+
+def plain(text: str) -> str:
+    """Escape everything hidden in JSON that is written already."""
     # JSON itself escapes every control character of ASCII but one.
     return text if text.isascii() and "\x7f" not in text else _HIDDEN_IN_LINE.sub(_escape, text)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from headgate.text.budget import cut
 
 TITLE_CHARS = 200
 _NAMED = ("title", "name", "subject", "summary")
+_NAMES = frozenset(_NAMED)
 _TIMES = ("sent_at", "authored_at", "created_at", "source_created_at", "occurred_at", "updated_at")
 _NESTED = ("data", "record", "metadata", "source")
 _LABELS = ("display_name", "connector_key", "connection_id")
@@ -17,7 +18,8 @@ _LABELS = ("display_name", "connector_key", "connection_id")
 def title(record: Mapping[str, Any]) -> str:
     """Call a record or a hit by its own title, or else by its source, stream and time."""
     data = record.get("data")
-    own = _first([record, data] if isinstance(data, dict) else [record], _NAMED)
+    places = [record, cast("Mapping[str, Any]", data)] if isinstance(data, dict) else [record]
+    own = _first([place for place in places if not _NAMES.isdisjoint(place)], _NAMED)
     if own:
         return cut(" ".join(own.split()), TITLE_CHARS)
     time = _first([record, *_inner(record, _NESTED)], _TIMES) or _first([record], ("emitted_at",))

@@ -201,6 +201,8 @@ class _Ordinary(RequestResponseCycle):
     chunked_encoding = None
     expected_content_length = 0
     task: asyncio.Task[None]
+    #: Whether the body was handed over to its end.
+    _is_handed_over = False
 
     def __init__(self, protocol: PatientProtocol) -> None:
         # Not that of uvicorn, whose every value is set here or above.
@@ -216,9 +218,19 @@ class _Ordinary(RequestResponseCycle):
     def message_event(self) -> asyncio.Event:
         """Tells who waits for the body that something has come; most requests have none."""
         event = asyncio.Event()
-        if self.body or not self.more_body:
+        if not self._is_handed_over and (self.body or not self.more_body):
             event.set()
         return event
+
+    async def receive(self) -> Any:
+        """Hand the body over, at once if it is all there; afterwards wait for the client to leave."""
+        if self.more_body or self._is_handed_over or self.disconnected or self.response_complete:
+            message: Any = await super().receive()
+            self._is_handed_over = not message.get("more_body")
+            return message
+        self._is_handed_over = True
+        self.flow.resume_reading()
+        return {"type": "http.request", "body": bytes(self.body), "more_body": False}
 
     def has_all(self) -> None:
         """Note that the whole body is here."""

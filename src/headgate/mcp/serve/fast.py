@@ -23,12 +23,16 @@ from headgate.mcp.serve.results import Identity, result_of
 
 ReaderOfScope = Callable[[Scope, str], Reader]
 #: Gives the headers that every answer to a request has.
-HeadersOfScope = Callable[[Scope], list[tuple[bytes, bytes]]]
+HeadersOfScope = Callable[[Scope], tuple[tuple[bytes, bytes], ...]]
+
+#: Sends headers and body of a good answer in one go; says whether it could.
+Answer = Callable[[tuple[tuple[bytes, bytes], ...], bytes], bool]
 
 #: Earlier versions know no structured content: the SDK knows how to tell them.
 _LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
-_VERSIONS = _LEGACY | _MODERN
+#: By the bytes of the header that names it.
+_VERSIONS = {version.encode(): version for version in _LEGACY | _MODERN}
 _CALL = "tools/call"
 #: Lists that are the same for everybody, so that one answer of the SDK serves all.
 _LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "server/discover"})
@@ -122,13 +126,13 @@ class FastPath:
         assert params.name is not msgspec.UNSET
         arguments = {} if params.arguments is msgspec.UNSET else params.arguments
         outcome = await call(params.name, arguments, self._reader_of(scope, f"mcp:{params.name}"))
-        version = headers[b"mcp-protocol-version"].decode()
+        version = _VERSIONS[headers[b"mcp-protocol-version"]]
         await self._answer(scope, send, request.id, result_of(outcome, self._identity, version))
 
     async def _list(
         self, request: _Request, headers: dict[bytes, bytes], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        key = (request.method, headers[b"mcp-protocol-version"].decode())
+        key = (request.method, _VERSIONS[headers[b"mcp-protocol-version"]])
         known = self._lists.get(key)
         if known is not None:
             await self._answer(scope, send, request.id, known)
@@ -141,8 +145,13 @@ class FastPath:
 
     async def _answer(self, scope: Scope, send: Send, request_id: int | str, result: Any) -> None:
         content = _encode(_Response("2.0", request_id, result))
-        headers = [_JSON_HEADER, (b"content-length", b"%d" % len(content)), *self._headers_of(scope)]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        headers = (_JSON_HEADER, *self._headers_of(scope))
+        # A server that can send a whole answer says so by having this.
+        answer: Answer | None = getattr(send, "answer", None)
+        if answer is not None and answer(headers, content):
+            return
+        length = (b"content-length", b"%d" % len(content))
+        await send({"type": "http.response.start", "status": 200, "headers": [*headers, length]})
         await send({"type": "http.response.body", "body": content})
 
 
@@ -183,7 +192,7 @@ def _plain_headers(scope: Scope) -> dict[bytes, bytes] | None:
         and _accepts_both(found.get(b"accept", b""))
         and length.isdigit()
         and int(length) <= _MAX_BODY
-        and found.get(b"mcp-protocol-version", b"").decode("latin-1") in _VERSIONS
+        and found.get(b"mcp-protocol-version") in _VERSIONS
     )
     return found if is_plain else None
 
@@ -205,9 +214,10 @@ async def _read(receive: Receive) -> tuple[bytes, bool]:
         message = await receive()
         if message["type"] != "http.request":
             return b"".join(pieces), False
-        pieces.append(message.get("body", b""))
+        body = message.get("body", b"")
         if not message.get("more_body"):
-            return b"".join(pieces), True
+            return b"".join([*pieces, body]) if pieces else body, True
+        pieces.append(body)
 
 
 def _replaying(body: bytes, receive: Receive, *, ended: bool) -> Receive:
@@ -234,7 +244,7 @@ def _understood(body: bytes, headers: dict[bytes, bytes]) -> _Request | None:
     is_list = request.method in _LISTS and params.name is msgspec.UNSET and params.arguments is msgspec.UNSET
     if not (is_tool or is_list):
         return None
-    version = headers[b"mcp-protocol-version"].decode("latin-1")
+    version = _VERSIONS[headers[b"mcp-protocol-version"]]
     if version in _MODERN:
         return request if _is_modern(request, params, headers, version) else None
     # A legacy request that carries a modern envelope is for the SDK to judge, and so is an unknown method.
@@ -243,13 +253,10 @@ def _understood(body: bytes, headers: dict[bytes, bytes]) -> _Request | None:
 
 
 def _is_modern(request: _Request, params: _Params, headers: dict[bytes, bytes], version: str) -> bool:
-    if headers.get(b"mcp-method") != request.method.encode() or params.meta is msgspec.UNSET:
-        return False
-    if request.method == _CALL and headers.get(b"mcp-name") != str(params.name).encode():
-        return False
-    if request.method != _CALL and b"mcp-name" in headers:
-        return False
-    return _is_modern_meta(bytes(params.meta), version)
+    # What is no tool has no name, and then there is no such header either.
+    name = None if params.name is msgspec.UNSET else params.name.encode()
+    is_told = headers.get(b"mcp-method") == request.method.encode() and headers.get(b"mcp-name") == name
+    return is_told and params.meta is not msgspec.UNSET and _is_modern_meta(bytes(params.meta), version)
 
 
 @lru_cache(maxsize=256)

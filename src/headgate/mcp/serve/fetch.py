@@ -14,7 +14,7 @@ from headgate.model.query import RecordQuery
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
 from headgate.text.ladder import Ladder
-from headgate.text.quote import json_text
+from headgate.text.quote import plain
 
 #: How much of the text is shown; a smaller part while the whole, which says it twice, is too large.
 _STEPS = (FETCH_CHARS, 8_192, 4_096)
@@ -29,7 +29,9 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     answer = await reader.port.record(query, preview_chars=FETCH_CHARS)
     for inline_chars in _STEPS:
         made, ladder = build(reader, answer.body(), asked_id, inline_chars)
-        outcome = Outcome(made, json_text(made), links=tuple(file_links(ladder)))
+        # Written once: the text says what the structure says.
+        written = msgspec.json.encode(made)
+        outcome = Outcome(msgspec.Raw(written), plain(written.decode()), links=tuple(file_links(ladder)))
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
             return outcome
     raise ResourceLimit(

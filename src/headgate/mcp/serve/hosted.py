@@ -174,32 +174,35 @@ def _icon_link(origin: str) -> tuple[bytes, bytes]:
     return b"link", icon.encode("latin-1", "replace")
 
 
-def _own_headers(scope: Scope) -> Headers:
+def _own_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
     access: Access = scope[ADMITTED].access
-    found = [_icon_link(scope[ORIGIN]), _NOT_KEPT]
-    if access.package_id is not None:
-        found.append((b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")))
-        found.append((b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()))
-    return found
+    found = (_icon_link(scope[ORIGIN]), _NOT_KEPT)
+    if access.package_id is None:
+        return found
+    return (
+        *found,
+        (b"x-pdpp-grant-package-id", access.package_id.encode("latin-1", "replace")),
+        (b"x-pdpp-grant-package-member-count", str(len(access.grants)).encode()),
+    )
 
 
 def _token(headers: Headers) -> str:
     """Find the bearer token of a request that is not too large."""
-    given: list[bytes] = []
-    for name, value in headers:
-        if name == b"authorization":
-            given.append(value)
-        elif name == b"content-length" and value.isdigit() and int(value) > MAX_BODY_BYTES:
-            raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
-    if not given:
+    told = dict(headers)
+    length = told.get(b"content-length", b"")
+    if length.isdigit() and int(length) > MAX_BODY_BYTES:
+        raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
+    given = told.get(b"authorization")
+    if given is None:
         raise AuthenticationFailed("No token was sent.", data={"is_missing": True})
-    scheme, token = given[0][: len(_BEARER)], given[0][len(_BEARER) :].strip()
-    if len(given) > 1 or scheme.lower() != _BEARER or not token.isascii():
+    scheme, token = given[: len(_BEARER)], given[len(_BEARER) :].strip()
+    is_alone = len(told) == len(headers) or [name for name, _ in headers].count(b"authorization") == 1
+    if not is_alone or scheme.lower() != _BEARER or not token.isascii():
         raise AuthenticationFailed("Send one bearer token in one Authorization header.")
     return token.decode("ascii")
 
 
-def _adding(send: Send, headers: Headers) -> Send:
+def _adding(send: Send, headers: Iterable[tuple[bytes, bytes]]) -> Send:
     async def adding(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", ()), *headers]}

@@ -15,7 +15,8 @@ _META: Json = {"content_trust": "untrusted"}
 class Outcome(msgspec.Struct, frozen=True):
     """One answer of one tool."""
 
-    structured: Json
+    #: As JSON already, where that was written for the text anyway.
+    structured: Json | msgspec.Raw
     text: str
     is_error: bool = False
     #: Resource links, always after the text.

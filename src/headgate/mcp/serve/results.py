@@ -48,13 +48,14 @@ def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
 
 
 def stamped(result: Json, identity: Identity, version: str) -> Json:
-    """Put on a result what its protocol version wants on every one."""
+    """Put on a result, which is nobody else's, what its protocol version wants on every one."""
     if version not in MODERN:
         # A session that began with a handshake has heard who we are.
         return result
     # The SDK would put the whole self-description into every answer.
-    meta = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
-    return {**result, "_meta": meta, "resultType": "complete"}
+    result["_meta"] = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
+    result["resultType"] = "complete"
+    return result
 
 
 def greeting(identity: Identity, surface: Surface, version: str) -> Json:

@@ -76,6 +76,10 @@ class Delivery:
         own = b"%brequest-id: %b\r\n" % (_NOSNIFF_LINE, visitor.request_id.encode("ascii"))
         return self._whole(status, head + own, body)
 
+    def answer(self, headers: tuple[Header, ...], body: bytes) -> bool:
+        """Send a good answer that is all there; says whether that can be done, and does nothing if not."""
+        return self.at_once(200, b"%bcontent-length: %d\r\n" % (_kept_head(headers), len(body)), body)
+
     async def __call__(self, message: Message) -> None:
         """Send a message; the head is held back until it is known whether there is more than one piece."""
         start = self._start
@@ -105,7 +109,7 @@ def _head(headers: Iterable[Header]) -> bytes:
     return b"".join(map(header_line, headers))
 
 
-#: For heads that are the same again and again; those that callers can choose a part of are not kept.
+#: For heads that are the same again and again.
 _kept_head = lru_cache(maxsize=64)(_head)
 
 
@@ -128,8 +132,8 @@ def send_at_once(reply: Reply, send: Send, extra: tuple[Header, ...]) -> bool:
     """Send a reply whose headers are the usual ones in one go; says whether that could be done."""
     if reply.headers is not USUAL or not isinstance(send, Delivery):
         return False
-    length = b"content-length: %d\r\n" % len(reply.content)
-    return send.at_once(reply.status, _kept_head((*USUAL, *extra)) + length, reply.content)
+    head = b"%bcontent-length: %d\r\n" % (_kept_head((*USUAL, *extra)), len(reply.content))
+    return send.at_once(reply.status, head, reply.content)
 
 
 async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -> None:
