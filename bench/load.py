@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 #: After this what a request leaves to be done later is done; it belongs to what the request took.
 SETTLED_SECONDS = 1.4
@@ -48,6 +49,45 @@ async def measure(server: Server, requests: list[bytes], seconds: float) -> Figu
     cpu = (cpu_seconds(server.pid) - before) / len(together) * 1e6
     one, eight = quantiles(alone, n=20), quantiles(together, n=20)
     return Figure(one[9] * 1e3, one[18] * 1e3, alone_rate, eight[9] * 1e3, eight[18] * 1e3, rate, cpu, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A short time with eight at a time: the server's processor time for each request, and how many a second."""
+
+    cpu_us: float
+    per_second: float
+
+
+async def by_turns(
+    asked: Mapping[str, tuple[Server, list[bytes]]], turns: int, seconds: float
+) -> dict[str, list[Slice]]:
+    """Measure what is compared in short slices one after the other, again and again.
+
+    A shared host is slow for a while and quick again; what stands side by side in a turn met the same host, so
+    that the ratios of a turn can be trusted, and their median still more.
+    """
+    found: dict[str, list[Slice]] = {name: [] for name in asked}
+    for server, requests in asked.values():
+        await load(server.port, requests, lanes=8, seconds=0.2)
+    await asyncio.sleep(SETTLED_SECONDS)
+    for _ in range(turns):
+        for name, (server, requests) in asked.items():
+            before = cpu_seconds(server.pid)
+            took, rate, _ = await load(server.port, requests, lanes=8, seconds=seconds)
+            await asyncio.sleep(SETTLED_SECONDS)
+            found[name].append(Slice((cpu_seconds(server.pid) - before) / len(took) * 1e6, rate))
+    return found
+
+
+def times_the_cpu(found: Mapping[str, list[Slice]], one: str, other: str) -> float:
+    """Say how many times the processor time of another thing one took, in the median turn."""
+    return median(a.cpu_us / b.cpu_us for a, b in zip(found[one], found[other], strict=True))
+
+
+def times_the_rate(found: Mapping[str, list[Slice]], one: str, other: str) -> float:
+    """Say how many times as many requests were answered, in the median turn."""
+    return median(a.per_second / b.per_second for a, b in zip(found[one], found[other], strict=True))
 
 
 def better(one: Figure | None, other: Figure) -> Figure:

@@ -12,7 +12,7 @@ from headgate.text.budget import QUERY_TEXT, SEARCH_TEXT, size
 from headgate.text.document import document
 from headgate.text.ladder import Handles, shorten
 from headgate.text.quote import json_text, unfenced
-from headgate.text.records import records_text
+from headgate.text.records import SHOWN, records_text
 from headgate.text.search import search_text
 from headgate.text.window import WindowText, window_text
 
@@ -103,7 +103,7 @@ def test_a_connection_is_printed_only_where_the_id_does_not_hold_it():
 @given(st.lists(st.tuples(IDS, st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=4)), max_size=8))
 def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict[str, str]]]):
     body = {"data": [{"data": data} for _, data in rows], "has_more": True, "next_cursor": "pg1.x"}
-    shown = records_text("messages", body, [record_id for record_id, _ in rows])
+    shown = records_text("messages", body, body["data"][:SHOWN], [record_id for record_id, _ in rows])
     assert size(shown) <= QUERY_TEXT
     assert "next_cursor=" in shown.splitlines()[0]
     assert all(
@@ -129,7 +129,7 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
     ],
 )
 def test_a_page_says_what_to_do_next(body: dict[str, object], said: str):
-    assert said in records_text("messages", body, ["a/m:1"] * 6)
+    assert said in records_text("messages", body, body["data"][:SHOWN], ["a/m:1"] * 6)
 
 
 @pytest.mark.requirement("S2-25", "S2-47", "S3-28")
@@ -141,7 +141,7 @@ def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
         "next_changes_since": "ch1.b",
         "meta": {"count": {"kind": "exact", "value": 42}},
     }
-    shown = records_text("messages", body, ["cin_a/messages:m1"])
+    shown = records_text("messages", body, body["data"], ["cin_a/messages:m1"])
     assert 'has_more=true next_cursor="pg1.a" next_changes_since="ch1.b" count=exact:42' in shown
     args = json.loads(re.search(r"read_record_field args=(\{.*?\})", shown)[1])
     assert args == {"id": "cin_a/messages:m1", "field_path": "text", "offset_chars": 0}
@@ -149,7 +149,9 @@ def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
 
 def test_a_record_that_is_gone_is_said_to_be_gone():
     body = {"data": [{"deleted": True, "deleted_at": "2026-02-11T18:30:00Z"}]}
-    assert 'record[0] deleted_at="2026-02-11T18:30:00Z" id=c/m:1' in records_text("m", body, ["c/m:1"])
+    assert 'record[0] deleted_at="2026-02-11T18:30:00Z" id=c/m:1' in records_text(
+        "m", body, body["data"], ["c/m:1"]
+    )
 
 
 def test_an_aggregate_is_said_in_a_line():

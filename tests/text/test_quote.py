@@ -34,6 +34,15 @@ def test_quoted_text_reads_back_as_what_it_was_and_shows_everything(text: str):
     assert hidden(line(text)) == []
 
 
+def test_of_all_that_counts_as_printed_only_the_tags_are_escaped():
+    """What is quoted is looked at quickly first; that look must not miss anything hidden."""
+    printed = [chr(code) for code in range(0x80, 0x110000) if chr(code).isprintable()]
+    escaped = [ord(c) for c in printed if json_text(f"…{c}") != f'"…{c}"']
+    assert escaped == [code for code in escaped if 0xE0000 <= code <= 0xE0FFF]
+    assert escaped == [ord(c) for c in printed if line(f"…{c}") != f"…{c}"]
+    assert 0xE0100 in escaped
+
+
 @given(HOSTILE)
 def test_a_name_never_starts_a_line_of_its_own(text: str):
     assert len((name(text) + "x").splitlines()) == 1

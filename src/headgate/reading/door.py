@@ -165,7 +165,7 @@ class Door:
             raise
         content = _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown)
-        return Answer(content, asking.request_id)
+        return Answer(content, asking.request_id, served.body)
 
     def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
         access = self._asking.access

@@ -23,6 +23,7 @@ from headgate.model.query import (
     SearchQuery,
     WindowQuery,
 )
+from headgate.reading.bodies import Row
 
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -33,6 +34,8 @@ class Answer(msgspec.Struct, frozen=True):
     #: The body as UTF-8 JSON. REST sends these very bytes.
     content: bytes
     request_id: RequestId
+    #: What the body was written from, where that is at hand: rows as they are made here. Not to be changed.
+    document: Row | None = None
 
     def body(self) -> dict[str, Any]:
         """Give the body as plain values; every call makes a fresh copy, for the caller to change.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from string import ascii_letters, digits
 from typing import Any, cast
 
 import msgspec
@@ -90,6 +91,10 @@ class Ladder:
         return {kind: entries for kind, entries in found.items() if entries}
 
 
+_ENCODING = frozenset(f"{ascii_letters}{digits}+/_-=\\")
+#: Makes one letter of all that encoded bytes are written with, and blanks of the rest; escapes may stand for any.
+_RUNS = bytes(97 if chr(code) in _ENCODING else 32 for code in range(256))
+_RUN = b"a" * SHORT_CHARS
 #: The ladder of a record that is shown whole. Nothing is ever put on it.
 NOTHING_CUT = Ladder()
 
@@ -124,6 +129,18 @@ def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
         elif (kind is dict or kind is list) and not _is_small(value, inline_chars):
             return False
     return True
+
+
+def is_flat(text: bytes, inline_chars: int) -> bool:
+    """Say of a record's data, as JSON and unread, that nothing in it is nested or long; where unsure, say no."""
+    return len(text) <= inline_chars and text.find(b"{", 1) < 0 and text.find(b"[") < 0
+
+
+def has_no_bytes(text: bytes) -> bool:
+    """Say of any JSON, unread, that no text in it is a file or encoded bytes; where unsure, say no."""
+    # What is escaped letter by letter could be anything; one letter is looked for much more quickly than two.
+    is_clear = text.find(b"\\") < 0 or text.find(b"\\u") < 0
+    return is_clear and text.find(b";base64,") < 0 and text.translate(_RUNS).find(_RUN) < 0
 
 
 def _is_small(value: dict[str, Any] | list[Any], inline_chars: int) -> bool:

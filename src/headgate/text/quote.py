@@ -25,17 +25,22 @@ _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _FENCE_CHARS = 16
 _encode = msgspec.json.Encoder().encode
 _MAX_PLANE = 0xFFFF
+#: How every character from U+E0000 to U+E0FFF begins.
+_TAGS = b"\xf3\xa0"
 
 
 def json_text(value: Any) -> str:
     """Write a value as compact JSON in one line, with everything hidden escaped as JSON escapes."""
-    return plain(_encode(value).decode())
+    return plain(_encode(value))
 
 
-def plain(text: str) -> str:
-    """Escape everything hidden in JSON that is written already."""
-    # JSON itself escapes every control character of ASCII but one.
-    return text if text.isascii() and "\x7f" not in text else _HIDDEN_IN_LINE.sub(_escape, text)
+def plain(written: bytes) -> str:
+    """Give JSON that is written already as a text, with everything hidden escaped as JSON escapes."""
+    text = written.decode()
+    # JSON itself escapes every control character of ASCII but one. Elsewhere, what cannot be printed is hidden,
+    # and so are the tags, of which some count as printed.
+    is_plain = "\x7f" not in text if text.isascii() else text.isprintable() and written.find(_TAGS) < 0
+    return text if is_plain else _HIDDEN_IN_LINE.sub(_escape, text)
 
 
 def line(text: str) -> str:

@@ -21,14 +21,19 @@ _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
 
 def records_text(
-    stream: str, body: Mapping[str, Any], ids: Sequence[str], *, windows: Windows = Windows.JSON
+    stream: str,
+    body: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    ids: Sequence[str],
+    *,
+    windows: Windows = Windows.JSON,
 ) -> str:
-    """Draw the text of a page from its body and the ids of its first rows."""
-    rows = cast("Sequence[Mapping[str, Any]]", body.get("data", ()))
-    lines = [Line(_header(stream, body, len(rows)))]
-    for position, row in enumerate(rows[:SHOWN]):
+    """Draw the text of a page from its body, and from its first rows and their ids."""
+    total = len(body.get("data", ()))
+    lines = [Line(_header(stream, body, total))]
+    for position, row in enumerate(rows):
         lines += _row(position, row, ids[position], windows)
-    lines.append(Line(_footer(body, len(rows)), 1))
+    lines.append(Line(_footer(body, total), 1))
     return compose(lines, QUERY_TEXT)
 
 
@@ -44,7 +49,11 @@ def handles_of(body: Mapping[str, Any]) -> str:
 
 def count_of(body: Mapping[str, Any]) -> str:
     """Name the count, whichever way the body gives it."""
-    meta = cast("Mapping[str, Any]", body.get("meta") or {})
+    meta = body.get("meta")
+    if not isinstance(meta, Mapping):
+        # There is none, or it was written beforehand, because it says nothing.
+        return ""
+    meta = cast("Mapping[str, Any]", meta)
     count = meta.get("count")
     if isinstance(count, Mapping):
         known = cast("Mapping[str, Any]", count)

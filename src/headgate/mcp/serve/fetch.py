@@ -31,7 +31,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
         made, ladder = build(reader, answer.body(), asked_id, inline_chars)
         # Written once: the text says what the structure says.
         written = msgspec.json.encode(made)
-        outcome = Outcome(msgspec.Raw(written), plain(written.decode()), links=tuple(file_links(ladder)))
+        outcome = Outcome(msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)))
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
             return outcome
     raise ResourceLimit(

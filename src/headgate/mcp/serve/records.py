@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -11,10 +11,11 @@ from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
+from headgate.reading.bodies import RecordRow
 from headgate.reading.port import Answer
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
-from headgate.text.ladder import Ladder, is_whole, record_entry, shorten
+from headgate.text.ladder import Ladder, has_no_bytes, is_flat, is_whole, record_entry, shorten
 from headgate.text.records import SHOWN, records_text
 
 #: How much of a long text stays in its row; the next smaller one is taken while a page is too large.
@@ -24,47 +25,30 @@ _TEXT_ROOM = 4_000
 _SURELY_FITS = 40_000
 _FEW = 10
 _LINKS = 5
+#: Enough to find a row by, and short enough to be looked for quickly.
+_ROW_BEGINNING = 64
 
 Json = dict[str, Any]
 
 
-class _Row(TypedDict, total=False):
-    """What of a row its text, its id and the look for long values need."""
-
-    id: str
-    stream: str
-    connection_id: str
-    data: dict[str, Any]
-    deleted: bool
-    deleted_at: str
-    previews: msgspec.Raw
-    expanded: msgspec.Raw
+_read_data = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _Page(TypedDict, total=False):
-    data: list[_Row]
-    has_more: bool
-    next_cursor: str | None
-    next_changes_since: str | None
-    meta: dict[str, Any]
+class _Drawn(msgspec.Struct):
+    """A page on its way to an answer: the structure, the rows that the text shows, and links to files."""
 
-
-_read_page = msgspec.json.Decoder(_Page).decode
+    structured: Json
+    shown: list[Json]
+    links: list[Json]
 
 
 async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outcome:
     """Answer a page of a stream."""
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
-    page = _as_it_came(answer)
-    if page is not None:
-        structured, links = reader.structured(msgspec.Raw(answer.content), answer), list[Json]()
-    else:
-        structured, links = _fitted(reader, answer)
-        page = cast("Json", structured["data"])
-    rows = cast("list[Json]", page.get("data", []))
-    ids = [reader.handles.result_id(ref_of(row)) for row in rows[:SHOWN]]
-    text = records_text(query.stream, page, ids, windows=reader.windows)
-    return Outcome(structured, text, links=tuple(links[:_LINKS]))
+    body, drawn = _as_made(reader, answer) or _as_read(reader, answer)
+    ids = [reader.handles.result_id(ref_of(row)) for row in drawn.shown]
+    text = records_text(query.stream, body, drawn.shown, ids, windows=reader.windows)
+    return Outcome(drawn.structured, text, links=tuple(drawn.links[:_LINKS]))
 
 
 async def aggregate(reader: Reader, query: AggregateQuery) -> Outcome:
@@ -74,32 +58,72 @@ async def aggregate(reader: Reader, query: AggregateQuery) -> Outcome:
     return Outcome(reader.structured(body, answer), aggregate_text(body))
 
 
-def _as_it_came(answer: Answer) -> Json | None:
-    """Give what the text needs of a page of which nothing has to be cut; such a page is passed on unread."""
-    if len(answer.content) > _SURELY_FITS:
+def _as_made(reader: Reader, answer: Answer) -> tuple[Json, _Drawn] | None:
+    """Draw a page from what its body was written from: only rows that have to be cut are taken apart.
+
+    None when that is not at hand, or more is to be done about it.
+    """
+    page = cast("Json | None", answer.document)
+    if page is None or len(answer.content) > _SURELY_FITS:
         return None
-    try:
-        page = _read_page(answer.content)
-    except msgspec.MsgspecError:
-        # Another's server may answer in ways of its own; the slow way takes them as they are.
-        return None
-    for row in page.get("data", ()):
-        if "previews" in row or "expanded" in row or not is_whole(row.get("data", {}), INLINE_CHARS):
+    drawn = _Drawn({}, [], [])
+    entries: list[Json] = []
+    content = answer.content
+    is_free = has_no_bytes(content)
+    for position, row in enumerate(cast("list[Any]", page["data"])):
+        if not isinstance(row, RecordRow) or row.expanded is not msgspec.UNSET or len(entries) > _FEW:
             return None
-    return cast("Json", page)
+        if _is_whole_row(row, is_free=is_free):
+            if position < SHOWN:
+                drawn.shown.append(_shown(row))
+            continue
+        written = msgspec.json.encode(row)
+        record = cast("Json", msgspec.json.decode(written))
+        entry, ladder = shorten_row(reader, record, INLINE_CHARS)
+        entries += [entry] if entry else []
+        drawn.links += file_links(ladder)
+        # The same writer wrote the page, so the row stands in it just like this.
+        content = _with_row(content, written, msgspec.json.encode(record))
+        if position < SHOWN:
+            drawn.shown.append(record)
+    drawn.structured = _with_ladder(reader, answer, msgspec.Raw(content), entries)
+    return page, drawn
+
+
+def _is_whole_row(row: RecordRow, *, is_free: bool) -> bool:
+    """Say whether nothing of a row has to be cut; its data is read only if its looks do not tell."""
+    if row.previews is not msgspec.UNSET or not isinstance(row.data, msgspec.Raw):
+        # A row that refers to a file has been taken apart already.
+        return False
+    data = bytes(row.data)
+    return (is_free and is_flat(data, INLINE_CHARS)) or is_whole(_read_data(data), INLINE_CHARS)
+
+
+def _shown(row: RecordRow) -> Json:
+    data = _read_data(row.data)
+    return {"id": row.id, "stream": row.stream, "connection_id": row.connection_id, "data": data}
+
+
+def _with_row(content: bytes, old: bytes, new: bytes) -> bytes:
+    """Put one row of a page in the place of another."""
+    at = content.find(old[:_ROW_BEGINNING])
+    while content[at : at + len(old)] != old:
+        at = content.index(old[:_ROW_BEGINNING], at + 1)
+    return b"%b%b%b" % (content[:at], new, content[at + len(old) :])
+
+
+def _as_read(reader: Reader, answer: Answer) -> tuple[Json, _Drawn]:
+    """Draw a page from its body, whoever wrote it."""
+    structured, links = _fitted(reader, answer)
+    body = cast("Json", structured["data"])
+    return body, _Drawn(structured, cast("list[Json]", body.get("data", []))[:SHOWN], links)
 
 
 def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[Json]]:
     for inline_chars in _STEPS:
         body = answer.body()
         entries, links = _shortened(reader, body, inline_chars)
-        structured = reader.structured(body, answer)
-        if entries:
-            structured["content_ladder"] = {
-                "kind": "record_set",
-                "read_tool": reader.windows.tool,
-                "records": entries,
-            }
+        structured = _with_ladder(reader, answer, body, entries)
         if len(answer.content) <= _SURELY_FITS and len(entries) <= _FEW:
             return structured, links
         if len(msgspec.json.encode(structured)) <= TOOL_RESULT - _TEXT_ROOM:
@@ -107,6 +131,17 @@ def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[Json]]:
     raise ResourceLimit(
         "This page is too large for one answer.", hint="Ask for a smaller limit, or for fewer fields."
     )
+
+
+def _with_ladder(reader: Reader, answer: Answer, data: Json | msgspec.Raw, entries: list[Json]) -> Json:
+    structured = reader.structured(data, answer)
+    if entries:
+        structured["content_ladder"] = {
+            "kind": "record_set",
+            "read_tool": reader.windows.tool,
+            "records": entries,
+        }
+    return structured
 
 
 def _shortened(reader: Reader, body: Json, inline_chars: int) -> tuple[list[Json], list[Json]]:

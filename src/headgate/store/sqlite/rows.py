@@ -68,7 +68,8 @@ class RecordMaker:
         if body is None or digest_of(record_id, long, body) != digest:
             raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
         shelf = self._catalog.by_sid[sid]
-        if long is None and self._preview_chars is None:
+        if long is None and (self._preview_chars is None or len(body) <= self._preview_chars):
+            # Nothing in it can be longer than it is itself.
             name = shelf.stream.declaration.name
             return Record(shelf.connection_id, name, record_id, self._project(body), emitted_at)
         previews: dict[str, Preview] = {}
