@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.text.budget import INLINE_CHARS
-from headgate.text.ladder import has_no_bytes, is_flat, is_whole
+from headgate.text.ladder import is_whole, looks_whole
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=40)
 #: Among them prose, encoded bytes and addresses that hold a file, each with something odd before it.
@@ -28,16 +28,19 @@ def written(data: dict[str, Any], *, is_escaped: bool = False) -> bytes:
     return json.dumps(data, ensure_ascii=is_escaped, separators=(",", ":")).encode()
 
 
-@given(DATA, st.sampled_from([64, 256, INLINE_CHARS]))
-def test_what_looks_whole_is_whole(data: dict[str, Any], inline_chars: int):
-    for text in (written(data), written(data, is_escaped=True)):
-        looks_whole = is_flat(text, inline_chars) and has_no_bytes(text)
-        assert not looks_whole or is_whole(data, inline_chars)
+@given(st.lists(DATA, max_size=3))
+def test_what_looks_whole_and_is_not_long_is_whole(records: list[dict[str, Any]]):
+    for is_escaped in (False, True):
+        if looks_whole([written(data, is_escaped=is_escaped) for data in records]):
+            longest = max(
+                (len(value) for data in records for value in data.values() if isinstance(value, str)),
+                default=0,
+            )
+            assert all(is_whole(data, longest) for data in records)
 
 
-def test_an_ordinary_record_is_known_to_be_whole_by_its_looks():
-    assert is_flat(written(MAIL), INLINE_CHARS)
-    assert has_no_bytes(written(MAIL))
+def test_ordinary_records_are_known_to_be_whole_by_their_looks():
+    assert looks_whole([written(MAIL)] * 25)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +49,9 @@ def test_an_ordinary_record_is_known_to_be_whole_by_its_looks():
         {"file": {"blob_id": "blob_" + "a" * 64}},
         {"picture": "QUJD" * 64},
         {"picture": "data:image/png;base64," + "QUJD " * 64},
-        {"body": "long " * INLINE_CHARS},
+        {"labels": ["a" * 400]},
     ],
 )
 def test_what_has_to_be_cut_does_not_look_whole(odd: dict[str, Any]):
-    text = written(MAIL | odd)
     assert not is_whole(MAIL | odd, INLINE_CHARS)
-    assert not (is_flat(text, INLINE_CHARS) and has_no_bytes(text))
+    assert not looks_whole([written(MAIL), written(MAIL | odd)])

@@ -6,7 +6,7 @@ which tool call and which resource continue it. Nothing is ever only a marker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from string import ascii_letters, digits
@@ -131,16 +131,16 @@ def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
     return True
 
 
-def is_flat(text: bytes, inline_chars: int) -> bool:
-    """Say of a record's data, as JSON and unread, that nothing in it is nested or long; where unsure, say no."""
-    return len(text) <= inline_chars and text.find(b"{", 1) < 0 and text.find(b"[") < 0
+def looks_whole(records: Sequence[bytes | msgspec.Raw]) -> bool:
+    """Say of the data of records, as JSON and unread, that nothing in it is nested, a file or encoded bytes.
 
-
-def has_no_bytes(text: bytes) -> bool:
-    """Say of any JSON, unread, that no text in it is a file or encoded bytes; where unsure, say no."""
+    Where that takes reading, say no. Long texts are somebody else's to look for.
+    """
+    text = b"\n".join(cast("Sequence[bytes]", records))
     # What is escaped letter by letter could be anything; one letter is looked for much more quickly than two.
     is_clear = text.find(b"\\") < 0 or text.find(b"\\u") < 0
-    return is_clear and text.find(b";base64,") < 0 and text.translate(_RUNS).find(_RUN) < 0
+    is_flat = text.count(b"{") == len(records) and text.find(b"[") < 0
+    return is_clear and is_flat and text.find(b";base64,") < 0 and text.translate(_RUNS).find(_RUN) < 0
 
 
 def _is_small(value: dict[str, Any] | list[Any], inline_chars: int) -> bool:

@@ -16,6 +16,7 @@ from headgate.text.quote import json_text
 SHOWN = 5
 _NAMED = 8
 _VALUE_CHARS = 96
+_NUMBERS = (int, float)
 _ROW_BYTES = 420
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
@@ -113,8 +114,12 @@ def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
     shown: dict[str, Any] = {}
     named: list[str] = []
     for path, value in data.items():
+        is_text = isinstance(value, str)
+        if len(value) <= _VALUE_CHARS if is_text else value is None or isinstance(value, _NUMBERS):
+            shown[path] = value
+            continue
         short = shown[path] = _short(value)
-        if short is not value and isinstance(short, str) and isinstance(value, str):
+        if is_text and isinstance(short, str):
             named.append(path)
     text = json_text(shown)
     return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named[:_NAMED]
@@ -132,14 +137,13 @@ def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
 
 
 def _short(value: Any) -> Any:
+    """Shorten a long text, an object or a list."""
     if isinstance(value, str):
-        return value if len(value) <= _VALUE_CHARS else binary_facts(value) or cut(value, _VALUE_CHARS)
-    if isinstance(value, (dict, list)):
-        facts = binary_facts(value)
-        if facts is not None:
-            # What a reader can judge by; fetch prints how to get it.
-            return {key: facts[key] for key in _FILE if key in facts}
-        clean = without_bytes(value)
-        text = msgspec.json.encode(clean).decode()
-        return clean if len(text) <= 2 * _VALUE_CHARS else cut(text, _VALUE_CHARS)
-    return value
+        return binary_facts(value) or cut(value, _VALUE_CHARS)
+    facts = binary_facts(value)
+    if facts is not None:
+        # What a reader can judge by; fetch prints how to get it.
+        return {key: facts[key] for key in _FILE if key in facts}
+    clean = without_bytes(value)
+    text = msgspec.json.encode(clean).decode()
+    return clean if len(text) <= 2 * _VALUE_CHARS else cut(text, _VALUE_CHARS)

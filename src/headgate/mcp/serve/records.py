@@ -15,7 +15,7 @@ from headgate.reading.bodies import RecordRow
 from headgate.reading.port import Answer
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
-from headgate.text.ladder import Ladder, has_no_bytes, is_flat, is_whole, record_entry, shorten
+from headgate.text.ladder import Ladder, is_whole, looks_whole, record_entry, shorten
 from headgate.text.records import SHOWN, records_text
 
 #: How much of a long text stays in its row; the next smaller one is taken while a page is too large.
@@ -29,8 +29,6 @@ _LINKS = 5
 _ROW_BEGINNING = 64
 
 Json = dict[str, Any]
-
-
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -45,7 +43,9 @@ class _Drawn(msgspec.Struct):
 async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outcome:
     """Answer a page of a stream."""
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
-    body, drawn = _as_made(reader, answer) or _as_read(reader, answer)
+    # Pages of changes hold marks of what is gone, and others bring children along: those are read as anybody's.
+    is_plain = isinstance(query, ListQuery) and not query.expand
+    body, drawn = (is_plain and _as_made(reader, answer)) or _as_read(reader, answer)
     ids = [reader.handles.result_id(ref_of(row)) for row in drawn.shown]
     text = records_text(query.stream, body, drawn.shown, ids, windows=reader.windows)
     return Outcome(drawn.structured, text, links=tuple(drawn.links[:_LINKS]))
@@ -66,37 +66,40 @@ def _as_made(reader: Reader, answer: Answer) -> tuple[Json, _Drawn] | None:
     page = cast("Json | None", answer.document)
     if page is None or len(answer.content) > _SURELY_FITS:
         return None
-    drawn = _Drawn({}, [], [])
+    rows: list[RecordRow] = page["data"]
+    positions = _to_cut(rows)
+    if len(positions) > _FEW:
+        return None
+    content, cut, links = answer.content, dict[int, Json](), list[Json]()
     entries: list[Json] = []
-    content = answer.content
-    is_free = has_no_bytes(content)
-    for position, row in enumerate(cast("list[Any]", page["data"])):
-        if not isinstance(row, RecordRow) or row.expanded is not msgspec.UNSET or len(entries) > _FEW:
-            return None
-        if _is_whole_row(row, is_free=is_free):
-            if position < SHOWN:
-                drawn.shown.append(_shown(row))
-            continue
-        written = msgspec.json.encode(row)
-        record = cast("Json", msgspec.json.decode(written))
+    for position in positions:
+        written = msgspec.json.encode(rows[position])
+        record = cut[position] = cast("Json", msgspec.json.decode(written))
         entry, ladder = shorten_row(reader, record, INLINE_CHARS)
         entries += [entry] if entry else []
-        drawn.links += file_links(ladder)
+        links += file_links(ladder)
         # The same writer wrote the page, so the row stands in it just like this.
         content = _with_row(content, written, msgspec.json.encode(record))
-        if position < SHOWN:
-            drawn.shown.append(record)
-    drawn.structured = _with_ladder(reader, answer, msgspec.Raw(content), entries)
-    return page, drawn
+    shown = [cut.get(position) or _shown(row) for position, row in enumerate(rows[:SHOWN])]
+    return page, _Drawn(_with_ladder(reader, answer, msgspec.Raw(content), entries), shown, links)
 
 
-def _is_whole_row(row: RecordRow, *, is_free: bool) -> bool:
-    """Say whether nothing of a row has to be cut; its data is read only if its looks do not tell."""
-    if row.previews is not msgspec.UNSET or not isinstance(row.data, msgspec.Raw):
-        # A row that refers to a file has been taken apart already.
-        return False
-    data = bytes(row.data)
-    return (is_free and is_flat(data, INLINE_CHARS)) or is_whole(_read_data(data), INLINE_CHARS)
+def _to_cut(rows: list[RecordRow]) -> list[int]:
+    """Say which rows have to be looked into or cut; data is read only if its looks do not tell."""
+    unread = [row.data for row in rows if type(row.data) is msgspec.Raw]
+    if looks_whole(unread):
+        # What was taken apart already refers to a file, and what has previews is cut already.
+        return [
+            at
+            for at, row in enumerate(rows)
+            if row.previews is not msgspec.UNSET or type(row.data) is not msgspec.Raw
+        ]
+    return [at for at, row in enumerate(rows) if not _is_whole(row)]
+
+
+def _is_whole(row: RecordRow) -> bool:
+    is_unread = row.previews is msgspec.UNSET and isinstance(row.data, msgspec.Raw)
+    return is_unread and is_whole(_read_data(row.data), INLINE_CHARS)
 
 
 def _shown(row: RecordRow) -> Json:
