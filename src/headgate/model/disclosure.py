@@ -56,4 +56,5 @@ class Disclosure(msgspec.Struct, frozen=True):
     @property
     def record_count(self) -> int:
         """How many records were shown."""
-        return sum([len(part.record_ids) for part in self.parts])
+        parts = self.parts
+        return len(parts[0].record_ids) if len(parts) == 1 else sum([len(part.record_ids) for part in parts])

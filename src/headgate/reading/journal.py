@@ -72,7 +72,6 @@ class _Batch:
     """Lines that enter the chain together, and how many records they show under each grant on each day."""
 
     count: int = 0
-    size: int = 0
     shown: defaultdict[tuple[GrantId, int], int] = field(default_factory=lambda: defaultdict(int))
 
 
@@ -84,10 +83,18 @@ class _File:
     handle: int
     #: The file's pages. Zeros follow the last line.
     pages: mmap.mmap
+    room: int
     size: int = 0
     taken: int = 0
-    #: What is not in the chain yet; the last batch is being filled.
-    batches: deque[_Batch] = field(default_factory=lambda: deque([_Batch()]))
+    #: What is on its way into the chain, and where it ends; there till it has arrived.
+    moving: tuple[_Batch, int] | None = None
+    #: What has come since.
+    filling: _Batch = field(default_factory=_Batch)
+
+    @property
+    def batches(self) -> tuple[_Batch, ...]:
+        """What is not in the chain yet."""
+        return (self.filling,) if self.moving is None else (self.moving[0], self.filling)
 
     @property
     def waiting(self) -> int:
@@ -116,19 +123,23 @@ class Journal:
             StorageReadOnly: it cannot be written; the same.
         """
         line = _encode(disclosure) + b"\n"
-        files, length = self._files, len(line)
-        if not files or files[-1].size + length > len(files[-1].pages):
-            files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
-        file = files[-1]
-        file.pages[file.size : file.size + length] = line
-        file.size += length
-        batch = file.batches[-1]
+        file = self._files[-1] if self._files else self._next(len(line))
+        start, end = file.size, file.size + len(line)
+        if end > file.room:
+            file = self._next(len(line))
+            start, end = 0, len(line)
+        file.pages[start:end] = line
+        file.size = end
+        batch = file.filling
         batch.count += 1
-        batch.size += length
         if disclosure.parts:
             count, day = disclosure.record_count, disclosure.at // DAY
             for grant_id in disclosure.grant_ids:
                 batch.shown[grant_id, day] += count
+
+    def _next(self, length: int) -> _File:
+        self._files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
+        return self._files[-1]
 
     @property
     def waiting(self) -> int:
@@ -150,14 +161,13 @@ class Journal:
         file = next((file for file in self._files if file.waiting), None)
         if file is None:
             return None
-        batch = file.batches[0]
-        if len(file.batches) == 1:
-            # What comes in while this one is written goes into the next.
-            file.batches.append(_Batch())
-        lines = file.pages[file.taken : file.taken + batch.size]
+        if file.moving is None:
+            # What comes in while this is written goes with the next.
+            file.moving, file.filling = (file.filling, file.size), _Batch()
+        batch, end = file.moving
+        lines = file.pages[file.taken : end]
         head = await ledger.append(file.path.name, file.taken, lines, key=key, spent=batch.shown)
-        file.taken += batch.size
-        file.batches.popleft()
+        file.taken, file.moving = end, None
         while len(self._files) > 1 and not self._files[0].waiting:
             await self._end(self._files.popleft(), ledger)
         return head, batch.count
@@ -309,7 +319,7 @@ def _open_new(directory: Path, size: int) -> _File:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _take_room(handle, size)
-        return _File(path, handle, mmap.mmap(handle, size))
+        return _File(path, handle, mmap.mmap(handle, size), size)
     except OSError as error:
         os.close(handle)
         path.unlink(missing_ok=True)

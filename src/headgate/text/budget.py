@@ -40,13 +40,15 @@ def size(text: str) -> int:
 def compose(lines: Sequence[Line], limit_bytes: int) -> str:
     """Join the lines that fit, in their order; those of a low rank are let in first."""
     room = limit_bytes + 1
-    chosen: set[int] = set()
-    for position in sorted(range(len(lines)), key=lambda at: lines[at].rank):
+    chosen: list[int] = []
+    ranks = [line.rank for line in lines]
+    for position in sorted(range(len(lines)), key=ranks.__getitem__):
         needed = size(lines[position].text) + 1
-        if lines[position].rank == 0 or needed <= room:
-            chosen.add(position)
+        if needed <= room or ranks[position] == 0:
+            chosen.append(position)
             room -= needed
-    return "\n".join(line.text for position, line in enumerate(lines) if position in chosen)
+    chosen.sort()
+    return "\n".join([lines[position].text for position in chosen])
 
 
 def cut(text: str, limit_chars: int) -> str:

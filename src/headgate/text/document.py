@@ -30,10 +30,11 @@ def document(
     url: str,
     lengths: Lengths,
     inline_chars: int = FETCH_CHARS,
+    is_known_whole: bool = False,
 ) -> tuple[dict[str, Any], Ladder]:
     """Turn a record into a document; what does not fit is begun and has its rung of the ladder."""
     data, ladder = cast("Mapping[str, Any]", row.get("data") or {}), NOTHING_CUT
-    if lengths or not is_whole(data, inline_chars):
+    if lengths or not (is_known_whole or is_whole(data, inline_chars)):
         data, ladder = shorten(data, naming(), inline_chars=inline_chars, lengths=lengths)
     named = title(row)
     known = {asked_id, named, url}
@@ -119,11 +120,11 @@ def _metadata(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     told = row
     if isinstance(own, dict):
         told = {**cast("dict[str, Any]", own), **{key: row[key] for key in _TOLD if key in row}}
+    names = list(told) if told is not row else sorted(_TOLD.intersection(row))
     found = {
         key: value
-        for key, value in told.items()
-        if (key in _TOLD or told is not row)
-        and (value not in known if isinstance(value, str) else isinstance(value, _NUMBERS))
+        for key, value in zip(names, map(told.__getitem__, names), strict=True)
+        if (value not in known if isinstance(value, str) else isinstance(value, _NUMBERS))
     }
     record_id = row.get("id")
     if isinstance(record_id, str) and record_id not in known:

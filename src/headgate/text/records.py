@@ -16,7 +16,7 @@ from headgate.text.quote import json_text
 SHOWN = 5
 _NAMED = 8
 _VALUE_CHARS = 96
-_NUMBERS = (int, float)
+_NESTED = (dict, list)
 _ROW_BYTES = 420
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
@@ -111,16 +111,15 @@ def _reading(record_id: str, paths: Sequence[str], windows: Windows) -> str:
 
 def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
     """Show a record's data as JSON within a budget, and name the text fields that were cut."""
-    shown: dict[str, Any] = {}
+    shown = dict(data)
     named: list[str] = []
     for path, value in data.items():
-        is_text = isinstance(value, str)
-        if len(value) <= _VALUE_CHARS if is_text else value is None or isinstance(value, _NUMBERS):
-            shown[path] = value
-            continue
-        short = shown[path] = _short(value)
-        if is_text and isinstance(short, str):
-            named.append(path)
+        if isinstance(value, str):
+            if len(value) > _VALUE_CHARS:
+                short = shown[path] = binary_facts(value) or cut(value, _VALUE_CHARS)
+                named += [path] if isinstance(short, str) else []
+        elif isinstance(value, _NESTED):
+            shown[path] = _short(value)
     text = json_text(shown)
     return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named[:_NAMED]
 
@@ -137,9 +136,7 @@ def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
 
 
 def _short(value: Any) -> Any:
-    """Shorten a long text, an object or a list."""
-    if isinstance(value, str):
-        return binary_facts(value) or cut(value, _VALUE_CHARS)
+    """Shorten an object or a list."""
     facts = binary_facts(value)
     if facts is not None:
         # What a reader can judge by; fetch prints how to get it.

@@ -11,9 +11,11 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
+from headgate.reading.bodies import RecordRow
+from headgate.reading.port import Answer
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
-from headgate.text.ladder import Ladder
+from headgate.text.ladder import Ladder, looks_whole
 from headgate.text.quote import plain
 
 #: How much of the text is shown; a smaller part while the whole, which says it twice, is too large.
@@ -28,7 +30,9 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     """Answer one record; the document has the id it was asked with."""
     answer = await reader.port.record(query, preview_chars=FETCH_CHARS)
     for inline_chars in _STEPS:
-        made, ladder = build(reader, answer.body(), asked_id, inline_chars)
+        made, ladder = build(
+            reader, answer.body(), asked_id, inline_chars, is_known_whole=_looks_whole(answer)
+        )
         # Written once: the text says what the structure says.
         written = msgspec.json.encode(made)
         outcome = Outcome(msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)))
@@ -39,7 +43,20 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     )
 
 
-def build(reader: Reader, row: Json, asked_id: str, inline_chars: int) -> tuple[Json, Ladder]:
+def _looks_whole(answer: Answer) -> bool:
+    """Say of a record of our own that nothing of it is long, nested, or a file."""
+    row = answer.document
+    return (
+        isinstance(row, RecordRow)
+        and len(answer.content) <= _STEPS[-1]
+        and isinstance(row.data, msgspec.Raw)
+        and looks_whole((row.data,))
+    )
+
+
+def build(
+    reader: Reader, row: Json, asked_id: str, inline_chars: int, *, is_known_whole: bool = False
+) -> tuple[Json, Ladder]:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
     made, ladder = document(
@@ -49,6 +66,7 @@ def build(reader: Reader, row: Json, asked_id: str, inline_chars: int) -> tuple[
         url=reader.url(ref),
         lengths=take_lengths(row),
         inline_chars=inline_chars,
+        is_known_whole=is_known_whole,
     )
     expanded = row.get("expanded")
     if isinstance(expanded, dict) and expanded:

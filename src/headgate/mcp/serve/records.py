@@ -29,6 +29,7 @@ _LINKS = 5
 _ROW_BEGINNING = 64
 
 Json = dict[str, Any]
+_RAW, _UNSET = msgspec.Raw, msgspec.UNSET
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -86,19 +87,14 @@ def _as_made(reader: Reader, answer: Answer) -> tuple[Json, _Drawn] | None:
 
 def _to_cut(rows: list[RecordRow]) -> list[int]:
     """Say which rows have to be looked into or cut; data is read only if its looks do not tell."""
-    unread = [row.data for row in rows if type(row.data) is msgspec.Raw]
-    if looks_whole(unread):
+    if looks_whole([row.data for row in rows if type(row.data) is _RAW]):
         # What was taken apart already refers to a file, and what has previews is cut already.
-        return [
-            at
-            for at, row in enumerate(rows)
-            if row.previews is not msgspec.UNSET or type(row.data) is not msgspec.Raw
-        ]
+        return [at for at, row in enumerate(rows) if type(row.data) is not _RAW or row.previews is not _UNSET]
     return [at for at, row in enumerate(rows) if not _is_whole(row)]
 
 
 def _is_whole(row: RecordRow) -> bool:
-    is_unread = row.previews is msgspec.UNSET and isinstance(row.data, msgspec.Raw)
+    is_unread = row.previews is _UNSET and isinstance(row.data, _RAW)
     return is_unread and is_whole(_read_data(row.data), INLINE_CHARS)
 
 

@@ -45,26 +45,27 @@ def _handlers() -> dict[str, Handler]:
 class _Route:
     """One endpoint, and where in a path its places and its fixed words are."""
 
-    __slots__ = ("endpoint", "fixed", "handler", "is_for_owner", "places")
+    __slots__ = ("_fixed", "_names", "_places", "_words", "endpoint", "handler", "is_for_owner")
 
     def __init__(self, endpoint: Endpoint, handler: Handler, segments: Sequence[str]) -> None:
         self.endpoint = endpoint
         self.handler = handler
         self.is_for_owner = endpoint.who is Who.OWNER
-        named = list(enumerate(segments))
-        self.places = tuple((at, segment[1:-1]) for at, segment in named if segment[0] == "{")
-        self.fixed = tuple((at, segment) for at, segment in named if segment[0] != "{")
+        self._fixed = [at for at, segment in enumerate(segments) if segment[0] != "{"]
+        self._words = [segments[at] for at in self._fixed]
+        self._places = [at for at, segment in enumerate(segments) if segment[0] == "{"]
+        self._names = [segments[at][1:-1] for at in self._places]
 
     def match(self, segments: list[str]) -> Mapping[str, str] | None:
-        """Give the values of the path's places, if the path is this route's."""
-        for at, word in self.fixed:
-            if segments[at] != word:
-                return None
-        found: dict[str, str] = {}
-        for at, name in self.places:
-            segment = segments[at]
-            found[name] = unquote(segment) if "%" in segment else segment
-        return found
+        """Give the values of the path's places as they stand there, if the path is this route's."""
+        get = segments.__getitem__
+        if list(map(get, self._fixed)) != self._words:
+            return None
+        return dict(zip(self._names, map(get, self._places), strict=True))
+
+
+def _unquoted(path: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: unquote(value) for name, value in path.items()}
 
 
 class _OtherMethods(Exception):
@@ -126,7 +127,7 @@ class Api:
         for route in routes.get(method, ()):
             path = route.match(segments)
             if path is not None:
-                return route, path
+                return route, path if raw.find(b"%") < 0 else _unquoted(path)
         allowed = [
             one.endpoint.method
             for others in routes.values()
