@@ -6,14 +6,14 @@ It reaches into uvicorn's ``cycle``, the object that runs one request, so tests 
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
-from typing import Any, cast
+from functools import cached_property, lru_cache
+from typing import Any
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from headgate.web.api.replies import WHOLE, header_line
+from headgate.web.api.replies import WHOLE, Header, header_line
 from headgate.web.guard import AHEAD
 
 RECEIVE_SECONDS = 15.0
@@ -63,7 +63,8 @@ class PatientProtocol(HttpToolsProtocol):
         """Tell the guard how many requests were there first."""
         self._is_arriving = self._is_in_head = True
         super().on_message_begin()
-        cast("dict[str, Any]", self.scope)[AHEAD] = len(self.tasks)
+        scope: Any = self.scope
+        scope[AHEAD] = len(self.tasks)
 
     def on_headers_complete(self) -> None:
         """Begin to answer, but refuse headers without end."""
@@ -81,7 +82,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _is_ordinary(self) -> bool:
         """Say whether this is a request that needs nothing of what uvicorn can do besides."""
-        parser, before = cast("Any", self.parser), cast("Any", self.cycle)
+        parser: Any = self.parser
+        before: Any = self.cycle
         return (
             not self.expect_100_continue
             and parser.should_keep_alive()
@@ -93,10 +95,12 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _begin(self) -> None:
         """Do what uvicorn does for a request, without what this one does not need."""
-        scope = cast("dict[str, Any]", self.scope)
+        # Annotated rather than cast: this runs for every request.
+        scope: Any = self.scope
+        parser: Any = self.parser
         address = httptools.parse_url(self.url)
         path = address.path.decode("ascii")
-        scope["method"] = cast("Any", self.parser).get_method().decode("ascii")
+        scope["method"] = parser.get_method().decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
         scope["raw_path"] = address.path
         scope["query_string"] = address.query or b""
@@ -107,8 +111,9 @@ class PatientProtocol(HttpToolsProtocol):
         self.tasks.add(cycle.task)
 
     async def _answer(self, cycle: _Ordinary) -> None:
+        this: Any = self
         try:
-            await cycle.run_asgi(cast("Any", self).app)
+            await cycle.run_asgi(this.app)
         finally:
             # Not by a callback of the task, which would have to wait for its turn.
             self.tasks.discard(cycle.task)
@@ -188,6 +193,12 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
+@lru_cache(maxsize=1)
+def _dated(headers: tuple[Header, ...]) -> bytes:
+    """Write what uvicorn puts into every answer of the same second."""
+    return b"".join(map(header_line, headers))
+
+
 class _Ordinary(RequestResponseCycle):
     """An ordinary request and its answer. What is the same for most of them is not set for each one."""
 
@@ -246,8 +257,9 @@ class _Ordinary(RequestResponseCycle):
         if self.disconnected or self.response_started or self.flow.write_paused or not self.keep_alive:
             return False
         self.response_started = self.response_complete = True
-        dated = b"".join(map(header_line, self.default_headers))
-        self.transport.write(b"%b%b%b\r\n%b" % (STATUS_LINE[status], dated, head, body))
+        self.transport.write(
+            b"%b%b%b\r\n%b" % (STATUS_LINE[status], _dated(tuple(self.default_headers)), head, body)
+        )
         self._tell()
         self.on_response()
         return True
