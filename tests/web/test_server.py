@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -202,6 +203,28 @@ def test_a_kept_connection_that_is_idle_stays_usable(impatient: int):
     kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert hear_until(kept, b"ok")
     kept.close()
+
+
+def test_a_connection_is_closed_when_nothing_was_asked_on_it_for_long_and_no_sooner():
+    script = SLOW_SERVER.replace("protocol.RECEIVE_SECONDS = 0.3", "server._KEEP_ALIVE_SECONDS = 1")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port, request = int(process.stdout.readline()), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+        idle, busy = dial(port, request), dial(port, request)
+        assert hear_until(idle, b"ok")
+        asked = 1
+        while not select.select([idle], [], [], 0.1)[0]:
+            assert hear_until(busy, b"ok")
+            busy.sendall(request)
+            asked += 1
+        assert idle.recv(1) == b""
+        # It was opened no later, but somebody has asked on it since.
+        assert asked > 2
+        assert hear_until(busy, b"ok")
+        assert busy.recv(1) == b""
+        process.kill()
+    for one in (idle, busy):
+        one.close()
 
 
 @pytest.mark.hostile("15", "16")

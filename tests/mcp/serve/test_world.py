@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.mcp.serve.call import call
+from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL, TOOLS
 from headgate.model.grant import Access, StreamGrant, TimeConstraint
 from headgate.model.instants import instant
+from headgate.reading.port import ResourceServer
 from headgate.sources.demo import DemoAccount
 from headgate.text.quote import unfenced
 from tests.mcp.serve.world import MAIL, NOW, SMALL, World, world
@@ -32,6 +35,56 @@ def mail(w: World, *names: str, fields: tuple[str, ...] = MAIL, **more: Any) -> 
     names = names or ("Home mail", "Work mail")
     ids = tuple(w.connections[name] for name in names)
     return w.access(w.grant(*names, streams=[StreamGrant("messages", ids, fields, **more)]))
+
+
+class ForgetfulPort:
+    """A port like another's, which gives the bodies of answers and nothing beside them."""
+
+    def __init__(self, inner: ResourceServer) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def ask(*asked: Any, **more: Any) -> Any:
+            return msgspec.structs.replace(await getattr(self._inner, name)(*asked, **more), document=None)
+
+        return ask
+
+
+def test_a_page_and_a_document_are_the_same_whether_drawn_from_what_was_written_or_from_its_text():
+    odd = [
+        {"id": "long", "subject": "long", "body": "two words " * 3000, "sent_at": "2026-08-31T00:00:00Z"},
+        {"id": "dense", "subject": "dense", "body": "QUJD" * 200, "sent_at": "2026-08-30T00:00:00Z"},
+        {"id": "url", "subject": "url", "body": "data:image/png;base64," + "QUJD " * 90},
+        {"id": "odd", "subject": '{"[\\u0041"', "body": "é\u202e\x7f", "sent_at": "2026-08-29T00:00:00Z"},
+    ]
+
+    async def work(w: World) -> None:
+        await w.add("Home mail", "messages", *odd)
+        accesses = (mail(w), w.access(w.grant("Home mail")), w.access(w.grant("Village chat")))
+        cases = [("messages", 0), ("attachments", 1), ("messages", 2), ("channels", 2)]
+        seen = set[str]()
+        for stream, number in cases:
+            reader = w.reader(accesses[number])
+            other = msgspec.structs.replace(reader, port=ForgetfulPort(reader.port))
+            asked: dict[str, Any] = {"stream": stream, "limit": 25}
+            while asked:
+                made, read = [await call("query_records", asked, one) for one in (reader, other)]
+                assert on_the_wire(made) == on_the_wire(read)
+                page = on_the_wire(made)["structuredContent"]
+                seen |= {kind for one in page.get("content_ladder", {}).get("records", ()) for kind in one}
+                ids = re.findall(r" id=(\S+)", made.text)
+                for record_id in ids:
+                    opened = [await call("fetch", {"id": record_id}, one) for one in (reader, other)]
+                    assert on_the_wire(opened[0]) == on_the_wire(opened[1])
+                cursor = page["data"].get("next_cursor")
+                asked = {**asked, "cursor": cursor} if cursor else {}
+        assert {"field_windows", "binary_fields"} <= seen
+
+    in_world(work)
+
+
+def on_the_wire(outcome: Outcome) -> dict[str, Any]:
+    return msgspec.json.decode(msgspec.json.encode(outcome.wire()))
 
 
 @pytest.mark.requirement("S1-01", "S1-06", "S1-18", "S1-19", "S1-21", "S1-09", "S2-50")
