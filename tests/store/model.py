@@ -374,10 +374,27 @@ def words(text: str) -> list[str]:
 def holds(text: str, term: Term) -> bool:
     """Say whether a text holds a term."""
     sought = [word for part in term.words for word in words(part)]
-    if any(ord(letter) > 0x2E80 for word in sought for letter in word):
-        return "".join(sought) in fold(text)
+    if re.search(f"[{UNSPACED}]", "".join(sought)):
+        return re.search(_phrase(sought, term), fold(text)) is not None
     have = words(text)
     return any(_fits(have[at : at + len(sought)], sought, term) for at in range(len(have)))
+
+
+UNSPACED = "\u2e80-\U0003ffff"
+_LETTER = rf"[^\W_{UNSPACED}]"
+
+
+def _phrase(sought: Sequence[str], term: Term) -> str:
+    """Write a phrase as a pattern: runs without spaces may begin and end within others, words may not."""
+    last = len(sought) - 1
+    parts: list[str] = []
+    for at, word in enumerate(sought):
+        is_run = re.match(f"[{UNSPACED}]", word) is not None
+        before = "" if is_run and not at else rf"(?<!{f'[{UNSPACED}]' if is_run else _LETTER})"
+        is_open = at == last and (is_run or term.is_prefix)
+        after = "" if is_open else rf"(?!{f'[{UNSPACED}]' if is_run else _LETTER})"
+        parts.append(f"{before}{re.escape(word)}{after}")
+    return r"[\W_]*".join(parts)
 
 
 def _fits(have: Sequence[str], sought: Sequence[str], term: Term) -> bool:

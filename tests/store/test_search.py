@@ -138,6 +138,18 @@ def test_a_marked_word_is_marked_whole(ledger: Ledger):
         assert marked in hit.snippets[0].text
 
 
+def test_a_phrase_may_go_from_one_script_into_another(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "body": "日本語 x1 apple"},
+        {"id": "b", "body": "日本語x1"},
+        {"id": "c", "body": "x1 日本語"},
+    )
+    assert _found(ledger, '"日本語 x1"') == {"a", "b"}
+    assert _found(ledger, '"本語 x1 apple"') == {"a"}
+    assert _found(ledger, '"日本 x1"') == set()
+    assert _found(ledger, '"x1 日"') == {"c"}
+
+
 def test_a_character_of_half_a_word_of_a_spaced_script_finds_nothing(ledger: Ledger):
     ledger.put({"id": "a", "body": "bridges हिन्दी"})
     assert _found(ledger, "bridge") == _found(ledger, "हिन") == set()
