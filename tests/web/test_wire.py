@@ -13,6 +13,7 @@ import pytest
 
 from headgate.web.api.replies import Delivery, header_line
 from headgate.web.guard import Visit
+from headgate.web.head import read_head
 from headgate.web.protocol import MAX_HEADER_BYTES
 from tests.cli.program import WAIT_SECONDS, serving
 
@@ -163,7 +164,7 @@ def test_an_answer_that_needs_the_servers_care_is_left_to_it(headers: list[tuple
         return True
 
     async def answer(given: list[tuple[bytes, bytes]]) -> None:
-        delivery = Delivery(Visit("req_1", "http://localhost", "", {}), send, whole)
+        delivery = Delivery(Visit(read_head(()), "req_1", "http", ""), send, whole)
         await delivery({"type": "http.response.start", "status": 200, "headers": given})
         await delivery({"type": "http.response.body", "body": b"ok"})
 

@@ -135,6 +135,8 @@ def request_id(text: str) -> RequestId:
 
 def is_unicode(text: str) -> bool:
     """Say whether the text can be written as UTF-8: half a surrogate pair cannot."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

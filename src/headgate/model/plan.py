@@ -17,7 +17,7 @@ from headgate.model.query import Count, Filter, Granularity, Metric, Order
 BOOKMARK_DAYS = 180
 
 
-class Reach(msgspec.Struct, frozen=True):
+class Reach(msgspec.Struct, frozen=True, cache_hash=True):
     """The part of one stream that a plan may touch."""
 
     stream: StreamName

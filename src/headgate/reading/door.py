@@ -69,14 +69,11 @@ class _Served(msgspec.Struct, frozen=True):
     shown: tuple[Disclosed, ...] = ()
 
 
-class Door:
+class Door(msgspec.Struct):
     """The resource server in process, for one request; implements headgate.reading.port.ResourceServer."""
 
-    __slots__ = ("_asking", "_house")
-
-    def __init__(self, house: House, asking: Asking) -> None:
-        self._house = house
-        self._asking = asking
+    _house: House
+    _asking: Asking
 
     def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, Answer]:
         """Say what this access may read and ask."""
@@ -285,7 +282,7 @@ class Door:
         decision = deciding.decide_record(allowance, query, preview_chars=preview_chars)
         plan = decision.plan
         found = await self._house.store.record(plan)
-        record = _only(allowance, decision.scopes, found, _no_record)
+        record = found[0] if len(found) == 1 else _only(allowance, decision.scopes, found, _no_record)
         row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
         row.links = {"self": links.record_link(query)}
         row.meta = self._meta()
@@ -406,9 +403,8 @@ def _place(found: FieldWindow, offset: int, limit: int) -> WindowPlace:
 def _shown(
     kept: tuple[Record, ...], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
 ) -> tuple[Disclosed, ...]:
-    own = disclosed(kept, fields)
     if not expand:
-        return own
+        return disclosed(kept, fields)
     children = (
         part
         for plan in expand
@@ -416,7 +412,7 @@ def _shown(
             [child for record in kept for child in _children(record, plan.name)], plan.child.fields
         )
     )
-    return (*own, *children)
+    return (*disclosed(kept, fields), *children)
 
 
 def _children(record: Record, relation: str) -> tuple[Record, ...]:

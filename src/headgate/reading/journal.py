@@ -28,7 +28,7 @@ from headgate.home import Home, read_private, write_private
 from headgate.model.disclosure import DAY, Disclosure
 from headgate.model.ids import GrantId
 from headgate.model.ledger import ChainHead
-from headgate.store.ledger import Ledger
+from headgate.store.ledger import Ledger, Spent
 
 HEAD_FILE = "audit-head.json"
 _DIRECTORY = "journals"
@@ -69,10 +69,19 @@ def journals(home: Home) -> Path:
 
 @dataclass(slots=True)
 class _Batch:
-    """Lines that enter the chain together, and how many records they show under each grant on each day."""
+    """Lines that enter the chain together, and how many records they show."""
 
     count: int = 0
-    shown: defaultdict[tuple[GrantId, int], int] = field(default_factory=lambda: defaultdict(int))
+    #: By the grants of whoever they were shown to, and the day.
+    shown: defaultdict[tuple[tuple[GrantId, ...], int], int] = field(default_factory=lambda: defaultdict(int))
+
+    def spent(self) -> Spent:
+        """Say how many records are shown under each grant on each day."""
+        found: defaultdict[tuple[GrantId, int], int] = defaultdict(int)
+        for (grant_ids, day), count in self.shown.items():
+            for grant_id in grant_ids:
+                found[grant_id, day] += count
+        return found
 
 
 @dataclass(slots=True)
@@ -133,9 +142,7 @@ class Journal:
         batch = file.filling
         batch.count += 1
         if disclosure.parts:
-            count, day = disclosure.record_count, disclosure.at // DAY
-            for grant_id in disclosure.grant_ids:
-                batch.shown[grant_id, day] += count
+            batch.shown[disclosure.grant_ids, disclosure.at // DAY] += disclosure.record_count
 
     def _next(self, length: int) -> _File:
         self._files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
@@ -153,7 +160,7 @@ class Journal:
             for file in self._files
             for batch in file.batches
             for (shown_to, _), count in batch.shown.items()
-            if shown_to == grant_id
+            if grant_id in shown_to
         )
 
     async def flush(self, ledger: Ledger, key: bytes) -> tuple[ChainHead, int] | None:
@@ -166,7 +173,7 @@ class Journal:
             file.moving, file.filling = (file.filling, file.size), _Batch()
         batch, end = file.moving
         lines = file.pages[file.taken : end]
-        head = await ledger.append(file.path.name, file.taken, lines, key=key, spent=batch.shown)
+        head = await ledger.append(file.path.name, file.taken, lines, key=key, spent=batch.spent())
         file.taken, file.moving = end, None
         while len(self._files) > 1 and not self._files[0].waiting:
             await self._end(self._files.popleft(), ledger)

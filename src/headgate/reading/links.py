@@ -47,6 +47,7 @@ def stream_path(stream: StreamName) -> str:
     return f"/v1/streams/{quoted(stream)}"
 
 
+@lru_cache(maxsize=256)
 def records_path(stream: StreamName) -> str:
     """Give the address of a stream's records."""
     return f"{stream_path(stream)}/records"

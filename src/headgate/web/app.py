@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -87,7 +88,17 @@ def build_app(site: Site) -> ASGIApp:
     ]
     app = Starlette(routes=routes, lifespan=site.lifespan)
     app.router.redirect_slashes = False
-    return Guard(_fast_lane(Api(site.rooms, site.limits), site.direct, app), site.doorstep, metrics)
+    lanes = _fast_lane(Api(site.rooms, site.limits), site.direct, _in_task(app))
+    return Guard(lanes, site.doorstep, metrics)
+
+
+def _in_task(app: ASGIApp) -> ASGIApp:
+    """Give every request of an application a task of its own, which the server makes for none."""
+
+    async def in_task(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.ensure_future(app(scope, receive, send))
+
+    return in_task
 
 
 def _fast_lane(api: ASGIApp, direct: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:

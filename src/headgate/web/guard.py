@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from collections import Counter, OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -24,10 +24,11 @@ from headgate.errors import (
     PermissionRefused,
     RateLimited,
 )
-from headgate.model.ids import ClientId, request_id
+from headgate.model.ids import ClientId
 from headgate.telemetry import get_logger, logs_requests
 from headgate.web.api.failures import failure_reply
-from headgate.web.api.replies import WHOLE, Delivery, Header, send_reply
+from headgate.web.api.replies import WHOLE, Delivery, send_reply
+from headgate.web.head import Head, head_of
 
 #: Where in the scope the server says how many requests had arrived before and are not yet answered.
 AHEAD = "headgate.ahead"
@@ -41,15 +42,19 @@ _ID_BYTES = 8
 class Visit(msgspec.Struct):
     """One request as the guard sees it, and what is learnt about it on the way."""
 
+    head: Head
     request_id: str
-    #: Scheme and host as the caller used them: what addresses in answers start with.
-    origin: str
+    scheme: str
     address: str
-    headers: dict[bytes, bytes]
     route: str = "unknown"
     status: int = 0
     seconds: float = 0.0
     client_id: ClientId | None = None
+
+    @property
+    def origin(self) -> str:
+        """Scheme and host as the caller used them: what addresses in answers start with."""
+        return f"{self.scheme}://{self.head.host}"
 
 
 class Buckets:
@@ -166,18 +171,17 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = _single_headers(scope)
-        host = headers.get(b"host", b"").decode("latin-1")
-        request_id = next(self._ids) if b"request-id" not in headers else _request_id(headers, self._ids)
+        head = head_of(scope)
         client = scope.get("client")
-        visit = Visit(request_id, f"{scope['scheme']}://{host}", client[0] if client else "", headers)
-        scope["headgate.visit"] = visit
+        visit = scope["headgate.visit"] = Visit(
+            head, head.request_id or next(self._ids), scope["scheme"], client[0] if client else ""
+        )
         # Taken out of the scope: what writes the answer knows the scope, and the two would keep each other alive.
         sending = Delivery(visit, send, scope.pop(WHOLE, None))
         metrics = self._metrics
         metrics.under_way += 1
         try:
-            refusal = self._refusal(host, headers, visit, scope)
+            refusal = self._refusal(visit, scope)
             if refusal is None:
                 await self._app(scope, receive, sending)
             else:
@@ -187,14 +191,13 @@ class Guard:
             metrics.under_way -= 1
             self._note(visit)
 
-    def _refusal(
-        self, host: str, headers: dict[bytes, bytes], visit: Visit, scope: Scope
-    ) -> HeadgateError | None:
-        if b"" in headers:
+    def _refusal(self, visit: Visit, scope: Scope) -> HeadgateError | None:
+        head = visit.head
+        if head.is_doubled:
             return InvalidRequest("A header that must stand alone was sent twice.")
-        if not (self._known_hosts.get(host) or self._is_ours(host)):
+        if not (self._known_hosts.get(head.host) or self._is_ours(head.host)):
             return MisdirectedRequest()
-        origin = headers.get(b"origin")
+        origin = head.values.get(b"origin")
         if origin is not None and not self._is_welcome(origin.decode("latin-1"), visit.origin):
             return PermissionRefused("Pages of that origin may not call this server.")
         # A request that nothing has begun to work on yet waits too, though it is not under way here.
@@ -245,33 +248,9 @@ def _without_port(host: str) -> str:
     return host.partition(":")[0]
 
 
-_STAND_ALONE = frozenset({b"host", b"authorization", b"origin", b"content-length"})
-
-
-def _single_headers(scope: Scope) -> dict[bytes, bytes]:
-    """Give the headers; one that must stand alone and does not is marked under an empty name."""
-    given: list[Header] = scope["headers"]
-    found = dict(given)
-    if len(found) < len(given):
-        names = Counter(name for name, _ in given)
-        if any(names[name] > 1 for name in _STAND_ALONE):
-            found[b""] = b""
-    return found
-
-
 def _random_ids() -> Iterator[str]:
     """Give request ids without end; randomness is fetched for many at once, as asking for it takes a while."""
     while True:
-        pool = secrets.token_bytes(_ID_BYTES * 256)
-        for start in range(0, len(pool), _ID_BYTES):
-            yield f"req_{pool[start : start + _ID_BYTES].hex()}"
-
-
-def _request_id(headers: dict[bytes, bytes], fresh: Iterator[str]) -> str:
-    given = headers.get(b"request-id")
-    if given is not None:
-        try:
-            return request_id(given.decode("latin-1"))
-        except InvalidRequest:
-            pass
-    return next(fresh)
+        pool = secrets.token_hex(_ID_BYTES * 256)
+        for start in range(0, len(pool), _ID_BYTES * 2):
+            yield "req_" + pool[start : start + _ID_BYTES * 2]

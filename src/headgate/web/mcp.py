@@ -102,13 +102,13 @@ def _watched(gateway: HostedGateway, admission: Admission, limits: Limits) -> AS
     async def watched(scope: Scope, receive: Receive, send: Send) -> None:
         visit: Visit = scope["headgate.visit"]
         visit.route = GATEWAY_PATH
-        scheme, _, token = visit.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        token = visit.head.bearer
         started = perf_counter()
         try:
             limits.refuse_guesses(visit.address)
-            if scheme.lower() == "bearer" and token:
+            if token is not None:
                 limits.refuse_haste(token)
-                if admission.look_up(token.strip()) is None:
+                if admission.look_up(token) is None:
                     limits.note_guess(visit.address)
             await gateway(scope, receive, send)
         except RateLimited as error:

@@ -6,7 +6,9 @@ It reaches into uvicorn's ``cycle``, the object that runs one request, so tests 
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property, lru_cache
+from collections.abc import Coroutine, Generator
+from functools import partial
+from types import coroutine
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from headgate.web.api.replies import WHOLE, Header, header_line
 from headgate.web.guard import AHEAD
+from headgate.web.head import HEAD, Head, read_head
 
 RECEIVE_SECONDS = 15.0
 SEND_SECONDS = 30.0
@@ -35,10 +38,25 @@ class PatientProtocol(HttpToolsProtocol):
     _is_arriving = True
     #: Since when nothing was asked, on the loop's clock.
     _idle_since: float | None = None
+    #: A request whose head is here and that is not yet begun with.
+    _next: _Ordinary | None = None
+    #: The headers of the last request, and what was read of them: most clients send the same again and again.
+    _headers: list[Header] | None = None
+    _head: Head
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request, but not for ever."""
         super().connection_made(transport)
+        #: What the scopes of all requests on this connection have in common.
+        self._common = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+        }
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -52,6 +70,9 @@ class PatientProtocol(HttpToolsProtocol):
         """Take what arrived; a request that has begun must end in time, and its head be of a sane size."""
         self._head_bytes = self._head_bytes + len(data) if self._is_in_head else len(data)
         super().data_received(data)
+        begun, self._next = self._next, None
+        if begun is not None:
+            self._begin(begun)
         if self._is_in_head and self._head_bytes > MAX_HEADER_BYTES:
             self._give_up()
         if self._is_arriving:
@@ -60,29 +81,41 @@ class PatientProtocol(HttpToolsProtocol):
             self._stop_waiting()
 
     def on_message_begin(self) -> None:
-        """Tell the guard how many requests were there first."""
+        """Make ready for a head."""
         self._is_arriving = self._is_in_head = True
-        super().on_message_begin()
-        scope: Any = self.scope
-        scope[AHEAD] = len(self.tasks)
+        self.url = b""
+        self.headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; what comes behind a body is none."""
+        if self._is_in_head:
+            self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Begin to answer, but refuse headers without end."""
+        """Make ready to answer, but refuse headers without end."""
         self._is_in_head = False
-        # Counted with whatever came along; only when that is much, the headers alone are counted.
-        if len(self.headers) > MAX_HEADERS or (
-            self._head_bytes > MAX_HEADER_BYTES
-            and sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES
-        ):
-            self._give_up()
-        elif self._is_ordinary():
-            self._begin()
-        else:
-            super().on_headers_complete()
-
-    def _is_ordinary(self) -> bool:
-        """Say whether this is a request that needs nothing of what uvicorn can do besides."""
+        headers = self.headers
+        if headers != self._headers:
+            self._headers, self._head = headers, read_head(headers)
+            self.expect_100_continue = self._head.is_waiting
+            # Counted with whatever came along; only when that is much, the headers alone are counted.
+            if len(headers) > MAX_HEADERS or (
+                self._head_bytes > MAX_HEADER_BYTES
+                and sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES
+            ):
+                self._give_up()
+                return
         parser: Any = self.parser
+        method = parser.get_method()
+        if self._is_ordinary(parser, method):
+            self.cycle = self._next = _Ordinary(self, self._scope(method))
+            return
+        scope: Any = {**self._common, "headers": headers, "state": self.app_state.copy()}
+        self.scope = scope | {HEAD: self._head, AHEAD: len(self.tasks)}
+        super().on_headers_complete()
+
+    def _is_ordinary(self, parser: Any, method: bytes) -> bool:
+        """Say whether this is a request that needs nothing of what uvicorn can do besides."""
         before: Any = self.cycle
         return (
             not self.expect_100_continue
@@ -90,40 +123,52 @@ class PatientProtocol(HttpToolsProtocol):
             and not parser.should_upgrade()
             and parser.get_http_version() == "1.1"
             and (before is None or before.response_complete)
-            and parser.get_method() != b"HEAD"
+            and method != b"HEAD"
         )
 
-    def _begin(self) -> None:
-        """Do what uvicorn does for a request, without what this one does not need."""
-        # Annotated rather than cast: this runs for every request.
-        scope: Any = self.scope
-        parser: Any = self.parser
+    def _scope(self, method: bytes) -> dict[str, Any]:
         address = httptools.parse_url(self.url)
-        path = address.path.decode("ascii")
-        scope["method"] = parser.get_method().decode("ascii")
-        scope["path"] = unquote(path) if "%" in path else path
-        scope["raw_path"] = address.path
-        scope["query_string"] = address.query or b""
-        self.cycle = cycle = _Ordinary(self)
-        scope[WHOLE] = cycle.write_whole
-        # With a name: to make one up takes longer than all the rest of making a task.
-        cycle.task = asyncio.Task(self._answer(cycle), loop=self.loop, name=_TASK)
-        self.tasks.add(cycle.task)
+        raw: bytes = address.path
+        path = raw.decode("ascii")
+        return {
+            **self._common,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+            "method": method.decode("ascii"),
+            "path": path if raw.find(b"%") < 0 else unquote(path),
+            "raw_path": raw,
+            "query_string": address.query or b"",
+            HEAD: self._head,
+        }
 
-    async def _answer(self, cycle: _Ordinary) -> None:
+    def _begin(self, cycle: _Ordinary) -> None:
+        """Answer a request.
+
+        Most answers wait for nothing, and to make a task takes as long as a fifth of them. So one is made only
+        for those that do wait, when they do. Whoever has to know which task it runs in, is to make one first.
+        """
         this: Any = self
+        answering = cycle.run_asgi(this.app)
         try:
-            await cycle.run_asgi(this.app)
-        finally:
-            # Not by a callback of the task, which would have to wait for its turn.
-            self.tasks.discard(cycle.task)
+            awaited = answering.send(None)
+        except StopIteration:
+            return
+        task = asyncio.Task(_ended(answering, awaited), loop=self.loop, name=_TASK)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, and with it what had come before on the same connection."""
+        self._next = None
+        super().send_400_response(msg)
 
     def on_message_complete(self) -> None:
         """Wait no longer: all of the request is here."""
         self._is_arriving = False
         cycle = self.cycle
         if type(cycle) is _Ordinary:
-            cycle.has_all()
+            cycle.more_body = False
+            cycle.tell()
         else:
             super().on_message_complete()
 
@@ -193,10 +238,40 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-@lru_cache(maxsize=1)
-def _dated(headers: tuple[Header, ...]) -> bytes:
-    """Write what uvicorn puts into every answer of the same second."""
-    return b"".join(map(header_line, headers))
+async def _ended(begun: Coroutine[Any, Any, None], awaited: Any) -> None:
+    """Bring a coroutine to its end that has begun already."""
+    await _steps(begun, awaited)
+
+
+@coroutine
+def _steps(begun: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any]:
+    while True:
+        try:
+            sent = yield awaited
+        except BaseException as error:  # noqa: BLE001 - it is the coroutine's, not ours
+            step = partial(begun.throw, error)
+        else:
+            step = partial(begun.send, sent)
+        try:
+            awaited = step()
+        except StopIteration:
+            return
+
+
+class _Dated:
+    """The lines that uvicorn puts into every answer, written once for all of the same second."""
+
+    headers: list[Header] | None = None
+    lines = b""
+
+    def of(self, headers: list[Header]) -> bytes:
+        # Uvicorn makes another list each second.
+        if headers is not self.headers:
+            self.headers, self.lines = headers, b"".join(map(header_line, headers))
+        return self.lines
+
+
+_dated = _Dated()
 
 
 class _Ordinary(RequestResponseCycle):
@@ -211,13 +286,14 @@ class _Ordinary(RequestResponseCycle):
     response_complete = False
     chunked_encoding = None
     expected_content_length = 0
-    task: asyncio.Task[None]
     #: Whether the body was handed over to its end.
     _is_handed_over = False
+    _event: asyncio.Event | None = None
 
-    def __init__(self, protocol: PatientProtocol) -> None:
+    def __init__(self, protocol: PatientProtocol, scope: Any) -> None:
         # Not that of uvicorn, whose every value is set here or above.
-        self.scope = protocol.scope
+        scope[WHOLE] = self.write_whole
+        self.scope = scope
         self.transport = protocol.transport
         self.flow = protocol.flow
         self.logger = protocol.logger
@@ -225,13 +301,14 @@ class _Ordinary(RequestResponseCycle):
         self.on_response = protocol.on_response_complete
         self.body = bytearray()
 
-    @cached_property
+    @property
     def message_event(self) -> asyncio.Event:
         """Tells who waits for the body that something has come; most requests have none."""
-        event = asyncio.Event()
-        if not self._is_handed_over and (self.body or not self.more_body):
-            event.set()
-        return event
+        if self._event is None:
+            self._event = asyncio.Event()
+            if not self._is_handed_over and (self.body or not self.more_body):
+                self._event.set()
+        return self._event
 
     async def receive(self) -> Any:
         """Hand the body over, at once if it is all there; afterwards wait for the client to leave."""
@@ -243,14 +320,10 @@ class _Ordinary(RequestResponseCycle):
         self.flow.resume_reading()
         return {"type": "http.request", "body": bytes(self.body), "more_body": False}
 
-    def has_all(self) -> None:
-        """Note that the whole body is here."""
-        self.more_body = False
-        self._tell()
-
-    def _tell(self) -> None:
-        if "message_event" in self.__dict__:
-            self.message_event.set()
+    def tell(self) -> None:
+        """Tell who waits, if anybody does."""
+        if self._event is not None:
+            self._event.set()
 
     def write_whole(self, status: int, head: bytes, body: bytes) -> bool:
         """Write an answer in one go; gives whether that could be done, and nothing is done if not."""
@@ -258,8 +331,8 @@ class _Ordinary(RequestResponseCycle):
             return False
         self.response_started = self.response_complete = True
         self.transport.write(
-            b"%b%b%b\r\n%b" % (STATUS_LINE[status], _dated(tuple(self.default_headers)), head, body)
+            b"".join((STATUS_LINE[status], _dated.of(self.default_headers), head, b"\r\n", body))
         )
-        self._tell()
+        self.tell()
         self.on_response()
         return True

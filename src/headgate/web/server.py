@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headgate.errors import ConfigInvalid
+from headgate.web.head import HEAD, Head
 from headgate.web.protocol import PatientProtocol
 
 _DRAIN_SECONDS = 10
@@ -171,9 +172,9 @@ class _Forwarding:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass a request on, as it was before a proxy if it came through one."""
-        for name, _ in scope.get("headers", ()):
-            if name.startswith(b"x-forwarded-"):
-                return self._believing(cast("Any", scope), cast("Any", receive), cast("Any", send))
+        head: Head | None = scope.get(HEAD)
+        if head is not None and head.is_forwarded:
+            return self._believing(cast("Any", scope), cast("Any", receive), cast("Any", send))
         return self._app(scope, receive, send)
 
 

@@ -6,6 +6,7 @@ a body is read before all of them have passed, and a token is looked up anew for
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -146,10 +147,11 @@ class HostedMcp:
 
 
 def _as_the_sdk_reads(app: ASGIApp) -> ASGIApp:
-    """Give requests the one path and the bare header values that the SDK expects."""
+    """Give requests the one path, the bare header values and the task of their own that the SDK expects."""
 
     async def reading(scope: Scope, receive: Receive, send: Send) -> None:
-        await app({**scope, "path": PATH, "headers": _trimmed(scope["headers"])}, receive, send)
+        told = {**scope, "path": PATH, "headers": _trimmed(scope["headers"])}
+        await asyncio.ensure_future(app(told, receive, send))
 
     return reading
 

@@ -86,11 +86,12 @@ class Shelf:
     sid: int
     connection_id: ConnectionId
     stream: StreamTable
+    #: The stream's name.
+    name: StreamName = field(init=False)
 
-    @property
-    def name(self) -> StreamName:
-        """The stream's name."""
-        return self.stream.declaration.name
+    def __post_init__(self) -> None:
+        """Look the name up once; every row of a page asks for it."""
+        object.__setattr__(self, "name", self.stream.declaration.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ Key = tuple[int, int, str, Any]
 class Finder:
     """A statement that finds one record in a reach, ready to be run again and again."""
 
-    __slots__ = ("_maker", "_sql", "_times", "_values")
+    __slots__ = ("_make", "_sql", "_times", "_values")
 
     def __init__(self, database: Database, catalog: Catalog, scope: Scope, plan: RecordPlan) -> None:
         shelves = [f"= {shelf.sid}" for shelf in scope.shelves]
@@ -42,13 +42,12 @@ class Finder:
         )
         self._values = scope.values
         self._times = len(shelves)
-        self._maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+        self._make = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars).make
 
     def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
         """Find the record in each shelf of the reach."""
-        make = self._maker.make
         values = (record_id, *self._values) * self._times
-        return tuple([make(row) for row in database.db.execute(self._sql, values).fetchall()])
+        return tuple(map(self._make, database.db.execute(self._sql, values).fetchall()))
 
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:

@@ -42,7 +42,7 @@ def _rows_sql(count: int) -> str:
 class RecordMaker:
     """Makes records of one reach out of rows."""
 
-    __slots__ = ("_catalog", "_database", "_preview_chars", "_project", "_projector")
+    __slots__ = ("_database", "_preview_chars", "_project", "_projector", "_shelves")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RecordMaker:
         preview_chars: int | None,
     ) -> None:
         self._database = database
-        self._catalog = catalog
+        self._shelves = catalog.by_sid
         self._projector: Projector = projector(tuple(fields))
         self._project = self._projector.project
         self._preview_chars = preview_chars
@@ -67,11 +67,10 @@ class RecordMaker:
         rid, sid, record_id, emitted_at, long, digest, body = row[:7]
         if body is None or digest_of(record_id, long, body) != digest:
             raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
-        shelf = self._catalog.by_sid[sid]
+        shelf = self._shelves[sid]
         if long is None and (self._preview_chars is None or len(body) <= self._preview_chars):
             # Nothing in it can be longer than it is itself.
-            name = shelf.stream.declaration.name
-            return Record(shelf.connection_id, name, record_id, self._project(body), emitted_at)
+            return Record(shelf.connection_id, shelf.name, record_id, self._project(body), emitted_at)
         previews: dict[str, Preview] = {}
         texts = self._long_texts(shelf, rid, long, previews) if long is not None else None
         projected = self._project(body, texts)

@@ -5,10 +5,12 @@ Paths are matched undecoded, so that a record whose key holds a slash has an add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from urllib.parse import unquote
 
+import msgspec
 from starlette.types import Receive, Scope, Send
 
 from headgate.errors import (
@@ -21,17 +23,20 @@ from headgate.errors import (
 )
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import RequestId
+from headgate.reading.port import Answer
 from headgate.telemetry import get_logger
 from headgate.web.api import owner, reads
 from headgate.web.api.calls import Call, Handler, Rooms
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.params import read_params
-from headgate.web.api.replies import PRIVATE, Reply, send_at_once, send_reply
+from headgate.web.api.replies import PRIVATE, USUAL, Delivery, Reply, send_reply
 from headgate.web.guard import Limits, Visit
 
 PDPP_VERSION = b"2026-04-06"
 _VERSION = ((b"pdpp-version", PDPP_VERSION),)
+_ANSWERED = (*USUAL, *_VERSION)
+_PLACE = re.compile(r"{(\w+)}")
 
 
 def _handlers() -> dict[str, Handler]:
@@ -42,26 +47,44 @@ def _handlers() -> dict[str, Handler]:
     return found
 
 
-class _Route:
-    """One endpoint, and where in a path its places and its fixed words are."""
+class _Route(msgspec.Struct, frozen=True):
+    """One endpoint, and the names of the places in its path."""
 
-    __slots__ = ("_fixed", "_names", "_places", "_words", "endpoint", "handler", "is_for_owner")
+    endpoint: Endpoint
+    handler: Handler
+    is_for_owner: bool
+    names: tuple[str, ...]
 
-    def __init__(self, endpoint: Endpoint, handler: Handler, segments: Sequence[str]) -> None:
-        self.endpoint = endpoint
-        self.handler = handler
-        self.is_for_owner = endpoint.who is Who.OWNER
-        self._fixed = [at for at, segment in enumerate(segments) if segment[0] != "{"]
-        self._words = [segments[at] for at in self._fixed]
-        self._places = [at for at, segment in enumerate(segments) if segment[0] == "{"]
-        self._names = [segments[at][1:-1] for at in self._places]
 
-    def match(self, segments: list[str]) -> Mapping[str, str] | None:
-        """Give the values of the path's places as they stand there, if the path is this route's."""
-        get = segments.__getitem__
-        if list(map(get, self._fixed)) != self._words:
+class _Routes:
+    """The endpoints of one method, all found by one pattern."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], handlers: Mapping[str, Handler]) -> None:
+        #: By the number of the pattern's group that holds the whole path; its places follow.
+        self._routes: dict[int, _Route] = {}
+        group, patterns = 1, list[str]()
+        for endpoint in endpoints:
+            names = tuple(_PLACE.findall(endpoint.path))
+            is_for_owner = endpoint.who is Who.OWNER
+            self._routes[group] = _Route(endpoint, handlers[endpoint.id], is_for_owner, names)
+            group += 1 + len(names)
+            patterns.append(_pattern(endpoint.path))
+        self._match = re.compile("|".join(patterns)).fullmatch
+
+    def find(self, path: str) -> tuple[_Route, Mapping[str, str]] | None:
+        """Give the route of a path, and the values of its places as they stand there."""
+        found = self._match(path)
+        if found is None:
             return None
-        return dict(zip(self._names, map(get, self._places), strict=True))
+        at = found.lastindex or 0
+        route = self._routes[at]
+        return route, dict(zip(route.names, found.groups()[at:], strict=False))
+
+
+def _pattern(path: str) -> str:
+    """Write a path as a pattern. Slashes at its end mean nothing, so a place there cannot be empty."""
+    *others, last = [_PLACE.sub("([^/]*)", segment) for segment in path.split("/")]
+    return f"({'/'.join(others)}/{last.replace('*', '+')}/*)"
 
 
 def _unquoted(path: Mapping[str, str]) -> Mapping[str, str]:
@@ -79,12 +102,11 @@ class Api:
         self._rooms = rooms
         self._limits = limits
         handlers = _handlers()
-        #: By how many segments a path has, and the method.
-        self._routes: dict[int, dict[str, list[_Route]]] = {}
-        for endpoint in ENDPOINTS:
-            segments = endpoint.path.strip("/").split("/")
-            route = _Route(endpoint, handlers[endpoint.id], segments)
-            self._routes.setdefault(len(segments), {}).setdefault(endpoint.method, []).append(route)
+        methods = dict.fromkeys(one.method for one in ENDPOINTS)
+        self._routes = {
+            method: _Routes([one for one in ENDPOINTS if one.method == method], handlers)
+            for method in methods
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -94,7 +116,7 @@ class Api:
             method: str = scope["method"]
             route, path = self._match("GET" if method == "HEAD" else method, scope["raw_path"])
             visit.route = route.endpoint.route
-            _refuse_version(visit.headers)
+            _refuse_version(visit.head.values)
             access = self._admit(visit)
             _refuse_kind(route, access)
             call = Call(
@@ -103,13 +125,12 @@ class Api:
                 access=access,
                 path=path,
                 given=read_params(route.endpoint, scope["query_string"]),
-                headers=visit.headers,
+                headers=visit.head.values,
                 request_id=RequestId(visit.request_id),
                 receive=receive,
                 rooms=self._rooms,
             )
-            answer = await route.handler(call)
-            reply = answer if isinstance(answer, Reply) else Reply(answer.content)
+            reply = await route.handler(call)
         except HeadgateError as error:
             reply = failure_reply(error, request_id=visit.request_id, origin=visit.origin)
         except _OtherMethods as allowed:
@@ -118,33 +139,29 @@ class Api:
             get_logger().error("request failed", request_id=visit.request_id, exc_info=True)
             reply = failure_reply(ServerFault(), request_id=visit.request_id, origin=visit.origin)
         visit.seconds = perf_counter() - started
-        if not send_at_once(reply, send, _VERSION):
-            await send_reply(reply, send, _VERSION)
+        if isinstance(reply, Answer):
+            if isinstance(send, Delivery) and send.answer(_ANSWERED, reply.content):
+                return
+            reply = Reply(reply.content)
+        await send_reply(reply, send, _VERSION)
 
     def _match(self, method: str, raw: bytes) -> tuple[_Route, Mapping[str, str]]:
-        segments = raw.decode("latin-1").strip("/").split("/")
-        routes = self._routes.get(len(segments), {})
-        for route in routes.get(method, ()):
-            path = route.match(segments)
-            if path is not None:
-                return route, path if raw.find(b"%") < 0 else _unquoted(path)
-        allowed = [
-            one.endpoint.method
-            for others in routes.values()
-            for one in others
-            if one.match(segments) is not None
-        ]
+        path = raw.decode("latin-1")
+        routes = self._routes.get(method)
+        found = None if routes is None else routes.find(path)
+        if found is not None:
+            return found if raw.find(b"%") < 0 else (found[0], _unquoted(found[1]))
+        allowed = [other for other, routes in self._routes.items() if routes.find(path) is not None]
         if not allowed:
             raise NotFound("There is nothing at this address.")
         raise _OtherMethods(", ".join(allowed))
 
     def _admit(self, visit: Visit) -> Access:
-        scheme, _, rest = visit.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        token = rest.strip()
-        if scheme.lower() != "bearer" or not rest:
+        token = visit.head.bearer
+        if token is None:
             raise AuthenticationFailed("No bearer token was sent.")
         self._limits.refuse_guesses(visit.address)
-        self._limits.refuse_haste(rest)
+        self._limits.refuse_haste(token)
         try:
             access = self._rooms.admission.admit(token)
         except AuthenticationFailed:

@@ -53,32 +53,31 @@ class Visitor(Protocol):
     status: int
 
 
-class Delivery:
+class Delivery(msgspec.Struct):
     """Sends one answer with the headers that every answer has. An ASGI ``send``, and quicker if asked to be."""
 
-    __slots__ = ("_send", "_start", "_visitor", "_whole")
-
-    def __init__(self, visitor: Visitor, send: Send, whole: WriteWhole | None) -> None:
-        self._visitor = visitor
-        self._send = send
-        self._whole = whole
-        self._start: Message | None = None
-
-    def at_once(self, status: int, head: bytes, body: bytes) -> bool:
-        """Send an answer that is all there; says whether that can be done, and does nothing if not.
-
-        The lines of the head tell the length of the body, unless the status does.
-        """
-        if self._whole is None:
-            return False
-        visitor = self._visitor
-        visitor.status = status
-        own = b"%brequest-id: %b\r\n" % (_NOSNIFF_LINE, visitor.request_id.encode("ascii"))
-        return self._whole(status, head + own, body)
+    _visitor: Visitor
+    _send: Send
+    _whole: WriteWhole | None
+    _start: Message | None = None
 
     def answer(self, headers: tuple[Header, ...], body: bytes) -> bool:
         """Send a good answer that is all there; says whether that can be done, and does nothing if not."""
-        return self.at_once(200, b"%bcontent-length: %d\r\n" % (_kept_head(headers), len(body)), body)
+        if self._whole is None:
+            return False
+        visitor = self._visitor
+        visitor.status = 200
+        named = visitor.request_id.encode("ascii")
+        return self._whole(200, _GOOD_HEAD % (_kept_lines(headers), len(body), named), body)
+
+    def _at_once(self, status: int, headers: list[Header], body: bytes) -> bool:
+        if self._whole is None or not _is_simple(headers, len(body)):
+            return False
+        self._visitor.status = status
+        return self._whole(status, _lines([*headers, NOSNIFF, self._named()]), body)
+
+    def _named(self) -> Header:
+        return b"request-id", self._visitor.request_id.encode("ascii")
 
     async def __call__(self, message: Message) -> None:
         """Send a message; the head is held back until it is known whether there is more than one piece."""
@@ -89,13 +88,10 @@ class Delivery:
         if start is not None:
             self._start = None
             status, headers = start["status"], list[Header](start.get("headers", ()))
-            if not message.get("more_body"):
-                body = message.get("body", b"")
-                if _is_simple(headers, len(body)) and self.at_once(status, _head(headers), body):
-                    return
+            if not message.get("more_body") and self._at_once(status, headers, message.get("body", b"")):
+                return
             self._visitor.status = status
-            own = (b"request-id", self._visitor.request_id.encode("ascii"))
-            await self._send({**start, "headers": [*headers, own, NOSNIFF]})
+            await self._send({**start, "headers": [*headers, self._named(), NOSNIFF]})
         await self._send(message)
 
 
@@ -105,12 +101,12 @@ def _is_simple(headers: Iterable[Header], size: int) -> bool:
     return told == {b"content-length": b"%d" % size}
 
 
-def _head(headers: Iterable[Header]) -> bytes:
+def _lines(headers: Iterable[Header]) -> bytes:
     return b"".join(map(header_line, headers))
 
 
 #: For heads that are the same again and again.
-_kept_head = lru_cache(maxsize=64)(_head)
+_kept_lines = lru_cache(maxsize=64)(_lines)
 
 
 def header_line(header: Header) -> bytes:
@@ -125,15 +121,7 @@ def header_line(header: Header) -> bytes:
     return line
 
 
-_NOSNIFF_LINE = header_line(NOSNIFF)
-
-
-def send_at_once(reply: Reply, send: Send, extra: tuple[Header, ...]) -> bool:
-    """Send a reply whose headers are the usual ones in one go; says whether that could be done."""
-    if reply.headers is not USUAL or not isinstance(send, Delivery):
-        return False
-    head = b"%bcontent-length: %d\r\n" % (_kept_head((*USUAL, *extra)), len(reply.content))
-    return send.at_once(reply.status, head, reply.content)
+_GOOD_HEAD = b"%%bcontent-length: %%d\r\n%brequest-id: %%b\r\n" % header_line(NOSNIFF)
 
 
 async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -> None:
