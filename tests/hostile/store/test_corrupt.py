@@ -18,6 +18,7 @@ from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.care import FILE
 from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.log import FILE_HEADER, refuse_bad_log
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store
 
 ROOT = Path(__file__).parents[3]
@@ -149,6 +150,24 @@ def test_the_log_of_another_store_is_refused_and_not_changed(
         open_store(home)
     assert (home.path / f"{FILE}-wal").read_bytes() == foreign
     assert (home.path / FILE).read_bytes() == before
+
+
+def test_a_log_that_is_being_written_is_not_taken_for_anothers(
+    died: tuple[Home, ConnectionId], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = copied(died[0], tmp_path)
+    read_at, looks = os.pread, list[int]()
+
+    def before_it_was_written(handle: int, size: int, at: int) -> bytes:
+        if size != FILE_HEADER:
+            return read_at(handle, size, at)
+        # The head of a page is in the log before the page is.
+        looks.append(at)
+        return b""
+
+    monkeypatch.setattr("headgate.store.sqlite.log.os.pread", before_it_was_written)
+    refuse_bad_log(home.path / FILE)
+    assert len(looks) == 1
 
 
 def test_an_emptied_file_beside_a_full_log_is_refused(died: tuple[Home, ConnectionId], tmp_path: Path):

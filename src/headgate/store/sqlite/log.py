@@ -17,7 +17,7 @@ _MAGIC_LITTLE = 0x82
 _WORD = 0xFFFFFFFF
 _HEADER = 32
 _FRAME = 24
-_FILE_HEADER = 100
+FILE_HEADER = 100
 #: Where a file's first page holds its page size, and the number that each store is given by chance.
 _PAGE_SIZE = slice(16, 18)
 _OWN_NUMBER = slice(68, 72)
@@ -46,8 +46,8 @@ def _refuse(path: Path, log: int, header: bytes) -> None:
     if int.from_bytes(header[:4]) not in _MAGIC:
         raise _broken("The log beside the store is damaged.")
     with path.open("rb") as file:
-        first_page = file.read(_FILE_HEADER)
-    if len(first_page) < _FILE_HEADER:
+        first_page = file.read(FILE_HEADER)
+    if len(first_page) < FILE_HEADER:
         raise _broken("The store's file is empty, but its log is not.")
     size = int.from_bytes(header[8:12])
     # A page size of 65536 does not fit where the file notes it, and is written as 1.
@@ -59,28 +59,33 @@ def _has_other_number(log: int, header: bytes, first_page: bytes) -> bool:
     size, salt, at = int.from_bytes(header[8:12]), header[16:24], _HEADER
     while len(frame := os.pread(log, _FRAME, at)) == _FRAME and frame[8:16] == salt:
         if int.from_bytes(frame[:4]) == 1:
-            page = os.pread(log, _FILE_HEADER, at + _FRAME)
+            page = os.pread(log, FILE_HEADER, at + _FRAME)
             if page[_OWN_NUMBER] != first_page[_OWN_NUMBER]:
-                # A power cut may have torn the page: then SQLite does not take it either.
-                return _is_sound(log, header, at + _FRAME + size)
+                # A power cut may have torn the page: then SQLite does not take it either. Or it was being written
+                # at this moment: then what counts is what stands there when it is whole.
+                sound = _sound_page(log, header, at + _FRAME + size)
+                return sound is not None and sound[_OWN_NUMBER] != first_page[_OWN_NUMBER]
         at += _FRAME + size
     return False
 
 
-def _is_sound(log: int, header: bytes, end: int) -> bool:
-    """Say whether the log is whole up to a point, by SQLite's running checksum. Slow; for a doubt alone."""
+def _sound_page(log: int, header: bytes, end: int) -> bytes | None:
+    """Read the page that ends at a point, if the log is whole up to there by SQLite's running checksum.
+
+    Slow; for a doubt alone.
+    """
     size, order = int.from_bytes(header[8:12]), "<" if header[3] == _MAGIC_LITTLE else ">"
-    sums = _sums((0, 0), header[:24], order)
+    sums, frame = _sums((0, 0), header[:24], order), b""
     if struct.pack(">II", *sums) != header[24:]:
-        return False
+        return None
     for at in range(_HEADER, end, _FRAME + size):
         frame = os.pread(log, _FRAME + size, at)
         if len(frame) < _FRAME + size:
-            return False
+            return None
         sums = _sums(sums, frame[:8] + frame[_FRAME:], order)
         if struct.pack(">II", *sums) != frame[16:_FRAME]:
-            return False
-    return True
+            return None
+    return frame[_FRAME:]
 
 
 def _sums(sums: tuple[int, int], content: bytes, order: str) -> tuple[int, int]:
