@@ -103,7 +103,8 @@ def test_a_connection_is_printed_only_where_the_id_does_not_hold_it():
 @given(st.lists(st.tuples(IDS, st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=4)), max_size=8))
 def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict[str, str]]]):
     body = {"data": [{"data": data} for _, data in rows], "has_more": True, "next_cursor": "pg1.x"}
-    shown = records_text("messages", body, body["data"][:SHOWN], [record_id for record_id, _ in rows])
+    named = [(record_id, {"data": data}) for record_id, data in rows]
+    shown = records_text("messages", body, named)
     assert size(shown) <= QUERY_TEXT
     assert "next_cursor=" in shown.splitlines()[0]
     assert all(
@@ -113,6 +114,10 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
         found = re.match(r"record\[(\d)\] \{.*\}(?: \(\+\d+ fields\))? id=", text)
         if found:
             assert text.endswith(f" id={rows[int(found[1])][0]}")
+    printed = len(re.findall(r"^record\[\d\] \{", shown, re.MULTILINE))
+    assert printed <= SHOWN
+    left = re.search(r"(\d+) more record\(s\) of this page are not printed", shown)
+    assert printed + (int(left[1]) if left else 0) == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
     ],
 )
 def test_a_page_says_what_to_do_next(body: dict[str, object], said: str):
-    assert said in records_text("messages", body, body["data"][:SHOWN], ["a/m:1"] * 6)
+    assert said in records_text("messages", body, [("a/m:1", row) for row in body["data"]])
 
 
 @pytest.mark.requirement("S2-25", "S2-47", "S3-28")
@@ -141,7 +146,7 @@ def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
         "next_changes_since": "ch1.b",
         "meta": {"count": {"kind": "exact", "value": 42}},
     }
-    shown = records_text("messages", body, body["data"], ["cin_a/messages:m1"])
+    shown = records_text("messages", body, [("cin_a/messages:m1", body["data"][0])])
     assert 'has_more=true next_cursor="pg1.a" next_changes_since="ch1.b" count=exact:42' in shown
     args = json.loads(re.search(r"read_record_field args=(\{.*?\})", shown)[1])
     assert args == {"id": "cin_a/messages:m1", "field_path": "text", "offset_chars": 0}
@@ -150,8 +155,33 @@ def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
 def test_a_record_that_is_gone_is_said_to_be_gone():
     body = {"data": [{"deleted": True, "deleted_at": "2026-02-11T18:30:00Z"}]}
     assert 'record[0] deleted_at="2026-02-11T18:30:00Z" id=c/m:1' in records_text(
-        "m", body, body["data"], ["c/m:1"]
+        "m", body, [("c/m:1", body["data"][0])]
     )
+
+
+@given(st.lists(st.tuples(IDS, st.integers(0, 400)), min_size=1, max_size=8))
+def test_the_first_rows_are_printed_each_with_how_to_read_on(rows: list[tuple[str, int]]):
+    named = [(record_id, {"data": {"text": "long " * length}}) for record_id, length in rows]
+    shown = records_text("messages", {"data": [row for _, row in named]}, named)
+    printed = [int(at) for at in re.findall(r"^record\[(\d)\] \{", shown, re.MULTILINE)]
+    # Only one that is too long for the whole text is passed over, and only before all others.
+    assert printed == list(range(printed[0], printed[0] + len(printed))) if printed else True
+    for at in printed if len(printed) > 1 else ():
+        is_cut = rows[at][1] * 5 > 96
+        assert (f"record[{at}] complete=false read_record_field args=" in shown) == is_cut
+
+
+def test_rows_that_are_not_printed_are_not_drawn():
+    drawn: list[int] = []
+
+    def rows():
+        for at in range(25):
+            drawn.append(at)
+            yield f"cin_a/messages:m{at}", {"data": {"text": "word " * 90, "subject": "s" * 90}}
+
+    shown = records_text("messages", {"data": [{}] * 25}, rows())
+    assert "21 more record(s) of this page are not printed; to see each, ask with limit=4" in shown
+    assert len(drawn) <= 5
 
 
 def test_an_aggregate_is_said_in_a_line():

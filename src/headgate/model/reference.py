@@ -55,13 +55,13 @@ def parse_result_id(text: str) -> RecordRef:
 
 def format_result_id(ref: RecordRef) -> str | None:
     """Write a reference as a result id, or say that the grammar cannot hold it."""
-    text = f"{ref.stream}:{ref.record_id}"
-    if ref.connection_id is not None:
-        text = f"{ref.connection_id}/{text}"
-    plain = _PLAIN.fullmatch(text)
-    if plain is not None and plain.groups() == (ref.connection_id, ref.stream, ref.record_id):
-        # As plain as almost all are; what is not is looked at part by part.
-        return text
+    if ref.connection_id is None:
+        text = f"{ref.stream}:{ref.record_id}"
+    else:
+        text = f"{ref.connection_id}/{ref.stream}:{ref.record_id}"
+        if _PLAIN.fullmatch(text):
+            # As plain as almost all are, with no second slash or colon; what is not is looked at part by part.
+            return text
     if _problem(ref.stream) or _problem(ref.record_id) or ":" in ref.stream:
         return None
     if ref.connection_id is not None and (_problem(ref.connection_id) or ":" in ref.connection_id):

@@ -9,7 +9,7 @@ from typing import Any, Union, cast
 import msgspec
 
 from headgate.model.declaration import Cardinality
-from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, is_blob_id
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName, is_blob_id
 from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, ExpandPlan, TimeGroups, WindowPlan
 from headgate.model.query import AggregateQuery, WindowQuery
@@ -55,10 +55,10 @@ class RecordRow(msgspec.Struct):
     """A record's envelope. What is unset is not there."""
 
     object: str
-    id: str
-    stream: str
-    connection_id: str
-    connector_key: str
+    id: RecordId
+    stream: StreamName
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
     display_name: str | msgspec.UnsetType
     data: Any
     emitted_at: str

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from headgate.text.binary import binary_facts
-from headgate.text.budget import QUERY_TEXT, Line, compose, cut, size
+from headgate.text.budget import QUERY_TEXT, cut, size
 from headgate.text.ladder import Windows, without_bytes
 from headgate.text.quote import json_text
 
-#: How many rows are printed, and so how many ids are needed.
+#: How many rows are printed at most.
 SHOWN = 5
 _NAMED = 8
 _VALUE_CHARS = 96
 _NESTED = (dict, list)
 _ROW_BYTES = 420
+#: Where there is less room than this, no row is tried.
+_LEAST_ROW_BYTES = 100
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
 
 def records_text(
     stream: str,
     body: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]],
-    ids: Sequence[str],
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
     *,
     windows: Windows = Windows.JSON,
 ) -> str:
-    """Draw the text of a page from its body, and from its first rows and their ids."""
+    """Draw the text of a page from its body and from its rows, each with its id; as many as fit are taken."""
     total = len(body.get("data", ()))
-    lines = [Line(_header(stream, body, total))]
-    for position, row in enumerate(rows):
-        lines += _row(position, row, ids[position], windows)
-    lines.append(Line(_footer(body, total), 1))
-    return compose(lines, QUERY_TEXT)
+    lines = [_header(stream, body, total)]
+    room = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 1)) - 1
+    printed = 0
+    for position, (record_id, row) in enumerate(rows):
+        text, reading = _row(f"record[{position}]", row, record_id, windows)
+        whole = f"{text}\n{reading}" if reading else text
+        if size(whole) < room:
+            text = whole
+        elif printed or size(text) >= room:
+            # The first rows are printed, so that it is clear which are not; only before them one is passed over.
+            if printed:
+                break
+            continue
+        lines.append(text)
+        printed, room = printed + 1, room - size(text) - 1
+        if printed == SHOWN or room < _LEAST_ROW_BYTES:
+            break
+    lines.append(_footer(body, total, printed))
+    return "\n".join(lines)
 
 
 def handles_of(body: Mapping[str, Any]) -> str:
@@ -66,14 +81,14 @@ def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
     return f"records from stream {json_text(stream)}: {total} record(s). {handles_of(body)}"
 
 
-def _footer(body: Mapping[str, Any], total: int) -> str:
+def _footer(body: Mapping[str, Any], total: int, printed: int) -> str:
     if not total:
         return _nothing(body)
     hints = ["Pass an id to fetch to read that record."]
-    if total > SHOWN:
+    if total > printed:
         hints.append(
-            f"{total - SHOWN} more record(s) of this page are not printed; "
-            f"to see each, ask with limit={SHOWN} and go on with cursor."
+            f"{total - printed} more record(s) of this page are not printed; "
+            f"to see each, ask with limit={printed or 1} and go on with cursor."
         )
     if body.get("has_more"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
@@ -88,17 +103,15 @@ def _nothing(body: Mapping[str, Any]) -> str:
     return "No record fits. Loosen or leave out filter, or find records by words with search."
 
 
-def _row(position: int, row: Mapping[str, Any], record_id: str, windows: Windows) -> list[Line]:
-    rank = 2 + 2 * position
+def _row(name: str, row: Mapping[str, Any], record_id: str, windows: Windows) -> tuple[str, str]:
+    """Give the line of a row, and the one that says how to read what was cut, if anything was."""
     if row.get("deleted"):
-        text = f"record[{position}] deleted_at={json_text(row.get('deleted_at'))} id={record_id}"
-        return [Line(text, rank)]
+        return f"{name} deleted_at={json_text(row.get('deleted_at'))} id={record_id}", ""
     shown, cut_paths = preview(cast("Mapping[str, Any]", row.get("data") or {}), _ROW_BYTES)
-    lines = [Line(f"record[{position}] {shown} id={record_id}", rank)]
+    reading = ""
     if cut_paths:
-        reading = _reading(record_id, cut_paths, windows)
-        lines.append(Line(f"record[{position}] complete=false {windows.tool} {reading}", rank + 1))
-    return lines
+        reading = f"{name} complete=false {windows.tool} {_reading(record_id, cut_paths, windows)}"
+    return f"{name} {shown} id={record_id}", reading
 
 
 def _reading(record_id: str, paths: Sequence[str], windows: Windows) -> str:

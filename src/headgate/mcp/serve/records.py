@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import compress, count, repeat
+from operator import attrgetter, is_, is_not, not_
 from typing import Any, cast
 
 import msgspec
@@ -11,12 +13,13 @@ from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
+from headgate.model.reference import RecordRef
 from headgate.reading.bodies import RecordRow
 from headgate.reading.port import Answer
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
 from headgate.text.ladder import Ladder, is_whole, looks_whole, record_entry, shorten
-from headgate.text.records import SHOWN, records_text
+from headgate.text.records import records_text
 
 #: How much of a long text stays in its row; the next smaller one is taken while a page is too large.
 _STEPS = (INLINE_CHARS, 1024, 256, 64)
@@ -31,13 +34,16 @@ _ROW_BEGINNING = 64
 Json = dict[str, Any]
 _RAW, _UNSET = msgspec.Raw, msgspec.UNSET
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode
+_data_of: Callable[[RecordRow], Any] = attrgetter("data")
+_previews_of: Callable[[RecordRow], Any] = attrgetter("previews")
 
 
 class _Drawn(msgspec.Struct):
-    """A page on its way to an answer: the structure, the rows that the text shows, and links to files."""
+    """A page on its way to an answer: the structure, the rows for the text, and links to files."""
 
     structured: Json
-    shown: list[Json]
+    #: Made when they are printed: how many are is not known before.
+    shown: Iterator[tuple[RecordRef, Json]]
     links: list[Json]
 
 
@@ -47,8 +53,8 @@ async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outc
     # Pages of changes hold marks of what is gone, and others bring children along: those are read as anybody's.
     is_plain = isinstance(query, ListQuery) and not query.expand
     body, drawn = (is_plain and _as_made(reader, answer)) or _as_read(reader, answer)
-    ids = [reader.handles.result_id(ref_of(row)) for row in drawn.shown]
-    text = records_text(query.stream, body, drawn.shown, ids, windows=reader.windows)
+    named = ((reader.handles.result_id(ref), row) for ref, row in drawn.shown)
+    text = records_text(query.stream, body, named, windows=reader.windows)
     return Outcome(drawn.structured, text, links=tuple(drawn.links[:_LINKS]))
 
 
@@ -81,15 +87,19 @@ def _as_made(reader: Reader, answer: Answer) -> tuple[Json, _Drawn] | None:
         links += file_links(ladder)
         # The same writer wrote the page, so the row stands in it just like this.
         content = _with_row(content, written, msgspec.json.encode(record))
-    shown = [cut.get(position) or _shown(row) for position, row in enumerate(rows[:SHOWN])]
-    return page, _Drawn(_with_ladder(reader, answer, msgspec.Raw(content), entries), shown, links)
+    structured = _with_ladder(reader, answer, msgspec.Raw(content), entries)
+    return page, _Drawn(structured, _shown(rows, cut), links)
 
 
 def _to_cut(rows: list[RecordRow]) -> list[int]:
     """Say which rows have to be looked into or cut; data is read only if its looks do not tell."""
-    if looks_whole([row.data for row in rows if type(row.data) is _RAW]):
+    # Not in loops of our own: this looks at every row of every page.
+    data = list(map(_data_of, rows))
+    is_unread = list(map(is_, map(type, data), repeat(_RAW)))
+    if looks_whole(list(compress(data, is_unread))):
         # What was taken apart already refers to a file, and what has previews is cut already.
-        return [at for at, row in enumerate(rows) if type(row.data) is not _RAW or row.previews is not _UNSET]
+        is_cut = map(is_not, map(_previews_of, rows), repeat(_UNSET))
+        return sorted({*compress(count(), map(not_, is_unread)), *compress(count(), is_cut)})
     return [at for at, row in enumerate(rows) if not _is_whole(row)]
 
 
@@ -98,9 +108,10 @@ def _is_whole(row: RecordRow) -> bool:
     return is_unread and is_whole(_read_data(row.data), INLINE_CHARS)
 
 
-def _shown(row: RecordRow) -> Json:
-    data = _read_data(row.data)
-    return {"id": row.id, "stream": row.stream, "connection_id": row.connection_id, "data": data}
+def _shown(rows: list[RecordRow], cut: dict[int, Json]) -> Iterator[tuple[RecordRef, Json]]:
+    for position, row in enumerate(rows):
+        ref = RecordRef(row.connection_id, row.stream, row.id)
+        yield ref, cut.get(position) or {"data": _read_data(row.data)}
 
 
 def _with_row(content: bytes, old: bytes, new: bytes) -> bytes:
@@ -115,7 +126,8 @@ def _as_read(reader: Reader, answer: Answer) -> tuple[Json, _Drawn]:
     """Draw a page from its body, whoever wrote it."""
     structured, links = _fitted(reader, answer)
     body = cast("Json", structured["data"])
-    return body, _Drawn(structured, cast("list[Json]", body.get("data", []))[:SHOWN], links)
+    rows = cast("list[Json]", body.get("data", []))
+    return body, _Drawn(structured, ((ref_of(row), row) for row in rows), links)
 
 
 def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[Json]]:
