@@ -14,13 +14,14 @@ from headgate.web.api.replies import Header
 
 #: Where in the scope it stands, if the server has read it already.
 HEAD = "headgate.head"
-_STAND_ALONE = frozenset({b"host", b"authorization", b"origin", b"content-length"})
+LENGTH = b"content-length"
+_STAND_ALONE = frozenset({b"host", b"authorization", b"origin", LENGTH})
 
 
 class Head(msgspec.Struct, frozen=True):
     """What was read of a request's headers."""
 
-    #: By name, the last of each.
+    #: By name, the last of each; without the length of the body, which differs from request to request.
     values: Mapping[bytes, bytes]
     host: str
     #: By what name the caller knows the request, if it gave a good one.
@@ -33,6 +34,8 @@ class Head(msgspec.Struct, frozen=True):
     is_forwarded: bool
     #: Whether the caller waits to be told that its body is welcome.
     is_waiting: bool
+    #: For whoever reads more out of the same headers, to do it once.
+    notes: dict[str, Any] = {}
 
 
 def head_of(scope: MutableMapping[str, Any]) -> Head:
@@ -47,12 +50,14 @@ def read_head(headers: Iterable[Header]) -> Head:
     """Read headers."""
     given = list(headers)
     values = dict(given)
+    is_doubled = len(values) < len(given) and _is_doubled(given)
+    values.pop(LENGTH, None)
     return Head(
         values,
         host=values.get(b"host", b"").decode("latin-1"),
         request_id=_request_id(values.get(b"request-id")),
         bearer=_bearer(values.get(b"authorization", b"").decode("latin-1")),
-        is_doubled=len(values) < len(given) and _is_doubled(given),
+        is_doubled=is_doubled,
         is_forwarded=any(name.startswith(b"x-forwarded-") for name in values),
         is_waiting=values.get(b"expect", b"").lower() == b"100-continue",
     )

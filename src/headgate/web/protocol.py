@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from headgate.web.api.replies import WHOLE, Header, header_line
 from headgate.web.guard import AHEAD
-from headgate.web.head import HEAD, Head, read_head
+from headgate.web.head import HEAD, LENGTH, Head, read_head
 
 RECEIVE_SECONDS = 15.0
 SEND_SECONDS = 30.0
@@ -40,9 +40,11 @@ class PatientProtocol(HttpToolsProtocol):
     _idle_since: float | None = None
     #: A request whose head is here and that is not yet begun with.
     _next: _Ordinary | None = None
-    #: The headers of the last request, and what was read of them: most clients send the same again and again.
+    #: The headers of the last request but for its length, and what was read of them: most clients send the same
+    #: again and again.
     _headers: list[Header] | None = None
     _head: Head
+    _lengths: list[Header]
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request, but not for ever."""
@@ -85,16 +87,20 @@ class PatientProtocol(HttpToolsProtocol):
         self._is_arriving = self._is_in_head = True
         self.url = b""
         self.headers = []
+        self._lengths = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; what comes behind a body is none."""
         if self._is_in_head:
-            self.headers.append((name.lower(), value))
+            name = name.lower()
+            (self.headers if name != LENGTH else self._lengths).append((name, value))
 
     def on_headers_complete(self) -> None:
         """Make ready to answer, but refuse headers without end."""
         self._is_in_head = False
         headers = self.headers
+        if self._lengths:
+            self.headers = [*headers, *self._lengths]
         if headers != self._headers:
             self._headers, self._head = headers, read_head(headers)
             self.expect_100_continue = self._head.is_waiting
@@ -110,7 +116,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self._is_ordinary(parser, method):
             self.cycle = self._next = _Ordinary(self, self._scope(method))
             return
-        scope: Any = {**self._common, "headers": headers, "state": self.app_state.copy()}
+        scope: Any = {**self._common, "headers": self.headers, "state": self.app_state.copy()}
         self.scope = scope | {HEAD: self._head, AHEAD: len(self.tasks)}
         super().on_headers_complete()
 

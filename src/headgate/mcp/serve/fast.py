@@ -28,6 +28,10 @@ HeadersOfScope = Callable[[Scope], tuple[tuple[bytes, bytes], ...]]
 #: Sends headers and body of a good answer in one go; says whether it could.
 Answer = Callable[[tuple[tuple[bytes, bytes], ...], bytes], bool]
 
+#: Where in the scope a server keeps what was read of headers that come again and again, if it does; nothing about
+#: the length of a body may be kept there.
+NOTES = "headgate.notes"
+_NOTE = "mcp.headers"
 #: Earlier versions know no structured content: the SDK knows how to tell them.
 _LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
@@ -108,7 +112,7 @@ class FastPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is understood; replay the rest."""
         headers = _plain_headers(scope)
-        if headers is None:
+        if headers is None or not _has_plain_length(scope["headers"]):
             await self._slow(scope, receive, send)
             return
         body, ended = await _read(receive)
@@ -181,20 +185,28 @@ class _Listening:
 
 def _plain_headers(scope: Scope) -> dict[bytes, bytes] | None:
     """Give the headers of a request that is plain in every respect, or None."""
-    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    notes: dict[str, Any] = scope.get(NOTES, {})
+    if _NOTE not in notes:
+        notes[_NOTE] = _read_plain(scope["headers"])
+    return notes[_NOTE]
+
+
+def _read_plain(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes] | None:
     found = dict(headers)
     # A header that is sent twice may be fine; whether it is, the SDK knows.
     if len(found) < len(headers) or not (found.keys() <= _KNOWN or _is_harmless(found)):
         return None
-    length = found.get(b"content-length", b"")
     is_plain = (
         found.get(b"content-type") == b"application/json"
         and _accepts_both(found.get(b"accept", b""))
-        and length.isdigit()
-        and int(length) <= _MAX_BODY
         and found.get(b"mcp-protocol-version") in _VERSIONS
     )
     return found if is_plain else None
+
+
+def _has_plain_length(headers: list[tuple[bytes, bytes]]) -> bool:
+    length = dict(headers).get(b"content-length", b"")
+    return length.isdigit() and int(length) <= _MAX_BODY
 
 
 def _is_harmless(headers: dict[bytes, bytes]) -> bool:

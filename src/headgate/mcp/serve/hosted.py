@@ -30,7 +30,7 @@ from headgate.errors import (
     RateLimited,
     ResourceLimit,
 )
-from headgate.mcp.serve.fast import FastPath
+from headgate.mcp.serve.fast import NOTES, FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import Identity
@@ -46,6 +46,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 ADMITTED = "headgate.admitted"
 ORIGIN = "headgate.origin"
 _BEARER = b"bearer "
+_NOTE = "mcp.token"
 _NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
 
 _NOT_KEPT = (b"cache-control", b"no-store")
@@ -129,7 +130,8 @@ class HostedMcp:
     def _admitted(self, scope: Scope) -> Admitted:
         if scope["method"] != "POST":
             raise MethodRefused(hint="Send JSON-RPC requests with POST.")
-        admitted = self.doorkeeper.admit(scope, _token(scope["headers"]))
+        _refuse_length(scope["headers"])
+        admitted = self.doorkeeper.admit(scope, _token(scope))
         if admitted.access.is_owner:
             raise PermissionRefused(
                 "An owner's token is not accepted here.",
@@ -188,12 +190,22 @@ def _own_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
     )
 
 
-def _token(headers: Headers) -> str:
-    """Find the bearer token of a request that is not too large."""
-    told = dict(headers)
-    length = told.get(b"content-length", b"")
+def _refuse_length(headers: Headers) -> None:
+    length = dict(headers).get(b"content-length", b"")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
+
+
+def _token(scope: Scope) -> str:
+    """Find the bearer token of a request."""
+    notes: dict[str, Any] = scope.get(NOTES, {})
+    if _NOTE not in notes:
+        notes[_NOTE] = _read_token(scope["headers"])
+    return notes[_NOTE]
+
+
+def _read_token(headers: Headers) -> str:
+    told = dict(headers)
     given = told.get(b"authorization")
     if given is None:
         raise AuthenticationFailed("No token was sent.", data={"is_missing": True})

@@ -54,6 +54,8 @@ class _Route(msgspec.Struct, frozen=True):
     handler: Handler
     is_for_owner: bool
     names: tuple[str, ...]
+    #: Where in the pattern they are.
+    groups: tuple[int, ...]
 
 
 class _Routes:
@@ -61,12 +63,13 @@ class _Routes:
 
     def __init__(self, endpoints: Sequence[Endpoint], handlers: Mapping[str, Handler]) -> None:
         #: By the number of the pattern's group that holds the whole path; its places follow.
-        self._routes: dict[int, _Route] = {}
+        self._routes: dict[int | None, _Route] = {}
         group, patterns = 1, list[str]()
         for endpoint in endpoints:
             names = tuple(_PLACE.findall(endpoint.path))
+            places = tuple(range(group + 1, group + 1 + len(names)))
             is_for_owner = endpoint.who is Who.OWNER
-            self._routes[group] = _Route(endpoint, handlers[endpoint.id], is_for_owner, names)
+            self._routes[group] = _Route(endpoint, handlers[endpoint.id], is_for_owner, names, places)
             group += 1 + len(names)
             patterns.append(_pattern(endpoint.path))
         self._match = re.compile("|".join(patterns)).fullmatch
@@ -76,15 +79,14 @@ class _Routes:
         found = self._match(path)
         if found is None:
             return None
-        at = found.lastindex or 0
-        route = self._routes[at]
-        return route, dict(zip(route.names, found.groups()[at:], strict=False))
+        route = self._routes[found.lastindex]
+        return route, dict(zip(route.names, map(found.__getitem__, route.groups), strict=True))
 
 
 def _pattern(path: str) -> str:
-    """Write a path as a pattern. Slashes at its end mean nothing, so a place there cannot be empty."""
-    *others, last = [_PLACE.sub("([^/]*)", segment) for segment in path.split("/")]
-    return f"({'/'.join(others)}/{last.replace('*', '+')}/*)"
+    """Write a path as a pattern that never looks back; slashes at its end mean nothing, so a place there is not empty."""
+    *others, last = [_PLACE.sub("([^/]*+)", segment) for segment in path.split("/")]
+    return f"({'/'.join(others)}/{last.replace('*+', '++')}/*+)"
 
 
 def _unquoted(path: Mapping[str, str]) -> Mapping[str, str]:
