@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from headgate.web.api.replies import Delivery, header_line
 from headgate.web.guard import Visit
 from headgate.web.head import read_head
 from headgate.web.protocol import MAX_HEADER_BYTES
-from tests.cli.program import WAIT_SECONDS, serving
+from tests.cli.program import WAIT_SECONDS, headgate, serving
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -56,8 +58,20 @@ class Line:
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    place = tmp_path_factory.mktemp("wire")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wire")
+
+
+@pytest.fixture(scope="module")
+def owner(place: Path, port: int) -> bytes:
+    """The token of the owner of the home that is served."""
+    assert port
+    made = headgate(place, "--home", str(place / "home"), "owner", "token", "--json")
+    return json.loads(made.out)["access_token"].encode()
+
+
+@pytest.fixture(scope="module")
+def port(place: Path) -> Iterator[int]:
     with serving(place) as served:
         found = re.search(r":(\d+)$", served.address)
         assert found is not None
@@ -134,6 +148,54 @@ def test_a_proxy_on_this_machine_is_believed_the_scheme_that_was_used(line: Line
         status, answered, _ = line.answer()
         assert status == 401
         assert f'resource_metadata="{scheme}://localhost/' in answered["www-authenticate"]
+
+
+def test_every_request_on_a_connection_is_judged_by_its_own_headers(line: Line, owner: bytes):
+    heads = {
+        b"Host: localhost\r\nAuthorization: Bearer %b\r\n" % owner: 200,
+        b"Host: localhost\r\nAuthorization: Bearer hg_other\r\n": 401,
+        b"Host: localhost\r\n": 401,
+        b"Host: elsewhere.example\r\nAuthorization: Bearer %b\r\n" % owner: 421,
+        b"Host: localhost\r\nAuthorization: Bearer %b\r\nOrigin: http://evil.example\r\n" % owner: 403,
+        b"Host: localhost\r\nAuthorization: Bearer %b\r\nAuthorization: Bearer x\r\n" % owner: 400,
+    }
+    for one, other in itertools.permutations(heads, 2):
+        for head in (one, one, other, one):
+            line.send(b"GET /v1/schema?view=compact HTTP/1.1\r\n%b\r\n" % head)
+            assert line.answer()[0] == heads[head], head
+
+
+def test_bodies_of_any_length_are_read_whole_behind_the_same_headers(line: Line, owner: bytes):
+    head = b"POST /v1/connections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n" % owner
+    for size in (0, 1, 300, 10_000, 300, 5):
+        body = b'{"display_name": "x", %b"connector_key": "none%d"}' % (b" " * size, size)
+        for way in (b"", b"Expect: 100-continue\r\n", b"Expect: 100-continue\r\n"):
+            line.send(head + way + b"Content-Length: %d\r\n\r\n" % len(body))
+            if way:
+                assert line.answer(has_body=False)[0] == 100
+            line.send(body)
+            status, _, told = line.answer()
+            # What stands at its end was read.
+            assert (status, f"'none{size}'" in told.decode()) == (404, True), told
+
+
+def test_what_comes_behind_a_body_is_no_header(line: Line):
+    for _ in range(2):
+        line.send(
+            b"POST /introspect HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"3\r\nabc\r\n0\r\nOrigin: http://evil.example\r\nHost: elsewhere.example\r\n\r\n"
+        )
+        assert line.answer()[0] == 401
+        line.send(HEALTH + b"\r\n")
+        assert line.answer()[0] == 200
+
+
+def test_what_is_not_http_ends_the_connection_with_one_answer(line: Line):
+    line.send(
+        b"POST /v1/connections HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n"
+    )
+    assert line.answer()[0] == 400
+    assert line.has_ended()
 
 
 def test_a_head_with_a_line_break_in_a_value_is_never_written():
