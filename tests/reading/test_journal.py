@@ -21,8 +21,10 @@ from headgate.model.ledger import ChainHead
 from headgate.reading import journal as journals
 from headgate.reading.audit import all_entries, verify, who_read
 from headgate.reading.journal import Journal, load_audit_key, read_head, take_over, write_head
+from headgate.store.sqlite.connection import open_writer
 from headgate.store.sqlite.engine import FILE, SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
+from headgate.store.sqlite.migrate import all_migrations, migrate
 
 KEY = b"k" * 32
 
@@ -271,16 +273,19 @@ def test_a_chain_that_was_sealed_anew_is_not_the_one_whose_end_was_noted(home: H
     assert all("not the one whose end was noted" in problem for problem in others)
 
 
-def test_a_chain_of_single_events_goes_on_with_blocks(home: Home):
+def test_a_home_of_before_whose_events_have_a_seal_each_goes_on_with_blocks(tmp_path: Path):
     """Events that once had a seal each are blocks of one."""
+    home = open_home(tmp_path / "home")
+    before = open_writer(home.path / FILE)
+    migrate(before, all_migrations()[:3])
     events = [journals._encode(disclosure(number)) for number in range(4)]
     seals = [bytes(32)]
     for event in events:
         seals.append(hmac.digest(KEY, seals[-1] + event, "sha256"))
-    database = apsw.Connection(str(home.path / FILE))
     rows = list(zip(range(1, 5), events, seals[1:], strict=True))
-    database.executemany("INSERT INTO audit VALUES(?, ?, ?)", rows)
-    database.close()
+    before.many("INSERT INTO audit(seq, event, seal) VALUES(?, ?, ?)", rows)
+    before.db.close()
+    asyncio.run(SqliteStore(home, lambda: 0).close())
     write_head(home, ChainHead(4, seals[-1]))
 
     async def work(ledger: SqliteLedger):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union, cast
+from typing import Any, cast
 
 import msgspec
 
 from headgate.model.declaration import Cardinality
-from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName, is_blob_id
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, is_blob_id
 from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, ExpandPlan, TimeGroups, WindowPlan
 from headgate.model.query import AggregateQuery, WindowQuery
@@ -17,10 +17,9 @@ from headgate.model.record import Children, Record, Tombstone
 from headgate.model.rows import Aggregate, Extent, FieldWindow, Hit, SearchPage
 from headgate.model.warning import ReadWarning
 from headgate.reading.links import record_path, records_path, window_path
+from headgate.reading.port import Body, RecordRow, Row
 from headgate.text.marks import cut_marked
 
-Body = dict[str, Any]
-Row = Union["RecordRow", Body]
 _BLOB_MARK = b'"blob_id"'
 _FURTHER_CHARS = 48
 
@@ -49,23 +48,6 @@ def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counte
 
 #: The ``meta`` member of most answers.
 NOTHING_TO_SAY = msgspec.Raw(msgspec.json.encode(meta(())))
-
-
-class RecordRow(msgspec.Struct):
-    """A record's envelope. What is unset is not there."""
-
-    object: str
-    id: RecordId
-    stream: StreamName
-    connection_id: ConnectionId
-    connector_key: ConnectorKey
-    display_name: str | msgspec.UnsetType
-    data: Any
-    emitted_at: str
-    previews: Body | msgspec.UnsetType = msgspec.UNSET
-    expanded: Body | msgspec.UnsetType = msgspec.UNSET
-    links: Body | msgspec.UnsetType = msgspec.UNSET
-    meta: Body | msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()) -> RecordRow:

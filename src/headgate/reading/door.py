@@ -36,10 +36,10 @@ from headgate.policy.allowance import Allowance, Scope
 from headgate.policy.choose import ambiguous, connector_of
 from headgate.policy.cursors import Bookmark, Session, WindowPlace
 from headgate.reading import bodies, links, schema
-from headgate.reading.bodies import Body, Labels, Row
+from headgate.reading.bodies import Labels
 from headgate.reading.disclose import disclosed
 from headgate.reading.house import House
-from headgate.reading.port import Answer, BlobAnswer
+from headgate.reading.port import Answer, BlobAnswer, Body, Row
 
 _NONCE_BYTES = 8
 #: No query can name it, so what is kept under it is found by nothing else.

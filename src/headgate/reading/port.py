@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from headgate.model.ids import BlobId, ConnectionId, RequestId, StreamName
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, RequestId, StreamName
 from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
@@ -23,9 +23,29 @@ from headgate.model.query import (
     SearchQuery,
     WindowQuery,
 )
-from headgate.reading.bodies import Row
 
-_read_body = msgspec.json.Decoder(dict[str, Any]).decode
+Body = dict[str, Any]
+_read_body = msgspec.json.Decoder(Body).decode
+
+
+class RecordRow(msgspec.Struct):
+    """A record's envelope. What is unset is not there."""
+
+    object: str
+    id: RecordId
+    stream: StreamName
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
+    display_name: str | msgspec.UnsetType
+    data: Any
+    emitted_at: str
+    previews: Body | msgspec.UnsetType = msgspec.UNSET
+    expanded: Body | msgspec.UnsetType = msgspec.UNSET
+    links: Body | msgspec.UnsetType = msgspec.UNSET
+    meta: Body | msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+Row = RecordRow | Body
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -13,17 +13,15 @@ from string import Template
 from typing import Any
 from urllib.parse import quote
 
+from headgate.web.page import BEGINNING
+
 Part = Mapping[str, Any]
 _CODE = re.compile(r"`([^`]+)`")
 _LIMITS = (("default", "default"), ("minimum", "at least"), ("maximum", "at most"))
 
-_PAGE = Template("""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+_PAGE = Template(
+    BEGINNING
+    + """\
 <title>$title</title>
 <style>
 :root { --ink: #1b2a30; --soft: #55676d; --paper: #f4f7f7; --card: #fff; --line: #d3dfe1; --code: #e3ebec;
@@ -108,7 +106,8 @@ $shapes
 </div>
 </body>
 </html>
-""")
+"""
+)
 
 
 def docs_page(document: Part) -> str:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from html import escape
 from string import Template
 
-_PAGE = Template("""\
+#: How every page of ours begins.
+BEGINNING = """\
 <!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+"""
+
+_PAGE = Template(
+    BEGINNING
+    + """\
 <title>Headgate</title>
 <style>
 body { font: 1.0625rem/1.6 system-ui, sans-serif; color: #1b2a30; background: #f4f7f7; margin: 0 }
@@ -39,7 +45,8 @@ each only what the owner has granted to it.</p>
 </main>
 </body>
 </html>
-""")
+"""
+)
 
 
 def front_page(version: str) -> str:

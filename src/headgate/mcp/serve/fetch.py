@@ -11,8 +11,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
-from headgate.reading.bodies import RecordRow
-from headgate.reading.port import Answer
+from headgate.reading.port import Answer, RecordRow
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
 from headgate.text.ladder import Ladder, looks_whole

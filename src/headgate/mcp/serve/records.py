@@ -14,8 +14,7 @@ from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.reference import RecordRef
-from headgate.reading.bodies import RecordRow
-from headgate.reading.port import Answer
+from headgate.reading.port import Answer, RecordRow
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
 from headgate.text.ladder import Ladder, is_whole, looks_whole, record_entry, shorten
