@@ -38,15 +38,15 @@ def records_text(
     for position, (record_id, row) in enumerate(rows):
         text, reading = _row(f"record[{position}]", row, record_id, windows)
         whole = f"{text}\n{reading}" if reading else text
-        if size(whole) < room:
-            text = whole
-        elif printed or size(text) >= room:
+        left = room - size(whole) - 1
+        if left < 0 and printed:
             # The first rows are printed, so that it is clear which are not; only before them one is passed over.
-            if printed:
-                break
-            continue
-        lines.append(text)
-        printed, room = printed + 1, room - size(text) - 1
+            break
+        if left < 0:
+            whole, left = text, room - size(text) - 1
+        if left >= 0:
+            lines.append(whole)
+            printed, room = printed + 1, left
         if printed == SHOWN or room < _LEAST_ROW_BYTES:
             break
     lines.append(_footer(body, total, printed))

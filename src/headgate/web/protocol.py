@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from headgate.web.api.replies import WHOLE, Header, header_line
@@ -168,6 +169,14 @@ class PatientProtocol(HttpToolsProtocol):
         self._next = None
         super().send_400_response(msg)
 
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        cycle = self.cycle
+        if type(cycle) is _Ordinary:
+            cycle.take(body)
+        else:
+            super().on_body(body)
+
     def on_message_complete(self) -> None:
         """Wait no longer: all of the request is here."""
         self._is_arriving = False
@@ -292,6 +301,8 @@ class _Ordinary(RequestResponseCycle):
     response_complete = False
     chunked_encoding = None
     expected_content_length = 0
+    #: Most bodies come in one piece, which is then handed over as it is.
+    body: Any = b""
     #: Whether the body was handed over to its end.
     _is_handed_over = False
     _event: asyncio.Event | None = None
@@ -305,7 +316,6 @@ class _Ordinary(RequestResponseCycle):
         self.logger = protocol.logger
         self.default_headers = protocol.server_state.default_headers
         self.on_response = protocol.on_response_complete
-        self.body = bytearray()
 
     @property
     def message_event(self) -> asyncio.Event:
@@ -325,6 +335,14 @@ class _Ordinary(RequestResponseCycle):
         self._is_handed_over = True
         self.flow.resume_reading()
         return {"type": "http.request", "body": bytes(self.body), "more_body": False}
+
+    def take(self, piece: bytes) -> None:
+        """Keep a part of the body for whoever wants it, if anybody still may."""
+        if not self.response_complete:
+            self.body += piece
+            if len(self.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            self.tell()
 
     def tell(self) -> None:
         """Tell who waits, if anybody does."""
