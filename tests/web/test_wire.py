@@ -179,6 +179,16 @@ def test_bodies_of_any_length_are_read_whole_behind_the_same_headers(line: Line,
             assert (status, f"'none{size}'" in told.decode()) == (404, True), told
 
 
+@pytest.mark.parametrize(
+    "lengths",
+    [b"Content-Length: 2\r\nContent-Length: 2\r\n", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n"],
+)
+def test_a_body_whose_length_is_told_twice_is_refused(line: Line, lengths: bytes):
+    line.send(b"POST /introspect HTTP/1.1\r\nHost: localhost\r\n%b\r\n{}" % lengths)
+    assert line.answer()[0] == 400
+    assert line.has_ended()
+
+
 def test_what_comes_behind_a_body_is_no_header(line: Line):
     for _ in range(2):
         line.send(

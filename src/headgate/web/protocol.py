@@ -39,7 +39,7 @@ class PatientProtocol(HttpToolsProtocol):
     _is_arriving = True
     #: Since when nothing was asked, on the loop's clock.
     _idle_since: float | None = None
-    #: A request whose head is here and that is not yet begun with.
+    #: A request whose head is here, and that is begun with as soon as all that has arrived is taken.
     _next: _Ordinary | None = None
     #: The headers of the last request but for its length, and what was read of them: most clients send the same
     #: again and again.
@@ -73,9 +73,9 @@ class PatientProtocol(HttpToolsProtocol):
         """Take what arrived; a request that has begun must end in time, and its head be of a sane size."""
         self._head_bytes = self._head_bytes + len(data) if self._is_in_head else len(data)
         super().data_received(data)
-        begun, self._next = self._next, None
-        if begun is not None:
-            self._begin(begun)
+        ready, self._next = self._next, None
+        if ready is not None:
+            self._begin(ready)
         if self._is_in_head and self._head_bytes > MAX_HEADER_BYTES:
             self._give_up()
         if self._is_arriving:
@@ -151,8 +151,8 @@ class PatientProtocol(HttpToolsProtocol):
     def _begin(self, cycle: _Ordinary) -> None:
         """Answer a request.
 
-        Most answers wait for nothing, and to make a task takes as long as a fifth of them. So one is made only
-        for those that do wait, when they do. Whoever has to know which task it runs in, is to make one first.
+        Most answers wait for nothing, and a task would be a twentieth of their work. So one is made only for those
+        that do wait, when they do. An application that has to know which task it runs in gets one before.
         """
         this: Any = self
         answering = cycle.run_asgi(this.app)
