@@ -31,6 +31,8 @@ class Held:
     #: A copy kept up by changes_since, one for each connection, and the bookmark it stands at.
     marks: dict[str, str] = field(default_factory=dict)
     copies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: What has become something else for this client since then, even if it is again what it was.
+    changed: set[Place] = field(default_factory=set)
     paging: Paging | None = None
 
 
@@ -40,18 +42,24 @@ class Model:
     held: dict[str, Held] = field(default_factory=dict)
 
     def put(self, place: Place, data: dict[str, Any]) -> None:
-        self._touch(place)
-        self.records[place] = data
+        self._become(place, data)
 
     def remove(self, place: Place) -> bool:
         """Remove a record; gives whether it was there."""
-        self._touch(place)
-        return self.records.pop(place, None) is not None
+        was_there = place in self.records
+        self._become(place, None)
+        return was_there
 
-    def _touch(self, place: Place) -> None:
-        for held in self.held.values():
+    def _become(self, place: Place, data: dict[str, Any] | None) -> None:
+        before = {token: self.shown(held).get(place) for token, held in self.held.items()}
+        self.records.pop(place, None)
+        if data is not None:
+            self.records[place] = data
+        for token, held in self.held.items():
             if held.paging is not None:
                 held.paging.owed.discard(place)
+            if self.shown(held).get(place) != before[token]:
+                held.changed.add(place)
 
     def live(self) -> dict[str, Held]:
         return {token: held for token, held in self.held.items() if not held.is_over}
