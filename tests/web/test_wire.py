@@ -165,6 +165,20 @@ def test_every_request_on_a_connection_is_judged_by_its_own_headers(line: Line, 
             assert line.answer()[0] == heads[head], head
 
 
+def test_every_call_of_a_tool_on_a_connection_is_judged_by_its_own_headers(line: Line, owner: bytes):
+    heads = {
+        b"Authorization: Bearer %b\r\n" % owner: 403,
+        b"Authorization: Bearer hg_other\r\n": 401,
+        b"": 401,
+    }
+    for head in (*heads, *reversed(heads), *heads):
+        line.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n%bContent-Length: 2\r\n\r\n{}" % head)
+        assert line.answer()[0] == heads[head], head
+    # The same headers, but for a length that is not taken.
+    line.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n%bContent-Length: 9999999\r\n\r\n" % head)
+    assert line.answer()[0] == 413
+
+
 def test_bodies_of_any_length_are_read_whole_behind_the_same_headers(line: Line, owner: bytes):
     head = b"POST /v1/connections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n" % owner
     for size in (0, 1, 300, 10_000, 300, 5):

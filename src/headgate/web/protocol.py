@@ -151,8 +151,8 @@ class PatientProtocol(HttpToolsProtocol):
     def _begin(self, cycle: _Ordinary) -> None:
         """Answer a request.
 
-        Most answers wait for nothing, and a task would be a twentieth of their work. So one is made only for those
-        that do wait, when they do. An application that has to know which task it runs in gets one before.
+        Most answers wait for nothing, and to make a task takes ten times as long as to begin without. So one is made
+        only for those that do wait, when they do. An application that has to know its task gets one before.
         """
         this: Any = self
         answering = cycle.run_asgi(this.app)

@@ -196,6 +196,7 @@ def _read_plain(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes] | None
     # A header that is sent twice may be fine; whether it is, the SDK knows.
     if len(found) < len(headers) or not (found.keys() <= _KNOWN or _is_harmless(found)):
         return None
+    found.pop(b"content-length", None)
     is_plain = (
         found.get(b"content-type") == b"application/json"
         and _accepts_both(found.get(b"accept", b""))
