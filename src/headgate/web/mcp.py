@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.auth.admission import Admission
 from headgate.errors import AuthenticationFailed, RateLimited
 from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway
-from headgate.mcp.serve.fast import NOTES
 from headgate.mcp.serve.hosted import PATH, Admitted, HostedMcp
 from headgate.model.ids import RequestId
 from headgate.reading.door import Asking, Door
@@ -81,7 +80,6 @@ def _timed(hosted: HostedMcp) -> ASGIApp:
     async def timed(scope: Scope, receive: Receive, send: Send) -> None:
         visit: Visit = scope["headgate.visit"]
         visit.route = PATH
-        scope[NOTES] = visit.head.notes
         started = perf_counter()
         try:
             await hosted(scope, receive, send)

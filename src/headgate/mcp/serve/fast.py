@@ -25,13 +25,6 @@ ReaderOfScope = Callable[[Scope, str], Reader]
 #: Gives the headers that every answer to a request has.
 HeadersOfScope = Callable[[Scope], tuple[tuple[bytes, bytes], ...]]
 
-#: Sends headers and body of a good answer in one go; says whether it could.
-Answer = Callable[[tuple[tuple[bytes, bytes], ...], bytes], bool]
-
-#: Where in the scope a server keeps what was read of headers that come again and again, if it does; nothing about
-#: the length of a body may be kept there.
-NOTES = "headgate.notes"
-_NOTE = "mcp.headers"
 #: Earlier versions know no structured content: the SDK knows how to tell them.
 _LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
@@ -111,8 +104,8 @@ class FastPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is understood; replay the rest."""
-        headers = _plain_headers(scope)
-        if headers is None or not _has_plain_length(scope["headers"]):
+        headers = _plain_headers(scope["headers"])
+        if headers is None:
             await self._slow(scope, receive, send)
             return
         body, ended = await _read(receive)
@@ -149,13 +142,8 @@ class FastPath:
 
     async def _answer(self, scope: Scope, send: Send, request_id: int | str, result: Any) -> None:
         content = _encode(_Response("2.0", request_id, result))
-        headers = (_JSON_HEADER, *self._headers_of(scope))
-        # A server that can send a whole answer says so by having this.
-        answer: Answer | None = getattr(send, "answer", None)
-        if answer is not None and answer(headers, content):
-            return
-        length = (b"content-length", b"%d" % len(content))
-        await send({"type": "http.response.start", "status": 200, "headers": [*headers, length]})
+        headers = [_JSON_HEADER, *self._headers_of(scope), (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
 
@@ -183,31 +171,21 @@ class _Listening:
         return _decode_members(self._body).get("result")
 
 
-def _plain_headers(scope: Scope) -> dict[bytes, bytes] | None:
+def _plain_headers(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes] | None:
     """Give the headers of a request that is plain in every respect, or None."""
-    notes: dict[str, Any] = scope.get(NOTES, {})
-    if _NOTE not in notes:
-        notes[_NOTE] = _read_plain(scope["headers"])
-    return notes[_NOTE]
-
-
-def _read_plain(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes] | None:
     found = dict(headers)
     # A header that is sent twice may be fine; whether it is, the SDK knows.
     if len(found) < len(headers) or not (found.keys() <= _KNOWN or _is_harmless(found)):
         return None
-    found.pop(b"content-length", None)
+    length = found.get(b"content-length", b"")
     is_plain = (
         found.get(b"content-type") == b"application/json"
         and _accepts_both(found.get(b"accept", b""))
         and found.get(b"mcp-protocol-version") in _VERSIONS
+        and length.isdigit()
+        and int(length) <= _MAX_BODY
     )
     return found if is_plain else None
-
-
-def _has_plain_length(headers: list[tuple[bytes, bytes]]) -> bool:
-    length = dict(headers).get(b"content-length", b"")
-    return length.isdigit() and int(length) <= _MAX_BODY
 
 
 def _is_harmless(headers: dict[bytes, bytes]) -> bool:

@@ -30,7 +30,7 @@ from headgate.errors import (
     RateLimited,
     ResourceLimit,
 )
-from headgate.mcp.serve.fast import NOTES, FastPath
+from headgate.mcp.serve.fast import FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import Identity
@@ -46,7 +46,6 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 ADMITTED = "headgate.admitted"
 ORIGIN = "headgate.origin"
 _BEARER = b"bearer "
-_NOTE = "mcp.token"
 _NEEDS_CONSENT = (GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
 
 _NOT_KEPT = (b"cache-control", b"no-store")
@@ -131,7 +130,7 @@ class HostedMcp:
         if scope["method"] != "POST":
             raise MethodRefused(hint="Send JSON-RPC requests with POST.")
         _refuse_length(scope["headers"])
-        admitted = self.doorkeeper.admit(scope, _token(scope))
+        admitted = self.doorkeeper.admit(scope, _token(scope["headers"]))
         if admitted.access.is_owner:
             raise PermissionRefused(
                 "An owner's token is not accepted here.",
@@ -196,15 +195,8 @@ def _refuse_length(headers: Headers) -> None:
         raise ResourceLimit(f"A request has at most {MAX_BODY_BYTES} bytes.")
 
 
-def _token(scope: Scope) -> str:
+def _token(headers: Headers) -> str:
     """Find the bearer token of a request."""
-    notes: dict[str, Any] = scope.get(NOTES, {})
-    if _NOTE not in notes:
-        notes[_NOTE] = _read_token(scope["headers"])
-    return notes[_NOTE]
-
-
-def _read_token(headers: Headers) -> str:
     told = dict(headers)
     given = told.get(b"authorization")
     if given is None:
