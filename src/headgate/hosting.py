@@ -92,7 +92,7 @@ def build_gateway(settings: Settings, program: Program) -> HostedGateway | None:
             param="gateway_servers",
         ) from error
     for name, problem in problems.items():
-        get_logger().warning("a server is left out", server=name, why=problem.message)
+        get_logger().warning("a server is left out", server=name, reason=problem.message)
     pins, secrets_of = FilePins(program.home.path / "pins.json"), Secrets()
     adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
     return HostedGateway(

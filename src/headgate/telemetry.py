@@ -17,7 +17,7 @@ import structlog
 WITHHELD = "<withheld>"
 _TALKATIVE = ("httpcore2", "httpx2", "mcp")
 
-#: The only names a log line may carry; all of them are ids, codes, counts or times.
+#: The only names a log line may carry; all of them are names, ids, codes, counts or times.
 LOGGABLE = frozenset(
     {
         "address",
@@ -38,6 +38,7 @@ LOGGABLE = frozenset(
         "reason",
         "request_id",
         "route",
+        "server",
         "size_bytes",
         "status",
         "stream",

@@ -62,7 +62,7 @@ def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
     settings = settings_of(context).settings
     path = credentials.home_credential_path(root, settings.home)
     token = credentials.read_token(
-        path, now_seconds=_now(), how="headgate grants create --client NAME --save"
+        path, now_seconds=_now(), hint="Run: headgate grants create --client NAME --save"
     )
     with needs_extra("serve"):
         from headgate.mcp.serve.results import SERVER_NAME, Identity  # noqa: PLC0415 - the same
@@ -83,4 +83,7 @@ def _credential(address: str, root: Path) -> tuple[str, str]:
     except ConfigInvalid as error:
         raise typer.BadParameter(error.message) from error
     path = credentials.credential_path(root, provider)
-    return provider, credentials.read_token(path, now_seconds=_now(), how=f"headgate connect {provider}")
+    hint = (
+        f'Put {{"credential": {{"access_token": "TOKEN"}}}} into {path}, with a token granted at {provider}.'
+    )
+    return provider, credentials.read_token(path, now_seconds=_now(), hint=hint)

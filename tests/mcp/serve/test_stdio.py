@@ -138,14 +138,15 @@ def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path, kind: str)
         {"access_token": ""},
     ],
 )
-def test_without_a_good_token_it_ends_with_78_and_says_what_to_run(
+def test_without_a_good_token_it_ends_with_78_and_says_where_to_put_one(
     tmp_path: Path, credential: dict[str, Any] | None
 ):
     if credential is not None:
         save(tmp_path, "https://a.example", **credential)
     outcome = run("--provider-url", "https://a.example", "--cache-root", str(tmp_path))
     assert outcome.returncode == 78
-    assert "headgate connect https://a.example" in outcome.stderr
+    assert str(tmp_path / "clients" / "a.example.json") in outcome.stderr
+    assert "a token granted at https://a.example" in outcome.stderr
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"credential": 3}'])
@@ -160,4 +161,4 @@ def test_a_token_is_kept_where_nobody_else_can_read_it(tmp_path: Path):
     assert path.name == "a.example_8443.json"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert read_token(path, now_seconds=0, how="x") == "tok"
+    assert read_token(path, now_seconds=0, hint="x") == "tok"

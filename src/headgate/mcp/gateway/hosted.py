@@ -87,7 +87,7 @@ class HostedGateway:
             try:
                 needed = AccessControl(required_scopes=(SCOPE,))
                 overlay.replace_all(expose(one, access_control=needed) for one in imported)
-                get_logger().info("a server was imported", server=entry.name, tools=len(imported))
+                get_logger().info("a server was imported", server=entry.name, count=len(imported))
                 await asyncio.Event().wait()
             finally:
                 overlay.close()

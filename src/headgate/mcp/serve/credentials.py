@@ -67,7 +67,7 @@ def home_credential_path(cache_root: Path, home: Path) -> Path:
     return cache_root / "clients" / f"home-{mark}.json"
 
 
-def read_token(path: Path, *, now_seconds: int, how: str) -> str:
+def read_token(path: Path, *, now_seconds: int, hint: str) -> str:
     """Read a client's token from its file.
 
     Raises:
@@ -76,15 +76,15 @@ def read_token(path: Path, *, now_seconds: int, how: str) -> str:
     """
     content = read_private(path)
     if content is None:
-        raise _unusable("There is no token for this server yet.", how)
-    credential = _credential(content, path, how)
+        raise _unusable("There is no token for this server yet.", hint)
+    credential = _credential(content, path, hint)
     if credential.get("pdpp_token_kind") in _OWNER_KINDS:
         raise OwnerCredentialRefused(f"{path} holds an owner's token.")
     token = credential.get("access_token")
     if not isinstance(token, str) or not token:
-        raise _unusable(f"{path} holds no access_token.", how)
+        raise _unusable(f"{path} holds no access_token.", hint)
     if _has_expired(credential.get("expires_at"), now_seconds):
-        raise _unusable("The token for this server has expired.", how)
+        raise _unusable("The token for this server has expired.", hint)
     return token
 
 
@@ -102,14 +102,14 @@ def write_token(path: Path, provider_url: str, credential: Mapping[str, Any], *,
     write_private(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
 
 
-def _credential(content: bytes, path: Path, how: str) -> Mapping[str, Any]:
+def _credential(content: bytes, path: Path, hint: str) -> Mapping[str, Any]:
     try:
         document = msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise _unusable(f"{path} is not a credential file.", how) from error
+        raise _unusable(f"{path} is not a credential file.", hint) from error
     credential = document.get("credential")
     if not isinstance(credential, dict):
-        raise _unusable(f"{path} holds no credential.", how)
+        raise _unusable(f"{path} holds no credential.", hint)
     return cast("Mapping[str, Any]", credential)
 
 
@@ -122,5 +122,5 @@ def _has_expired(expires_at: Any, now_seconds: int) -> bool:
     return False
 
 
-def _unusable(message: str, how: str) -> ConfigInvalid:
-    return ConfigInvalid(message, hint=f"Run: {how}")
+def _unusable(message: str, hint: str) -> ConfigInvalid:
+    return ConfigInvalid(message, hint=hint)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.house.sizes import size_problems
+from tests.structure.sizes import size_problems
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_modules_and_functions_of_the_house_are_small():
+def test_modules_and_functions_of_the_package_are_small():
     assert size_problems((ROOT / "src").rglob("*.py")) == []
 
 

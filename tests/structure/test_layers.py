@@ -29,13 +29,13 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_walls_of_the_house_stand(tree: Path):
+def test_every_import_keeps_to_the_layers(tree: Path):
     outcome = lint(tree)
     assert outcome.returncode == 0, outcome.stdout
 
 
 @pytest.mark.parametrize(
-    ("room", "forbidden"),
+    ("module", "forbidden"),
     [
         ("model/ids.py", "headgate.store"),
         ("policy/__init__.py", "headgate.schema"),
@@ -50,14 +50,14 @@ def test_the_walls_of_the_house_stand(tree: Path):
         ("text/__init__.py", "pathlib"),
     ],
 )
-def test_a_planted_import_through_a_wall_is_found(tree: Path, room: str, forbidden: str):
-    planted = tree / "src" / "headgate" / room
+def test_a_planted_import_from_a_higher_layer_is_found(tree: Path, module: str, forbidden: str):
+    planted = tree / "src" / "headgate" / module
     planted.write_text(planted.read_text(encoding="utf-8") + f"\nimport {forbidden}\n", encoding="utf-8")
     outcome = lint(tree)
     assert outcome.returncode == 1, outcome.stdout
     assert "BROKEN" in outcome.stdout
 
 
-def test_a_room_that_no_contract_knows_is_found(tree: Path):
-    (tree / "src" / "headgate" / "attic.py").write_text('"""Nobody knows."""\n', encoding="utf-8")
+def test_a_module_that_no_contract_lists_is_found(tree: Path):
+    (tree / "src" / "headgate" / "attic.py").write_text('"""Not listed."""\n', encoding="utf-8")
     assert lint(tree).returncode == 1
