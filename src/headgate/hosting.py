@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from headgate import __version__
 from headgate.auth.admission import Admission
-from headgate.auth.desk import Desk
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
+from headgate.auth.revoke import revoke_grant
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, HeadgateError, ServerFault
 from headgate.home import Home
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
@@ -40,16 +40,16 @@ def build_site(settings: Settings, program: Program) -> Site:
     intake = Intake(program.store, clock=program.clock)
     limits = Limits(settings.rate_limit)
     hosted = HostedMcp(
-        Doorkeeper(program.house, program.admission, limits, settings.public_url),
-        HandleMaker(program.house.sealer),
+        Doorkeeper(program.read_services, program.admission, limits, settings.public_url),
+        HandleMaker(program.read_services.sealer),
         Identity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
     )
     gateway = build_gateway(settings, program)
     own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return Site(
         version=__version__,
-        rooms=Rooms(program.house, program.admission, intake),
-        desk=Desk(program.ledger, program.admission, clock=program.clock),
+        rooms=Rooms(program.read_services, program.admission, intake),
+        revoke=partial(revoke_grant, program.ledger, program.admission, clock=program.clock),
         doorstep=Doorstep(
             hosts=frozenset(own) | settings.allowed_hosts,
             origins=settings.allowed_origins,

@@ -29,9 +29,9 @@ from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
 from headgate.policy.allowance import Catalog
 from headgate.policy.capability import Rules
-from headgate.reading.door import Asking, Door
-from headgate.reading.house import House
 from headgate.reading.journal import Journal, Pump, load_audit_key, take_over
+from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.demo import fill
 from headgate.store.ledger import Ledger
@@ -88,7 +88,7 @@ class Program:
     home: Home
     store: Store
     ledger: Ledger
-    house: House
+    read_services: ReadServices
     admission: Admission
     pump: Pump
     clock: Callable[[], int]
@@ -110,7 +110,7 @@ def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = 
     store = SqliteStore(home, clock)
     ledger = SqliteLedger(home)
     journal = Journal(home)
-    house = House(
+    read_services = ReadServices(
         store,
         sealer=Sealer(load_ring(home)),
         discloser=journal,
@@ -119,7 +119,7 @@ def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = 
     )
     admission = Admission(ledger, clock=clock, unwritten=journal.unwritten, discloser=journal)
     pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
-    return Program(home, store, ledger, house, admission, pump, clock)
+    return Program(home, store, ledger, read_services, admission, pump, clock)
 
 
 def mcp_url(settings: Settings) -> str:
@@ -134,7 +134,7 @@ def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
 
     async def run() -> None:
         program = build_program(settings, home)
-        handles = HandleMaker(program.house.sealer)
+        handles = HandleMaker(program.read_services.sealer)
         address = mcp_url(settings).removesuffix("/mcp")
 
         def reader_of(via: str) -> Reader:
@@ -142,8 +142,8 @@ def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
             access = program.admission.admit(token)
             if access.is_owner:
                 raise OwnerCredentialRefused
-            asking = Asking(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            return Reader(Door(program.house, asking), handles, address)
+            context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
+            return Reader(LocalResourceServer(program.read_services, context), handles, address)
 
         async with program.running():
             await serve_stdio(reader_of, identity)

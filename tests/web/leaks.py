@@ -13,7 +13,7 @@ from headgate.model.plan import OffsetWindow, Reach, RecordPlan, WindowPlan
 from headgate.model.rows import ShelfSummary
 from headgate.policy import allowance, authorize, clauses, cursors, decide
 from headgate.policy.capability import Use
-from headgate.reading import door
+from headgate.reading import local
 from headgate.store.sqlite import engine
 
 Patch = pytest.MonkeyPatch
@@ -120,7 +120,7 @@ def snippet_with_hidden_text(patch: Patch) -> None:
 def cursor_that_holds_a_hidden_number(patch: Patch) -> None:
     kept = cursors.seal_position
     patch.setattr(
-        door.cursors,
+        local.cursors,
         "seal_position",
         lambda seals, position, binding: f"{kept(seals, position, binding)}{COUNT[0]}",
     )

@@ -207,7 +207,7 @@ async def test_a_failure_nobody_foresaw_is_told_without_its_words(
         raise RuntimeError("a secret value")
 
     await house.connect("mail")
-    monkeypatch.setattr(house.program.house.store, "summaries", fail)
+    monkeypatch.setattr(house.program.read_services.store, "summaries", fail)
     answer = await house.get("/v1/streams", house.owner)
     assert (answer.status, answer.code) == (500, "api_error")
     assert b"secret" not in answer.content

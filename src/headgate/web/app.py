@@ -15,7 +15,6 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.auth.desk import Desk
 from headgate.auth.introspect import introspect, is_resource_server
 from headgate.errors import (
     AuthenticationFailed,
@@ -26,7 +25,7 @@ from headgate.errors import (
     PermissionRefused,
     ResourceLimit,
 )
-from headgate.model.ids import grant_id
+from headgate.model.ids import GrantId, grant_id
 from headgate.web.api.calls import Rooms
 from headgate.web.api.dispatch import Api
 from headgate.web.api.failures import failure_reply
@@ -53,7 +52,8 @@ class Site:
 
     version: str
     rooms: Rooms
-    desk: Desk
+    #: Ends a grant, for the holder of a token.
+    revoke: Callable[[str, GrantId], Awaitable[None]]
     doorstep: Doorstep
     limits: Limits
     #: The password with which a resource server introspects.
@@ -152,8 +152,8 @@ def _healthz(site: Site) -> Endpoint:
 
 def _readyz(site: Site) -> Endpoint:
     async def readyz(_request: Request) -> Response:
-        await site.rooms.house.catalog()
-        status = "ready" if site.rooms.house.store.is_writable else "degraded"
+        await site.rooms.read_services.catalog()
+        status = "ready" if site.rooms.read_services.store.is_writable else "degraded"
         return JSONResponse({"status": status}, headers=_FRESH)
 
     return readyz
@@ -187,7 +187,7 @@ def _docs(document: dict[str, Any]) -> Endpoint:
 def _resource(site: Site) -> Endpoint:
     async def resource(request: Request) -> Response:
         origin = _visit(request).origin
-        strict = site.rooms.house.rules.strict_core
+        strict = site.rooms.read_services.rules.strict_core
         return JSONResponse(
             protected_resource(origin, site.authorization_server or origin, strict_core=strict),
             headers=_FRESH,
@@ -232,7 +232,7 @@ def _revoke(site: Site) -> Endpoint:
             asked = grant_id(request.path_params["grant_id"])
         except InvalidRequest:
             raise NotFound(param="grant_id") from None
-        await site.desk.revoke(_bearer(request), asked)
+        await site.revoke(_bearer(request), asked)
         return JSONResponse({"revoked": True}, headers=_FRESH)
 
     return revoke

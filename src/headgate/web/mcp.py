@@ -14,8 +14,8 @@ from headgate.errors import AuthenticationFailed, RateLimited
 from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway
 from headgate.mcp.serve.hosted import PATH, Admitted, HostedMcp
 from headgate.model.ids import RequestId
-from headgate.reading.door import Asking, Door
-from headgate.reading.house import House
+from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.services import ReadServices
 from headgate.web.api.failures import failure_reply
 from headgate.web.api.replies import send_reply
 from headgate.web.guard import Limits, Visit
@@ -30,10 +30,12 @@ _ICON = (
 class Doorkeeper:
     """Admits a token of a request that the guard has let in."""
 
-    __slots__ = ("_admission", "_house", "_limits", "_public_url")
+    __slots__ = ("_admission", "_limits", "_public_url", "_services")
 
-    def __init__(self, house: House, admission: Admission, limits: Limits, public_url: str) -> None:
-        self._house = house
+    def __init__(
+        self, read_services: ReadServices, admission: Admission, limits: Limits, public_url: str
+    ) -> None:
+        self._services = read_services
         self._admission = admission
         self._limits = limits
         self._public_url = public_url
@@ -56,8 +58,10 @@ class Doorkeeper:
         visit.client_id = access.client_id
         request_id = RequestId(visit.request_id)
 
-        def port(via: str) -> Door:
-            return Door(self._house, Asking(access, request_id, via, is_just_admitted=True))
+        def port(via: str) -> LocalResourceServer:
+            return LocalResourceServer(
+                self._services, ReadContext(access, request_id, via, is_just_admitted=True)
+            )
 
         return Admitted(access, port, request_id)
 
@@ -97,7 +101,7 @@ def gateway_routes(gateway: HostedGateway, admission: Admission, limits: Limits)
 
 
 def _watched(gateway: HostedGateway, admission: Admission, limits: Limits) -> ASGIApp:
-    """Keep the limits that all requests have; who is asking is then the gateway's to find out."""
+    """Keep the limits that all requests have; who is calling is then the gateway's to find out."""
 
     async def watched(scope: Scope, receive: Receive, send: Send) -> None:
         visit: Visit = scope["headgate.visit"]

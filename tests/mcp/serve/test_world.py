@@ -217,7 +217,7 @@ def test_a_large_package_answers_ambiguity_from_membership_alone(tool: str, argu
         reads: list[str] = []
         for method in ("page", "aggregate", "summaries", "record"):
             original = getattr(w.store, method)
-            setattr(w.house.store, method, counting(original, reads))
+            setattr(w.read_services.store, method, counting(original, reads))
         told = await w.call(access, tool, stream="messages", **arguments)
         error = told.structured["error"]
         assert (error["code"], error["retry_with"]) == ("ambiguous_connection", "connection_id")

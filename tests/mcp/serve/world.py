@@ -21,9 +21,9 @@ from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKi
 from headgate.model.ids import RequestId
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
-from headgate.reading.door import Asking, Door
-from headgate.reading.house import House
+from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ResourceServer
+from headgate.reading.services import ReadServices
 from headgate.sources.demo import DemoAccount, fill
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
@@ -64,7 +64,7 @@ class World:
     """The server, and who reads from it."""
 
     store: SqliteStore
-    house: House
+    read_services: ReadServices
     connections: dict[str, str]
     log: Log
     calls: list[str] = field(default_factory=list)
@@ -75,7 +75,9 @@ class World:
         return Access(kind, "me", "agent", grants, package_id="pkg_1" if is_package else None)
 
     def port(self, access: Access, via: str = "test") -> ResourceServer:
-        return CountedPort(Door(self.house, Asking(access, RequestId("req_1"), via)), self.calls)
+        return CountedPort(
+            LocalResourceServer(self.read_services, ReadContext(access, RequestId("req_1"), via)), self.calls
+        )
 
     async def call(self, access: Access, tool: str, **arguments: Any) -> Outcome:
         self.calls.clear()
@@ -85,7 +87,7 @@ class World:
         return msgspec.structs.replace(outcome, structured=seen)
 
     def reader(self, access: Access) -> Reader:
-        return Reader(self.port(access), HandleMaker(self.house.sealer), "https://gate.example")
+        return Reader(self.port(access), HandleMaker(self.read_services.sealer), "https://gate.example")
 
     async def add(self, connection: str, stream: str, *rows: dict[str, Any]) -> None:
         lines = [msgspec.json.encode({"data": row, "emitted_at": "2026-09-01T00:00:00Z"}) for row in rows]
@@ -125,10 +127,10 @@ async def world(accounts: Sequence[DemoAccount] = SMALL) -> AsyncIterator[World]
     with tempfile.TemporaryDirectory() as directory:
         store = SqliteStore(open_home(Path(directory) / "home"), lambda: NOW)
         log = Log()
-        house = House(
+        read_services = ReadServices(
             store, sealer=Sealer(KeyRing(SealKey(b"w" * 64))), discloser=log, clock=lambda: NOW, rules=Rules()
         )
         try:
-            yield World(store, house, dict(await fill(store, accounts)), log)
+            yield World(store, read_services, dict(await fill(store, accounts)), log)
         finally:
             await store.close()

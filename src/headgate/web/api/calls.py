@@ -13,9 +13,9 @@ from headgate.auth.admission import Admission
 from headgate.errors import InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
-from headgate.reading.door import Asking, Door
-from headgate.reading.house import House
+from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import Answer
+from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
@@ -26,7 +26,7 @@ from headgate.web.api.replies import Reply
 class Rooms:
     """The parts of the program that calls are answered from."""
 
-    house: House
+    read_services: ReadServices
     admission: Admission
     intake: Intake
 
@@ -44,12 +44,12 @@ class Call(msgspec.Struct, frozen=True):
     receive: Receive
     rooms: Rooms
 
-    def door(self) -> Door:
-        """Open the door for this call."""
-        asking = Asking(
+    def resource_server(self) -> LocalResourceServer:
+        """Bind the resource server to this call."""
+        context = ReadContext(
             self.access, self.request_id, self.endpoint.route, self.given.warnings, is_just_admitted=True
         )
-        return Door(self.rooms.house, asking)
+        return LocalResourceServer(self.rooms.read_services, context)
 
     def needed_connection(self) -> ConnectionId:
         """Give the connection; the endpoint's definition requires it."""
@@ -101,5 +101,5 @@ class Call(msgspec.Struct, frozen=True):
         return cast("dict[str, Any]", document)
 
 
-#: Reads give the answer as it came through the door; everything else says how to reply.
+#: Reads give the answer as the resource server wrote it; everything else says how to reply.
 Handler = Callable[[Call], Awaitable[Answer | Reply]]

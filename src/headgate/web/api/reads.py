@@ -1,4 +1,4 @@
-"""The reads: each turns its parameters into a query and passes it through the door."""
+"""The reads: each turns its parameters into a query and passes it to the resource server."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ def schema(call: Call) -> Awaitable[Answer]:
         full=call.given.get("view") != "compact",
         exhaustive=call.given.get("detail") == "full",
     )
-    return call.door().schema(query)
+    return call.resource_server().schema(query)
 
 
 def connectors(call: Call) -> Awaitable[Answer]:
     """List the connectors."""
-    return call.door().connectors()
+    return call.resource_server().connectors()
 
 
 def streams(call: Call) -> Awaitable[Answer]:
     """List the streams."""
-    return call.door().streams(call.given.connection())
+    return call.resource_server().streams(call.given.connection())
 
 
 def stream(call: Call) -> Awaitable[Answer]:
     """Describe a stream."""
-    return call.door().stream(_stream(call), call.given.connection())
+    return call.resource_server().stream(_stream(call), call.given.connection())
 
 
 def records(call: Call) -> Awaitable[Answer]:
     """Read a page, or what changed."""
     query = _list(call) if call.given.get("changes_since") is None else _changes(call)
-    return call.door().records(query)
+    return call.resource_server().records(query)
 
 
 def record(call: Call) -> Awaitable[Answer]:
@@ -92,7 +92,7 @@ def record(call: Call) -> Awaitable[Answer]:
         query = structs.replace(
             query, connection_id=given.connection(), fields=given.fields(), expand=given.expand()
         )
-    return call.door().record(query)
+    return call.resource_server().record(query)
 
 
 def window(call: Call) -> Awaitable[Answer]:
@@ -111,7 +111,7 @@ def window(call: Call) -> Awaitable[Answer]:
         cursor=given.get("cursor"),
         as_json=given.get("as") is not None,
     )
-    return call.door().window(query)
+    return call.resource_server().window(query)
 
 
 def aggregate(call: Call) -> Awaitable[Answer]:
@@ -130,7 +130,7 @@ def aggregate(call: Call) -> Awaitable[Answer]:
         filters=given.filters,
         connection_id=given.connection(),
     )
-    return call.door().aggregate(query)
+    return call.resource_server().aggregate(query)
 
 
 def search(call: Call) -> Awaitable[Answer]:
@@ -145,13 +145,13 @@ def search(call: Call) -> Awaitable[Answer]:
         filters=given.filters,
         cursor=given.get("cursor"),
     )
-    return call.door().search(query)
+    return call.resource_server().search(query)
 
 
 async def blob(call: Call) -> Reply:
     """Send a file, or a part of it."""
     query = BlobQuery(_blob(call), call.given.connection())
-    whole = await call.door().blob(query)
+    whole = await call.resource_server().blob(query)
     span = _span(call.headers.get(b"range", b"").decode("latin-1"), whole.size_bytes)
     if span is None:
         headers = (

@@ -1,6 +1,6 @@
-"""The door: every read goes decide, run, draw, disclose; there is no other way to a record.
+"""The resource server in process: every read goes decide, run, draw, disclose; there is no other way to a record.
 
-This is the resource server in process. An instance is bound to one request: who asks, under which id, and
+An instance is bound to one request: who asks, under which id, and
 through which tool or route.
 """
 
@@ -38,8 +38,8 @@ from headgate.policy.cursors import Bookmark, Session, WindowPlace
 from headgate.reading import bodies, links, schema
 from headgate.reading.bodies import Labels
 from headgate.reading.disclose import disclosed
-from headgate.reading.house import House
 from headgate.reading.port import Answer, BlobAnswer, Body, Row
+from headgate.reading.services import ReadServices
 
 _NONCE_BYTES = 8
 #: No query can name it, so what is kept under it is found by nothing else.
@@ -49,7 +49,7 @@ _Asked = TypeVarTuple("_Asked")
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
 
 
-class Asking(msgspec.Struct, frozen=True):
+class ReadContext(msgspec.Struct, frozen=True):
     """One request: whose, and how it came in."""
 
     access: Access
@@ -69,11 +69,11 @@ class _Served(msgspec.Struct, frozen=True):
     shown: tuple[Disclosed, ...] = ()
 
 
-class Door(msgspec.Struct):
+class LocalResourceServer(msgspec.Struct):
     """The resource server in process, for one request; implements headgate.reading.port.ResourceServer."""
 
-    _house: House
-    _asking: Asking
+    _services: ReadServices
+    _context: ReadContext
 
     def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, Answer]:
         """Say what this access may read and ask."""
@@ -124,7 +124,7 @@ class Door(msgspec.Struct):
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
         try:
-            found = await self._blob(await self._house.allowance(self._asking.access), query)
+            found = await self._blob(await self._services.allowance(self._context.access), query)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -139,9 +139,9 @@ class Door(msgspec.Struct):
             connection_id=found.connection_id,
             mime_type=found.mime_type,
             size_bytes=found.size_bytes,
-            content=self._house.store.read_blob(found.id, start=start, end=end),
-            read=lambda start, end: self._house.store.read_blob(found.id, start=start, end=end),
-            request_id=self._asking.request_id,
+            content=self._services.store.read_blob(found.id, start=start, end=end),
+            read=lambda start, end: self._services.store.read_blob(found.id, start=start, end=end),
+            request_id=self._context.request_id,
         )
 
     # The one way through
@@ -151,30 +151,32 @@ class Door(msgspec.Struct):
         serve: Callable[[Allowance, Unpack[_Asked]], Awaitable[_Served]],
         *asked: *_Asked,
     ) -> Answer:
-        asking = self._asking
+        context = self._context
         try:
-            allowance = self._house.allowance_of_admitted(asking.access) if asking.is_just_admitted else None
+            allowance = (
+                self._services.allowance_of_admitted(context.access) if context.is_just_admitted else None
+            )
             if allowance is None:
-                allowance = await self._house.allowance(asking.access)
+                allowance = await self._services.allowance(context.access)
             served = await serve(allowance, *asked)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
         content = _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown)
-        return Answer(content, asking.request_id, served.body)
+        return Answer(content, context.request_id, served.body)
 
     def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
-        access = self._asking.access
-        self._house.discloser.write(
+        access = self._context.access
+        self._services.discloser.write(
             Disclosure(
-                self._house.clock(),
-                self._asking.request_id,
+                self._services.clock(),
+                self._context.request_id,
                 access.token_kind,
                 access.client_id,
                 access.grant_ids,
                 access.package_id,
-                self._asking.via,
+                self._context.via,
                 outcome,
                 size_bytes,
                 shown,
@@ -182,9 +184,9 @@ class Door(msgspec.Struct):
         )
 
     def _meta(self, warnings: tuple[ReadWarning, ...] = ()) -> Body | msgspec.Raw:
-        if not self._asking.warnings and not warnings:
+        if not self._context.warnings and not warnings:
             return bodies.NOTHING_TO_SAY
-        return bodies.meta((*self._asking.warnings, *warnings))
+        return bodies.meta((*self._context.warnings, *warnings))
 
     # What there is
 
@@ -230,18 +232,18 @@ class Door(msgspec.Struct):
     async def _summaries(self, scopes: Sequence[Scope]) -> schema.Summaries:
         if not scopes:
             return {}
-        found = await self._house.store.summaries([deciding.whole(scope) for scope in scopes])
+        found = await self._services.store.summaries([deciding.whole(scope) for scope in scopes])
         return {(one.connection_id, one.stream): one for one in found}
 
     # Records
 
     async def _list(self, allowance: Allowance, query: ListQuery, preview_chars: int | None) -> _Served:
-        decision = deciding.decide_list(allowance, query, self._house.seals(), preview_chars=preview_chars)
+        decision = deciding.decide_list(allowance, query, self._services.seals(), preview_chars=preview_chars)
         plan = decision.plan
-        page = await self._house.store.page(plan)
+        page = await self._services.store.page(plan)
         token = None
         if page.next is not None:
-            token = cursors.seal_position(self._house.seals(), page.next, decision.binding)
+            token = cursors.seal_position(self._services.seals(), page.next, decision.binding)
         labels = _labels(allowance, decision.scopes, plan.expand)
         rows = [bodies.record_row(record, labels, plan.expand) for record in page.records]
         body = _list_body(query, rows, token)
@@ -249,7 +251,7 @@ class Door(msgspec.Struct):
         return _Served(body, _shown(page.records, plan.reach.fields, plan.expand))
 
     def _list_meta(self, page: Page, plan: PagePlan, decision: deciding.Decision[PagePlan]) -> Body:
-        warnings = (*self._asking.warnings, *decision.warnings)
+        warnings = (*self._context.warnings, *decision.warnings)
         meta = bodies.meta(warnings, page.count, is_counted=page.count is not None)
         if plan.with_extent and page.extent is not None:
             scope = decision.scopes[0]
@@ -259,8 +261,10 @@ class Door(msgspec.Struct):
         return meta
 
     async def _changes(self, allowance: Allowance, query: ChangesQuery, preview_chars: int | None) -> _Served:
-        decision = deciding.decide_changes(allowance, query, self._house.seals(), preview_chars=preview_chars)
-        found = await self._house.store.changes(decision.plan)
+        decision = deciding.decide_changes(
+            allowance, query, self._services.seals(), preview_chars=preview_chars
+        )
+        found = await self._services.store.changes(decision.plan)
         labels = _labels(allowance, decision.scopes)
         rows = [bodies.change_row(entry, labels) for entry in found.entries]
         token = self._session_token(found, decision)
@@ -268,7 +272,7 @@ class Door(msgspec.Struct):
         if token is None:
             binding = cursors.bookmark_binding(allowance, query)
             bookmark = Bookmark(found.horizon, secrets.token_bytes(_NONCE_BYTES))
-            body["next_changes_since"] = cursors.seal_bookmark(self._house.seals(), bookmark, binding)
+            body["next_changes_since"] = cursors.seal_bookmark(self._services.seals(), bookmark, binding)
         body["meta"] = self._meta(decision.warnings)
         return _Served(body, disclosed(found.entries, decision.plan.reach.fields))
 
@@ -276,12 +280,12 @@ class Door(msgspec.Struct):
         if found.next is None:
             return None
         session = Session(decision.plan.since, found.horizon, found.next)
-        return cursors.seal_session(self._house.seals(), session, decision.binding)
+        return cursors.seal_session(self._services.seals(), session, decision.binding)
 
     async def _record(self, allowance: Allowance, query: RecordQuery, preview_chars: int | None) -> _Served:
         decision = deciding.decide_record(allowance, query, preview_chars=preview_chars)
         plan = decision.plan
-        found = await self._house.store.record(plan)
+        found = await self._services.store.record(plan)
         record = found[0] if len(found) == 1 else _only(allowance, decision.scopes, found, _no_record)
         row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
         row.links = {"self": links.record_link(query)}
@@ -289,9 +293,9 @@ class Door(msgspec.Struct):
         return _Served(row, _shown((record,), plan.reach.fields, plan.expand))
 
     async def _window(self, allowance: Allowance, query: WindowQuery) -> _Served:
-        seals = self._house.seals()
+        seals = self._services.seals()
         decision = deciding.decide_window(allowance, query, seals)
-        windows = await self._house.store.window(decision.plan)
+        windows = await self._services.store.window(decision.plan)
         found = _only(allowance, decision.scopes, windows, lambda: NotFound(param="id"))
         if decision.digest is not None and decision.digest != found.digest:
             raise CursorExpired(
@@ -313,7 +317,7 @@ class Door(msgspec.Struct):
 
     async def _aggregate(self, allowance: Allowance, query: AggregateQuery) -> _Served:
         decision = deciding.decide_aggregate(allowance, query)
-        found = await self._house.store.aggregate(decision.plan)
+        found = await self._services.store.aggregate(decision.plan)
         body = bodies.aggregate_body(query, decision.plan, found)
         body |= {"links": {"self": links.aggregate_link(query)}, "meta": self._meta()}
         fields = _aggregated(decision.plan)
@@ -321,12 +325,14 @@ class Door(msgspec.Struct):
         return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
 
     async def _search(self, allowance: Allowance, query: SearchQuery, preview_chars: int | None) -> _Served:
-        decision = deciding.decide_search(allowance, query, self._house.seals(), preview_chars=preview_chars)
+        decision = deciding.decide_search(
+            allowance, query, self._services.seals(), preview_chars=preview_chars
+        )
         plan = decision.plan
-        page = await self._house.store.search(plan) if plan.reaches else SearchPage((), None, 0)
+        page = await self._services.store.search(plan) if plan.reaches else SearchPage((), None, 0)
         token = None
         if page.next is not None:
-            token = cursors.seal_hit(self._house.seals(), page.next, decision.binding)
+            token = cursors.seal_hit(self._services.seals(), page.next, decision.binding)
         labels = _labels(allowance, decision.scopes)
         searched = {one.id for scope in decision.scopes for one in scope.connections}
         body: Body = {
@@ -339,7 +345,7 @@ class Door(msgspec.Struct):
                 "next": None if token is None else links.search_link(query, token),
             },
             "meta": bodies.search_meta(
-                page, (*self._asking.warnings, *decision.warnings), connections=len(searched)
+                page, (*self._context.warnings, *decision.warnings), connections=len(searched)
             ),
         }
         if token is not None:
@@ -348,7 +354,7 @@ class Door(msgspec.Struct):
 
     async def _blob(self, allowance: Allowance, query: BlobQuery) -> FoundBlob:
         decision = deciding.decide_blob(allowance, query)
-        found = await self._house.store.blobs(decision.plan)
+        found = await self._services.store.blobs(decision.plan)
         return _only(allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
 
 

@@ -33,7 +33,7 @@ class _Known:
     admitted: dict[int, tuple[Access, Allowance]] = field(default_factory=dict[int, tuple[Access, Allowance]])
 
 
-class House:
+class ReadServices:
     """One home, open for reading."""
 
     __slots__ = ("_known", "clock", "discloser", "rules", "sealer", "store")
