@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import UpstreamProtocolError, UpstreamSuspended
-from headgate.mcp.client.body import Redactor, plain_words
-from headgate.mcp.client.lane import Breaker
-from headgate.mcp.client.session import looked_at
+from headgate.mcp.client.body import Redactor, sanitise
+from headgate.mcp.client.call_queue import Breaker
+from headgate.mcp.client.session import redact_value
 from headgate.operations import Secret
 
 TOKEN = "tokentok-1"
@@ -30,14 +30,14 @@ def test_without_a_token_nothing_is_touched(whole):
 
 
 def test_a_parsed_answer_is_searched_everywhere():
-    found = looked_at({TOKEN: [f"a{TOKEN}b", {"x": TOKEN}, 1, None, True]}, Secret(TOKEN))
+    found = redact_value({TOKEN: [f"a{TOKEN}b", {"x": TOKEN}, 1, None, True]}, Secret(TOKEN))
     assert found == {"[REDACTED]": ["a[REDACTED]b", {"x": "[REDACTED]"}, 1, None, True]}
     with pytest.raises(UpstreamProtocolError):
-        looked_at({"n": [float("inf")]}, None)
+        redact_value({"n": [float("inf")]}, None)
 
 
 def test_words_of_a_stranger_are_short_and_obey_nobody():
-    words = plain_words(f"\x1b[31m{TOKEN}\n" + "x" * 2000, Secret(TOKEN))
+    words = sanitise(f"\x1b[31m{TOKEN}\n" + "x" * 2000, Secret(TOKEN))
     assert words.startswith("\\x1b[31m[REDACTED]\\n")
     assert len(words) < 600
 

@@ -24,7 +24,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class UpstreamEndpoint:
     """The address of one server, read and found acceptable."""
 
     url: httpx2.URL
@@ -42,7 +42,7 @@ class Endpoint:
         return str(self.url.copy_with(query=None))
 
 
-def parse_endpoint(text: str, *, allow_insecure: bool = False) -> Endpoint:
+def parse_endpoint(text: str, *, allow_insecure: bool = False) -> UpstreamEndpoint:
     """Read the address of a server.
 
     Raises:
@@ -61,7 +61,7 @@ def parse_endpoint(text: str, *, allow_insecure: bool = False) -> Endpoint:
         raise AdapterConfigInvalid("The endpoint must not carry a user, a password or a fragment.")
     if url.scheme == "http" and not (allow_insecure or is_this_machine(host)):
         raise AdapterConfigInvalid(f"The endpoint must be https: {host} is not this machine.")
-    return Endpoint(url, host, port or _PORTS[url.scheme])
+    return UpstreamEndpoint(url, host, port or _PORTS[url.scheme])
 
 
 def is_this_machine(host: str) -> bool:

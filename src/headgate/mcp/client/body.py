@@ -9,9 +9,9 @@ import anyio
 import httpx2
 
 from headgate.errors import AdapterError, UpstreamTimeout, UpstreamTooLarge
-from headgate.mcp.client.answer import Answer
-from headgate.mcp.client.exchange import Exchange
 from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.request_state import RequestState
+from headgate.mcp.client.sender import UpstreamResponse
 from headgate.operations.secrets import REDACTED, Secret
 
 _MIN_TOKEN_BYTES = 8
@@ -20,7 +20,7 @@ _MAX_WORDS = 500
 _SUSPECT = (b"\\u", b"NaN", b"Infinity")
 
 
-async def read_whole(answer: Answer, exchange: Exchange, limits: Limits) -> bytes:
+async def read_whole(answer: UpstreamResponse, state: RequestState, limits: Limits) -> bytes:
     """Read a body to its end.
 
     Raises:
@@ -29,17 +29,17 @@ async def read_whole(answer: Answer, exchange: Exchange, limits: Limits) -> byte
     """
     body = answer.whole()
     if body is None:
-        return b"".join([chunk async for chunk in chunks(answer, exchange, limits)])
+        return b"".join([chunk async for chunk in chunks(answer, state, limits)])
     if len(body) > limits.max_bytes:
         raise UpstreamTooLarge
-    redact = Redactor(exchange.token)
+    redact = Redactor(state.token)
     clean = redact(body) + redact.rest()
-    _note_suspects(clean, exchange)
+    _note_suspects(clean, state)
     return clean
 
 
 async def chunks(
-    answer: Answer, exchange: Exchange, limits: Limits, *, max_events: int | None = None
+    answer: UpstreamResponse, state: RequestState, limits: Limits, *, max_events: int | None = None
 ) -> AsyncIterator[bytes]:
     """Give a body part by part, within the limits.
 
@@ -47,11 +47,11 @@ async def chunks(
         UpstreamTooLarge: it is longer, or has more events, than allowed.
         UpstreamTimeout: it did not come in time.
     """
-    redact = Redactor(exchange.token)
+    redact = Redactor(state.token)
     size = events = 0
     tail = b""
     while True:
-        chunk = await _next(answer, exchange, limits)
+        chunk = await _next(answer, state, limits)
         size += len(chunk)
         if size > limits.max_bytes:
             raise UpstreamTooLarge
@@ -61,7 +61,7 @@ async def chunks(
             if events > max_events:
                 raise UpstreamTooLarge("The server sent more events than allowed.")
         clean = redact(chunk) if chunk else redact.rest()
-        _note_suspects(clean, exchange)
+        _note_suspects(clean, state)
         if clean:
             yield clean
         if not chunk:
@@ -71,29 +71,29 @@ async def chunks(
 class EventStream(httpx2.AsyncByteStream):
     """An event stream for the library above, which reads it at its own pace."""
 
-    def __init__(self, answer: Answer, exchange: Exchange, limits: Limits) -> None:
+    def __init__(self, answer: UpstreamResponse, state: RequestState, limits: Limits) -> None:
         self._answer = answer
-        self._exchange = exchange
+        self._state = state
         self._limits = limits
         self.on_close: Callable[[], None] | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         limits = self._limits
         try:
-            async for chunk in chunks(self._answer, self._exchange, limits, max_events=limits.max_events):
+            async for chunk in chunks(self._answer, self._state, limits, max_events=limits.max_events):
                 yield chunk
         except AdapterError as error:
-            self._exchange.fail_now(bare(error))
+            self._state.fail_now(strip_tracebacks(error))
             raise httpx2.ReadError("The stream was ended.") from None
         except (httpx2.TransportError, OSError):
             # The library resumes a stream that has event ids, so this is not yet the end of the call.
             raise httpx2.ReadError("The stream was lost.") from None
         finally:
-            self._exchange.stream_ended = True
+            self._state.stream_ended = True
 
     async def aclose(self) -> None:
         """Be done with the stream, read to its end or not."""
-        self._exchange.cut = None
+        self._state.cut = None
         if self.on_close is not None:
             self.on_close()
             self.on_close = None
@@ -101,10 +101,10 @@ class EventStream(httpx2.AsyncByteStream):
             await self._answer.aclose()
 
 
-async def _next(answer: Answer, exchange: Exchange, limits: Limits) -> bytes:
+async def _next(answer: UpstreamResponse, state: RequestState, limits: Limits) -> bytes:
     quiet_by = asyncio.get_running_loop().time() + limits.idle_seconds
     # A stream that waits for events may be silent for ever; an answer may not.
-    until = None if exchange.deadline == float("inf") else min(exchange.deadline, quiet_by)
+    until = None if state.deadline == float("inf") else min(state.deadline, quiet_by)
     try:
         async with asyncio.timeout_at(until):
             return await answer.next_chunk()
@@ -112,9 +112,9 @@ async def _next(answer: Answer, exchange: Exchange, limits: Limits) -> bytes:
         raise UpstreamTimeout from error
 
 
-def _note_suspects(clean: bytes, exchange: Exchange) -> None:
+def _note_suspects(clean: bytes, state: RequestState) -> None:
     if any(suspect in clean for suspect in _SUSPECT):
-        exchange.needs_look = True
+        state.needs_look = True
 
 
 def _event_ends(tail: bytes, chunk: bytes) -> int:
@@ -157,13 +157,13 @@ def without_token(text: str, token: Secret | None) -> str:
     return text if token is None else text.replace(token.expose(), REDACTED)
 
 
-def plain_words(text: str, token: Secret | None, *, most: int = _MAX_WORDS) -> str:
+def sanitise(text: str, token: Secret | None, *, most: int = _MAX_WORDS) -> str:
     """Make a stranger's words fit to be quoted: short, without control characters or the token."""
     short = without_token(text, token)[:most]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
 
 
-def bare(error: AdapterError) -> AdapterError:
+def strip_tracebacks(error: AdapterError) -> AdapterError:
     """Take the tracebacks off an error and its causes: their frames hold the request, and so the token."""
     link: BaseException | None = error
     while link is not None:

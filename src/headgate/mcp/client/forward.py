@@ -21,10 +21,10 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnsupported,
 )
-from headgate.mcp.client.body import plain_words
+from headgate.mcp.client.body import sanitise
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.mapping import Tool
-from headgate.mcp.client.questions import Desk, Progress
+from headgate.mcp.client.questions import Progress, QuestionHandler
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.context import OperationContext
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
@@ -49,7 +49,7 @@ class Forwarding:
     #: Raises when the tool must not be called as things stand.
     check: Callable[[str], Awaitable[None]]
     #: Where a tool's questions are answered; without one it may ask none.
-    desk: Desk | None = None
+    questions: QuestionHandler | None = None
     #: Brings a structured answer into its declared form, and says what is still wrong.
     shape: Shape = normalise
 
@@ -86,9 +86,9 @@ async def _ask(
             deadline=deadline,
             param_headers=headers,
         )
-        if forwarding.desk is None or raw.get("resultType") != _INPUT_REQUIRED:
+        if forwarding.questions is None or raw.get("resultType") != _INPUT_REQUIRED:
             return raw
-        more = await forwarding.desk.next_round(raw, progress=progress, token=token, deadline=deadline)
+        more = await forwarding.questions.next_round(raw, progress=progress, token=token, deadline=deadline)
 
 
 def _time_for(remaining: float | None) -> float | None:
@@ -166,7 +166,7 @@ def _declared_error(tool: Tool, structured: Any, general: CallError) -> CallErro
     if not tool.errors[code].is_valid(details):
         return None
     # Whether it may be tried again is not for the server to say.
-    words = plain_words(message, None) if isinstance(message, str) else general.message
+    words = sanitise(message, None) if isinstance(message, str) else general.message
     return CallError(code, words, details=details, retryable=False)
 
 

@@ -31,15 +31,15 @@ from headgate.errors import (
     Unauthorized,
     UpstreamAuthFailed,
 )
-from headgate.mcp.client.addresses import Endpoint, parse_endpoint
+from headgate.mcp.client.addresses import UpstreamEndpoint, parse_endpoint
 from headgate.mcp.client.discover import list_tools
 from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
-from headgate.mcp.client.pins import Change, MemoryPins, Pin, PinStore, changes_since, pins_of
-from headgate.mcp.client.questions import Answerer, Desk
-from headgate.mcp.client.upstream import Connecting, Upstream
-from headgate.mcp.client.wire import Dialling, Resolve, resolve
+from headgate.mcp.client.pins import MemoryPins, Pin, PinStore, ToolChange, changes_since, pins_of
+from headgate.mcp.client.questions import Answerer, QuestionHandler
+from headgate.mcp.client.upstream import ConnectOptions, Upstream
+from headgate.mcp.client.wire import DialOptions, Resolve, resolve
 from headgate.operations.names import check_namespace
 from headgate.operations.registration import HandlerRegistration, Provenance
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
@@ -136,7 +136,7 @@ async def from_mcp(
     Raises:
         AdapterError: it could not be imported.
     """
-    # Under its own name, so that no traceback shows the bare text as it is passed on.
+    # Under its own name, so that no traceback shows the strip_tracebacks text as it is passed on.
     auth_token = None if auth_token is None else Secret(auth_token)
     adapter = FromMCP(
         endpoint,
@@ -159,20 +159,22 @@ class Refreshed:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     #: Tools that are not what they were, waiting for approval.
-    changed: tuple[Change, ...]
+    changed: tuple[ToolChange, ...]
 
 
 class ImportedOperations(Sequence[HandlerRegistration]):
     """The operations of one server, and the session that serves them."""
 
-    def __init__(self, adapter: FromMCP, endpoint: Endpoint) -> None:
+    def __init__(self, adapter: FromMCP, endpoint: UpstreamEndpoint) -> None:
         options, answer = adapter.options, adapter.answer
         self._adapter = adapter
-        self._desk = None if answer is None else Desk(answer, adapter.namespace, options.limits)
+        self._question_handler = (
+            None if answer is None else QuestionHandler(answer, adapter.namespace, options.limits)
+        )
         self._endpoint = endpoint
         self._seen: dict[str, Tool] = {}
-        self._blocked: dict[str, Change] = {}
-        self._vanished: tuple[Change, ...] = ()
+        self._blocked: dict[str, ToolChange] = {}
+        self._vanished: tuple[ToolChange, ...] = ()
         self._must_verify = False
         self._verifying = asyncio.Lock()
         #: Whether the server has said that its tools changed since they were last listed.
@@ -183,9 +185,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         self.skipped: tuple[Skipped, ...] = ()
         self.client = Upstream(
             endpoint,
-            Connecting(
+            ConnectOptions(
                 limits=options.limits,
-                dialling=Dialling(
+                dial=DialOptions(
                     allowed_hosts=options.allowed_hosts,
                     connect_seconds=options.limits.connect_seconds,
                     resolve=options.resolve,
@@ -193,13 +195,13 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 ),
                 era=options.era,
                 http=adapter.http,
-                desk=self._desk,
+                questions=self._question_handler,
             ),
             on_tools_changed=self._tools_changed,
         )
 
         self._forwarding = Forwarding(
-            self.client, self.name, self._check, desk=self._desk, shape=_SHAPES[options.cast]
+            self.client, self.name, self._check, questions=self._question_handler, shape=_SHAPES[options.cast]
         )
 
     @overload
@@ -228,7 +230,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         await self.client.aclose()
 
     @property
-    def blocked(self) -> Mapping[str, Change]:
+    def blocked(self) -> Mapping[str, ToolChange]:
         """The tools that cannot be called until they are approved, and why."""
         return dict(self._blocked)
 
@@ -345,7 +347,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         self._vanished = tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad)
         self._blocked = {change.tool: change for change in changes if change.grade != "vanished"}
         # What was approved and cannot be used any more has changed, and is not merely gone.
-        self._blocked |= {name: Change(name, "breaking") for name in bad}
+        self._blocked |= {name: ToolChange(name, "breaking") for name in bad}
         self.tools = tuple(self._registration(self._in_force(tool, pins)) for tool in self._seen.values())
 
     def _in_force(self, tool: Tool, pins: Mapping[str, Pin]) -> Tool:

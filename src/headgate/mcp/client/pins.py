@@ -113,7 +113,7 @@ class FilePins:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ToolChange:
     """How a tool differs from its pin, and so why it is blocked."""
 
     tool: str
@@ -136,19 +136,19 @@ def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
     return {tool.name: Pin(tool.name, tool.digest, tool.definition) for tool in tools}
 
 
-def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[Change]:
+def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[ToolChange]:
     """Compare what a server lists with what was approved; no change means nothing to decide."""
     listed = {tool.name: tool for tool in tools}
     before = {name: pin.definition for name, pin in pins.items()}
     moved = {new: old for old, new in renames(before, {n: t.definition for n, t in listed.items()}).items()}
-    changes: list[Change] = []
+    changes: list[ToolChange] = []
     for name, tool in listed.items():
         pin = pins.get(name)
         if pin is None:
-            changes.append(Change(name, "renamed" if name in moved else "new", earlier=moved.get(name)))
+            changes.append(ToolChange(name, "renamed" if name in moved else "new", earlier=moved.get(name)))
         elif pin.digest != tool.digest:
             difference = diff_definitions(pin.definition, tool.definition)
             # The same definition under another server's name is another tool.
             grade = difference.grade.name.lower() if difference.changes else "breaking"
-            changes.append(Change(name, grade, difference))
-    return [*changes, *(Change(name, "vanished") for name in pins if name not in listed)]
+            changes.append(ToolChange(name, grade, difference))
+    return [*changes, *(ToolChange(name, "vanished") for name in pins if name not in listed)]

@@ -19,7 +19,7 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnsupported,
 )
-from headgate.mcp.client.body import plain_words
+from headgate.mcp.client.body import sanitise
 from headgate.mcp.client.limits import Limits
 from headgate.operations.secrets import Secret
 from headgate.schema.check import CompiledSchema, compile_schema
@@ -81,7 +81,7 @@ Answerer = Callable[[Question], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class QuestionHandler:
     """Where the questions of one server are answered."""
 
     answer: Answerer
@@ -104,7 +104,7 @@ class Desk:
             raise UpstreamUnsupported("The server asks somebody to visit an address; that was not offered.")
         compiled = _form(fields.get("requestedSchema"))
         message = fields.get("message")
-        words = plain_words(message if isinstance(message, str) else "", token, most=_MAX_MESSAGE)
+        words = sanitise(message if isinstance(message, str) else "", token, most=_MAX_MESSAGE)
         question = Question(self.namespace, tool, words, compiled.schema)
         try:
             async with asyncio.timeout_at(deadline):

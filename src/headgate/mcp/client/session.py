@@ -1,7 +1,7 @@
 """One open session with a server, held by a task of its own.
 
 The protocol library must be entered and left by the same task, so an owner task does only that; calls come
-from anywhere. Results are the raw JSON of the server. What a failure means is read from the exchange, not
+from anywhere. Results are the raw JSON of the server. What a failure means is read from the state, not
 from the library's error.
 """
 
@@ -33,11 +33,11 @@ from headgate.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from headgate.mcp.client.body import plain_words, without_token
+from headgate.mcp.client.body import sanitise, without_token
 from headgate.mcp.client.era import CLIENT, Era, offering
-from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
 from headgate.mcp.client.logs import tame_library_logs
-from headgate.mcp.client.questions import ELICIT, OFFERED, Desk
+from headgate.mcp.client.questions import ELICIT, OFFERED, QuestionHandler
+from headgate.mcp.client.request_state import REQUEST_HEADER, RequestState
 from headgate.mcp.client.transport import GuardedTransport
 from headgate.operations.secrets import Secret
 
@@ -48,13 +48,13 @@ _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *_LATER)
 
 #: The requests that introduce us to a server.
-_FIRST_WORDS = ("initialize", "server/discover")
+_OPENING_METHODS = ("initialize", "server/discover")
 
 #: What a session says about itself once it is open.
 Discovered = types.DiscoverResult | types.InitializeResult
 
 
-class Session:
+class UpstreamSession:
     """A session that is open, until it is lost or closed."""
 
     def __init__(
@@ -64,14 +64,14 @@ class Session:
         *,
         era_choice: str,
         on_tools_changed: Callable[[], None],
-        desk: Desk | None = None,
+        questions: QuestionHandler | None = None,
     ) -> None:
         self._url = url
         self._guard = guard
         self._era_choice = era_choice
         self._on_tools_changed = on_tools_changed
-        self._desk = desk
-        self._offered: Mapping[str, Any] = {} if desk is None else OFFERED
+        self._question_handler = questions
+        self._offered: Mapping[str, Any] = {} if questions is None else OFFERED
         self._asked = 0
         self._questions: set[anyio.CancelScope] = set()
         self._closing = asyncio.Event()
@@ -102,14 +102,14 @@ class Session:
         """Whether the server's word of a changed tool list would reach us."""
         return self.is_open and self._guard.has_stream
 
-    async def open(self, exchange: Exchange, prior: Discovered | None = None) -> None:
+    async def open(self, state: RequestState, prior: Discovered | None = None) -> None:
         """Agree with the server on a revision, or adopt what was agreed before.
 
         Raises:
-            AdapterError: no session could be opened; the exchange knows the status.
+            AdapterError: no session could be opened; the state knows the status.
         """
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own(exchange, prior, ready))
+        self._owner = asyncio.create_task(self._own(state, prior, ready))
         try:
             await asyncio.shield(ready)
         except BaseException:
@@ -123,36 +123,36 @@ class Session:
         self,
         method: str,
         params: Mapping[str, Any],
-        exchange: Exchange,
+        state: RequestState,
         *,
         param_headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Send one request and give its raw result.
 
         Raises:
-            AdapterError: there is no result; the exchange knows more.
+            AdapterError: there is no result; the state knows more.
         """
         dispatcher = self._dispatcher
         if dispatcher is None:
             raise UpstreamUnreachable("The session is closed.")
         params, headers = self.era.stamp(method, params, param_headers or {})
-        key = headers[EXCHANGE_HEADER] = self._guard.admit(exchange)
+        key = headers[REQUEST_HEADER] = self._guard.admit(state)
         self.in_flight += 1
         try:
-            with anyio.CancelScope(deadline=exchange.deadline) as scope:
-                exchange.waiting = scope
+            with anyio.CancelScope(deadline=state.deadline) as scope:
+                state.waiting = scope
                 raw = await dispatcher.send_raw_request(method, params, {"headers": headers})
-                return looked_at(raw, exchange.token) if exchange.needs_look else raw
+                return redact_value(raw, state.token) if state.needs_look else raw
         except MCPError as error:
-            raise _meaning(error, exchange, is_open=self._dispatcher is not None) from error
+            raise _meaning(error, state, is_open=self._dispatcher is not None) from error
         finally:
             self.in_flight -= 1
             if not self.in_flight:
                 self._end_questions()
-            exchange.waiting = None
-            exchange.abandon()
+            state.waiting = None
+            state.abandon()
             self._guard.forget(key)
-        raise exchange.failure or UpstreamTimeout
+        raise state.failure or UpstreamTimeout
 
     async def aclose(self) -> None:
         """End the session; afterwards no task and no socket of it is left."""
@@ -161,7 +161,7 @@ class Session:
         if self._owner is not None:
             await asyncio.gather(self._owner, return_exceptions=True)
 
-    async def _own(self, exchange: Exchange, prior: Discovered | None, ready: asyncio.Future[None]) -> None:
+    async def _own(self, state: RequestState, prior: Discovered | None, ready: asyncio.Future[None]) -> None:
         tame_library_logs()
         try:
             async with (
@@ -181,9 +181,9 @@ class Session:
                     dispatcher=dispatcher, client_info=CLIENT, message_handler=self._on_message
                 )
                 async with session:
-                    await self._serve(session, dispatcher, exchange, prior, ready)
+                    await self._serve(session, dispatcher, state, prior, ready)
         except Exception as error:  # noqa: BLE001 - whatever ended the session, nobody is above this task
-            _tell(ready, _opening_failure(error, exchange))
+            _tell(ready, _opening_failure(error, state))
         finally:
             self._dispatcher = None
 
@@ -191,14 +191,14 @@ class Session:
         self,
         session: ClientSession,
         dispatcher: _Dispatcher,
-        exchange: Exchange,
+        state: RequestState,
         prior: Discovered | None,
         ready: asyncio.Future[None],
     ) -> None:
         try:
-            await self._negotiate(session, exchange, prior)
+            await self._negotiate(session, state, prior)
         except Exception as error:  # noqa: BLE001 - told to whoever opens; raised here it would come out wrapped
-            _tell(ready, _opening_failure(error, exchange))
+            _tell(ready, _opening_failure(error, state))
             return
         if ready.done():
             return
@@ -209,35 +209,35 @@ class Session:
         if self._watcher is not None:
             self._watcher.cancel()
 
-    async def _negotiate(self, session: ClientSession, exchange: Exchange, prior: Discovered | None) -> None:
+    async def _negotiate(self, session: ClientSession, state: RequestState, prior: Discovered | None) -> None:
         guard = self._guard
-        guard.opening, guard.session_token = exchange, exchange.token
+        guard.opening, guard.session_token = state, state.token
         try:
-            with anyio.CancelScope(deadline=exchange.deadline) as scope:
-                exchange.waiting = scope
+            with anyio.CancelScope(deadline=state.deadline) as scope:
+                state.waiting = scope
                 if isinstance(prior, types.DiscoverResult):
                     session.adopt(prior)
-                elif not (prior is None and await self._is_modern(session, exchange)):
-                    exchange.status = None
+                elif not (prior is None and await self._is_modern(session, state)):
+                    state.status = None
                     await session.initialize()
             if scope.cancelled_caught:
-                raise exchange.failure or UpstreamTimeout
+                raise state.failure or UpstreamTimeout
         finally:
-            guard.opening = exchange.waiting = None
+            guard.opening = state.waiting = None
         self.discovered = session.discover_result or session.initialize_result
         self.era = Era(session.protocol_version or "", self._offered)
         self.server_info = session.server_info
         self.capabilities = session.server_capabilities or self.capabilities
         self.instructions = session.instructions
 
-    async def _is_modern(self, session: ClientSession, exchange: Exchange) -> bool:
+    async def _is_modern(self, session: ClientSession, state: RequestState) -> bool:
         """Try the modern era first; a server that does not know it answers with some error."""
         if self._era_choice == "legacy":
             return False
         try:
             await session.discover()
         except (MCPError, ValidationError, RuntimeError):
-            if self._era_choice == "modern" or exchange.failure or exchange.status in _FINAL:
+            if self._era_choice == "modern" or state.failure or state.status in _FINAL:
                 raise
             return False
         return True
@@ -249,20 +249,20 @@ class Session:
     async def _on_request(
         self, _context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Answer what a server of the handshake era asks of its own accord."""
+        """UpstreamResponse what a server of the handshake era asks of its own accord."""
         if method == "ping":
             return {}
-        desk = self._desk
+        questions = self._question_handler
         # Only while a tool runs: a server has no business with anybody at other times.
-        if method != ELICIT or desk is None or self.era.is_modern or not self.in_flight:
+        if method != ELICIT or questions is None or self.era.is_modern or not self.in_flight:
             raise MCPError(types.METHOD_NOT_FOUND, "This client offers no such thing.")
         self._asked += 1
-        if self._asked > desk.limits.max_questions * self.in_flight:
+        if self._asked > questions.limits.max_questions * self.in_flight:
             raise MCPError(types.INVALID_REQUEST, "The server asks more often than allowed.")
         with anyio.CancelScope() as scope:
             self._questions.add(scope)
             try:
-                return await self._reply(desk, params)
+                return await self._reply(questions, params)
             finally:
                 self._questions.discard(scope)
         raise MCPError(types.INVALID_REQUEST, "No call waits for the answer any more.")
@@ -273,17 +273,17 @@ class Session:
         for scope in self._questions:
             scope.cancel()
 
-    async def _reply(self, desk: Desk, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    async def _reply(self, questions: QuestionHandler, params: Mapping[str, Any] | None) -> dict[str, Any]:
         token = self._guard.session_token
-        deadline = asyncio.get_running_loop().time() + desk.limits.total_seconds
+        deadline = asyncio.get_running_loop().time() + questions.limits.total_seconds
         try:
-            return await desk.reply(looked_at(params, token), token=token, deadline=deadline)
+            return await questions.reply(redact_value(params, token), token=token, deadline=deadline)
         except OperationError as error:
-            _log.warning("A question of %s was not answered: %s", desk.namespace, error.code)
+            _log.warning("A question of %s was not answered: %s", questions.namespace, error.code)
             raise MCPError(types.INVALID_PARAMS, error.message) from None
         except Exception as error:
             # The program's own fault; its words are not for the server.
-            _log.exception("A question of %s could not be answered", desk.namespace)
+            _log.exception("A question of %s could not be answered", questions.namespace)
             raise MCPError(types.INTERNAL_ERROR, "The question could not be answered.") from error
 
     def _watch(self, session: ClientSession) -> None:
@@ -316,7 +316,7 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
         _related_request_id: types.RequestId | None = None,
     ) -> dict[str, Any]:
         """Send a request; the first word to a server says what it is offered."""
-        if method in _FIRST_WORDS:
+        if method in _OPENING_METHODS:
             params = offering(params, self.offered)
         return await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
 
@@ -333,20 +333,20 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
         await super().run(self.answer, on_notify, on_notify_intercept, task_status=task_status)
 
 
-def _meaning(error: MCPError, exchange: Exchange, *, is_open: bool) -> AdapterError:
+def _meaning(error: MCPError, state: RequestState, *, is_open: bool) -> AdapterError:
     """Say what a library error really means."""
-    if exchange.failure is not None:
-        return exchange.failure
-    status = exchange.status
+    if state.failure is not None:
+        return state.failure
+    status = state.status
     if status is not None and status >= _ERROR_STATUS:
         if status in _LATER:
-            details = {"status": status, "retry_after": exchange.retry_after}
+            details = {"status": status, "retry_after": state.retry_after}
             return UpstreamRefused(f"The server answered {status}.", details=details, retryable=True)
-        if not exchange.has_rpc_error:
+        if not state.has_rpc_error:
             return UpstreamRefused(f"The server answered {status}.", details={"status": status})
-    if error.code == types.CONNECTION_CLOSED and (exchange.stream_ended or not is_open):
+    if error.code == types.CONNECTION_CLOSED and (state.stream_ended or not is_open):
         return UpstreamUnreachable("The connection was lost before the answer came.")
-    words = plain_words(error.message, exchange.token)
+    words = sanitise(error.message, state.token)
     return UpstreamProtocolError(
         f"The server answered with an error ({error.code}).",
         details={"rpcCode": error.code, "rpcMessage": words},
@@ -358,20 +358,20 @@ def _tell(ready: asyncio.Future[None], error: AdapterError) -> None:
         ready.set_exception(error)
 
 
-def _opening_failure(error: Exception, exchange: Exchange) -> AdapterError:
-    if exchange.failure is not None:
-        return exchange.failure
+def _opening_failure(error: Exception, state: RequestState) -> AdapterError:
+    if state.failure is not None:
+        return state.failure
     if isinstance(error, AdapterError):
         return error
     if isinstance(error, MCPError):
-        found = _meaning(error, exchange, is_open=True)
+        found = _meaning(error, state, is_open=True)
     else:
         found = UpstreamProtocolError("The server did not introduce itself as the protocol asks.")
     found.__cause__ = error
     return found
 
 
-def looked_at(value: Any, token: Secret | None) -> Any:
+def redact_value(value: Any, token: Secret | None) -> Any:
     """Take the token out of a parsed answer that may spell it in escapes; refuse numbers JSON has not.
 
     Raises:
@@ -383,9 +383,9 @@ def looked_at(value: Any, token: Secret | None) -> Any:
         case float() if not math.isfinite(value):
             raise UpstreamProtocolError("The server's answer is not JSON: it holds NaN or an infinity.")
         case list():
-            return [looked_at(item, token) for item in cast("list[Any]", value)]
+            return [redact_value(item, token) for item in cast("list[Any]", value)]
         case dict():
             pairs = cast("dict[str, Any]", value).items()
-            return {looked_at(key, token): looked_at(item, token) for key, item in pairs}
+            return {redact_value(key, token): redact_value(item, token) for key, item in pairs}
         case _:
             return value

@@ -26,10 +26,10 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnreachable,
 )
-from headgate.mcp.client.answer import Answer, Outgoing, Sender
-from headgate.mcp.client.body import EventStream, bare, plain_words, read_whole, without_token
-from headgate.mcp.client.exchange import EXCHANGE_HEADER, Exchange
+from headgate.mcp.client.body import EventStream, read_whole, sanitise, strip_tracebacks, without_token
 from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.request_state import REQUEST_HEADER, RequestState
+from headgate.mcp.client.sender import OutgoingRequest, Sender, UpstreamResponse
 from headgate.operations.secrets import Secret
 
 _EVENT_STREAM = "text/event-stream"
@@ -45,7 +45,7 @@ _MAX_STREAM_STARTS = 100
 # The one notification that later requests must not overtake.
 _INITIALIZED = b'"notifications/initialized"'
 _OURS = [(b"accept-encoding", b"identity"), (b"user-agent", f"headgate/{__version__}".encode())]
-_REPLACED = {EXCHANGE_HEADER.encode(), b"authorization", *(name for name, _ in _OURS)}
+_REPLACED = {REQUEST_HEADER.encode(), b"authorization", *(name for name, _ in _OURS)}
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -56,36 +56,36 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._url = url
         self._place = _place(url)
         self._limits = limits
-        self._exchanges: dict[str, Exchange] = {}
+        self._states: dict[str, RequestState] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._streams = 0
         self._stream_starts = 0
         #: The token for requests that belong to the session rather than to a call.
         self.session_token: Secret | None = None
-        #: While a session is opened, everything belongs to this exchange.
-        self.opening: Exchange | None = None
+        #: While a session is opened, everything belongs to this state.
+        self.opening: RequestState | None = None
 
-    def admit(self, exchange: Exchange) -> str:
-        """Expect a request of this exchange, and say what its header must hold."""
-        key = f"{id(exchange):x}"
-        self._exchanges[key] = exchange
+    def admit(self, state: RequestState) -> str:
+        """Expect a request of this state, and say what its header must hold."""
+        key = f"{id(state):x}"
+        self._states[key] = state
         return key
 
     def forget(self, key: str) -> None:
-        """Expect nothing more of an exchange."""
-        self._exchanges.pop(key, None)
+        """Expect nothing more of an state."""
+        self._states.pop(key, None)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request within its limits; whatever happens, give a response."""
         told = {name.lower(): value for name, value in request.headers.raw}
-        exchange = self._exchanges.get(told.get(_EXCHANGE, b"").decode()) or self.opening
-        if exchange is not None and request.method == "POST":
-            return await self._bounded(request, told, exchange)
+        state = self._states.get(told.get(_REQUEST, b"").decode()) or self.opening
+        if state is not None and request.method == "POST":
+            return await self._bounded(request, told, state)
         if request.method == "GET" or told.get(b"mcp-method") == b"subscriptions/listen":
             return await self._stream(request, told)
         if request.method == "POST" and _INITIALIZED not in request.content:
             return self._send_aside(request, told)
-        return await self._bounded(request, told, self._session_exchange(_BACKGROUND_SECONDS))
+        return await self._bounded(request, told, self._session_state(_BACKGROUND_SECONDS))
 
     async def aclose(self) -> None:
         """End what runs aside, then the connections."""
@@ -94,14 +94,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._sender.aclose()
 
-    def _session_exchange(self, seconds: float) -> Exchange:
-        return Exchange(asyncio.get_running_loop().time() + seconds, self.session_token)
+    def _session_state(self, seconds: float) -> RequestState:
+        return RequestState(asyncio.get_running_loop().time() + seconds, self.session_token)
 
     def _send_aside(self, request: httpx2.Request, told: Mapping[bytes, bytes]) -> httpx2.Response:
         """Send a notification without waiting: the library above would let every other call wait with it."""
 
         async def send() -> None:
-            await self._bounded(request, told, self._session_exchange(_BACKGROUND_SECONDS))
+            await self._bounded(request, told, self._session_state(_BACKGROUND_SECONDS))
 
         if len(self._background) < _MAX_BACKGROUND:
             task = asyncio.create_task(send())
@@ -115,8 +115,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if self._streams >= _MAX_STREAMS or self._stream_starts > _MAX_STREAM_STARTS:
             return httpx2.Response(HTTPStatus.METHOD_NOT_ALLOWED, request=request)
         resumes = b"last-event-id" in told
-        exchange = self._session_exchange(self._limits.total_seconds if resumes else float("inf"))
-        response = await self._bounded(request, told, exchange)
+        state = self._session_state(self._limits.total_seconds if resumes else float("inf"))
+        response = await self._bounded(request, told, state)
         if isinstance(response.stream, EventStream):
             self._streams += 1
             response.stream.on_close = self._stream_ended
@@ -131,69 +131,73 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._streams -= 1
 
     async def _bounded(
-        self, request: httpx2.Request, told: Mapping[bytes, bytes], exchange: Exchange
+        self, request: httpx2.Request, told: Mapping[bytes, bytes], state: RequestState
     ) -> httpx2.Response:
         try:
             with anyio.CancelScope() as scope:
-                exchange.cut = scope.cancel
-                return await self._answered(request, told, exchange)
-            exchange.fail(UpstreamUnreachable("Nobody waits for the answer any more."))
+                state.cut = scope.cancel
+                return await self._answered(request, told, state)
+            state.fail(UpstreamUnreachable("Nobody waits for the answer any more."))
         except AdapterError as error:
-            exchange.fail(bare(error))
+            state.fail(strip_tracebacks(error))
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            exchange.sent = False
-            exchange.fail(_caused(UpstreamUnreachable(str(error)), error))
+            state.sent = False
+            state.fail(_caused(UpstreamUnreachable(str(error)), error))
         except httpx2.RemoteProtocolError as error:
-            exchange.fail(_caused(UpstreamProtocolError(str(error)), error))
+            state.fail(_caused(UpstreamProtocolError(str(error)), error))
         except (httpx2.TransportError, OSError) as error:
-            exchange.fail(_caused(UpstreamUnreachable("The connection was lost."), error))
+            state.fail(_caused(UpstreamUnreachable("The connection was lost."), error))
         return _stand_in(request)
 
     async def _answered(
-        self, request: httpx2.Request, told: Mapping[bytes, bytes], exchange: Exchange
+        self, request: httpx2.Request, told: Mapping[bytes, bytes], state: RequestState
     ) -> httpx2.Response:
-        answer = await self._send(request, told, exchange)
+        answer = await self._send(request, told, state)
         try:
-            return await self._receive(answer, request, exchange)
+            return await self._receive(answer, request, state)
         except BaseException:
             await answer.aclose()
             raise
 
-    async def _send(self, request: httpx2.Request, told: Mapping[bytes, bytes], exchange: Exchange) -> Answer:
+    async def _send(
+        self, request: httpx2.Request, told: Mapping[bytes, bytes], state: RequestState
+    ) -> UpstreamResponse:
         if _place(request.url) != self._place:
             raise UpstreamRedirectRefused("Only the configured endpoint is called.")
-        exchange.in_session = b"mcp-session-id" in told
-        outgoing = Outgoing(request.method, self._url, _dressed(told, exchange.token), request.content)
-        head_by = min(exchange.deadline, asyncio.get_running_loop().time() + self._limits.idle_seconds)
+        state.in_session = b"mcp-session-id" in told
+        outgoing = OutgoingRequest(request.method, self._url, _dressed(told, state.token), request.content)
+        head_by = min(state.deadline, asyncio.get_running_loop().time() + self._limits.idle_seconds)
         # From here on only a failed connection proves that nothing was sent.
-        exchange.sent = True
+        state.sent = True
         try:
             async with asyncio.timeout_at(head_by):
                 return await self._sender.send(outgoing)
         except AddressBlocked:
-            exchange.sent = False
+            state.sent = False
             raise
         except TimeoutError as error:
             raise UpstreamTimeout("The server did not begin its answer in time.") from error
 
-    async def _receive(self, answer: Answer, request: httpx2.Request, exchange: Exchange) -> httpx2.Response:
+    async def _receive(
+        self, answer: UpstreamResponse, request: httpx2.Request, state: RequestState
+    ) -> httpx2.Response:
         status, found = answer.status, answer.headers
-        exchange.status = status
-        exchange.headers = {n: plain_words(found[n], exchange.token) for n in _NOTED if n in found}
+        state.status = status
+        state.headers = {n: sanitise(found[n], state.token) for n in _NOTED if n in found}
         _judge_head(status, found, self._limits.max_bytes)
-        headers = {n: without_token(found[n], exchange.token) for n in _PASSED_ON if n in found}
+        headers = {n: without_token(found[n], state.token) for n in _PASSED_ON if n in found}
         if status == HTTPStatus.OK and headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
-            stream = EventStream(answer, exchange, self._limits)
-            exchange.cut = answer.abort
+            stream = EventStream(answer, state, self._limits)
+            state.cut = answer.abort
             return httpx2.Response(status, headers=headers, stream=stream, request=request)
-        content = await read_whole(answer, exchange, self._limits)
-        exchange.cut = None
+        content = await read_whole(answer, state, self._limits)
+        state.cut = None
         await answer.aclose()
-        exchange.has_rpc_error = status != HTTPStatus.OK and b'"jsonrpc"' in content and b'"error"' in content
+        state.has_rpc_error = status != HTTPStatus.OK and b'"jsonrpc"' in content and b'"error"' in content
         return httpx2.Response(status, headers=headers, content=content, request=request)
 
 
-_EXCHANGE = EXCHANGE_HEADER.encode()
+_REQUEST = REQUEST_HEADER.encode()
 
 
 def _place(url: httpx2.URL) -> tuple[bytes, bytes, bytes]:
@@ -231,4 +235,4 @@ def _stand_in(request: httpx2.Request) -> httpx2.Response:
 
 def _caused(error: AdapterError, cause: BaseException) -> AdapterError:
     error.__cause__ = cause
-    return bare(error)
+    return strip_tracebacks(error)

@@ -16,16 +16,16 @@ from typing import Any
 import httpx2
 
 from headgate.errors import AdapterError, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
-from headgate.mcp.client.addresses import Endpoint
-from headgate.mcp.client.answer import Borrowed
+from headgate.mcp.client.addresses import UpstreamEndpoint
+from headgate.mcp.client.call_queue import CallQueue
 from headgate.mcp.client.era import Era
-from headgate.mcp.client.exchange import Exchange
-from headgate.mcp.client.lane import Lane
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.questions import Desk
-from headgate.mcp.client.session import Discovered, Session
+from headgate.mcp.client.questions import QuestionHandler
+from headgate.mcp.client.request_state import RequestState
+from headgate.mcp.client.sender import TransportAdapter
+from headgate.mcp.client.session import Discovered, UpstreamSession
 from headgate.mcp.client.transport import GuardedTransport
-from headgate.mcp.client.wire import Dialling, Wire
+from headgate.mcp.client.wire import DialOptions, Wire
 from headgate.operations.secrets import Secret
 
 _MAX_SESSIONS = 8
@@ -34,17 +34,17 @@ _PATIENT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connecting:
+class ConnectOptions:
     """How a server is reached."""
 
     limits: Limits = field(default_factory=Limits)
-    dialling: Dialling = field(default_factory=Dialling)
+    dial: DialOptions = field(default_factory=DialOptions)
     #: ``auto``, ``modern`` or ``legacy``.
     era: str = "auto"
     #: Used instead of our own connections; whoever gives it answers for the addresses it calls.
     http: httpx2.AsyncBaseTransport | None = None
     #: Where the server's questions are answered; without one it may ask none.
-    desk: Desk | None = None
+    questions: QuestionHandler | None = None
 
 
 class UpstreamClosed(UpstreamUnreachable):
@@ -57,20 +57,20 @@ class Upstream:
     """One server, one token or several, and the sessions with it."""
 
     def __init__(
-        self, endpoint: Endpoint, connecting: Connecting, *, on_tools_changed: Callable[[], None]
+        self, endpoint: UpstreamEndpoint, options: ConnectOptions, *, on_tools_changed: Callable[[], None]
     ) -> None:
         self.endpoint = endpoint
-        self.limits = connecting.limits
-        self._connecting = connecting
+        self.limits = options.limits
+        self._options = options
         self._on_tools_changed = on_tools_changed
-        self._lane = Lane(connecting.limits)
-        self._sessions: dict[bytes, Session] = {}
-        self._retired: set[Session] = set()
+        self._queue = CallQueue(options.limits)
+        self._sessions: dict[bytes, UpstreamSession] = {}
+        self._retired: set[UpstreamSession] = set()
         self._opening = asyncio.Lock()
         self._hash_key = secrets.token_bytes(16)
         self._is_closed = False
         #: What the first session learned; later ones need not ask again.
-        self.first: Session | None = None
+        self.first: UpstreamSession | None = None
 
     def deadline(self, seconds: float | None = None) -> float:
         """Give the time at which a request that starts now must be over."""
@@ -93,10 +93,10 @@ class Upstream:
             AdapterError: there is no result. ``details`` say what is known: ``maybe_executed`` when the
                 request may have run all the same.
         """
-        breaker = self._lane.breaker
+        breaker = self._queue.breaker
         started = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(deadline) as waiting, self._lane.enter():
+            async with asyncio.timeout_at(deadline) as waiting, self._queue.enter():
                 # The request knows its own deadline, and what passing it means.
                 waiting.reschedule(None)
                 try:
@@ -114,7 +114,7 @@ class Upstream:
         breaker.succeeded()
         return result
 
-    async def open(self, token: Secret | None, deadline: float) -> Session:
+    async def open(self, token: Secret | None, deadline: float) -> UpstreamSession:
         """Give the open session for a token, opening one where there is none.
 
         Raises:
@@ -142,7 +142,7 @@ class Upstream:
         self._sessions, self._retired = {}, set()
         await asyncio.gather(*(session.aclose() for session in sessions))
 
-    async def _open_anew(self, key: bytes, token: Secret | None, deadline: float) -> Session:
+    async def _open_anew(self, key: bytes, token: Secret | None, deadline: float) -> UpstreamSession:
         session = self._sessions.get(key)
         if session is not None and session.is_open:
             return session
@@ -167,38 +167,36 @@ class Upstream:
         is_repeatable: bool,
     ) -> dict[str, Any]:
         session = await self.open(token, deadline)
-        exchange = Exchange(deadline, token)
+        state = RequestState(deadline, token)
         try:
-            return await session.request(method, params, exchange, param_headers=param_headers)
+            return await session.request(method, params, state, param_headers=param_headers)
         except AdapterError as error:
             lost = isinstance(error, UpstreamUnreachable)
-            if not (exchange.lost_session or (lost and (is_repeatable or not exchange.sent))):
-                raise _with_doubt(error, exchange) from error.__cause__
-            if exchange.lost_session:
+            if not (state.lost_session or (lost and (is_repeatable or not state.sent))):
+                raise _with_doubt(error, state) from error.__cause__
+            if state.lost_session:
                 await self._retire(session)
-        again = Exchange(deadline, token)
+        again = RequestState(deadline, token)
         session = await self.open(token, deadline)
         try:
             return await session.request(method, params, again, param_headers=param_headers)
         except AdapterError as error:
             raise _with_doubt(error, again) from error.__cause__
 
-    async def _new(self, token: Secret | None, deadline: float) -> Session:
+    async def _new(self, token: Secret | None, deadline: float) -> UpstreamSession:
         if self._is_closed:
             raise UpstreamClosed(details={"reason": "closed"})
-        connecting = self._connecting
-        sender = (
-            Wire(self.endpoint, connecting.dialling) if connecting.http is None else Borrowed(connecting.http)
-        )
+        options = self._options
+        sender = Wire(self.endpoint, options.dial) if options.http is None else TransportAdapter(options.http)
         guard = GuardedTransport(sender, self.endpoint.url, limits=self.limits)
-        session = Session(
+        session = UpstreamSession(
             self.endpoint.url,
             guard,
-            era_choice=connecting.era,
+            era_choice=options.era,
             on_tools_changed=self._on_tools_changed,
-            desk=connecting.desk,
+            questions=options.questions,
         )
-        await session.open(Exchange(deadline, token), self._prior)
+        await session.open(RequestState(deadline, token), self._prior)
         self.first = self.first or session
         return session
 
@@ -217,7 +215,7 @@ class Upstream:
             return b""
         return hashlib.blake2b(token.expose().encode(), key=self._hash_key).digest()
 
-    async def _retire(self, session: Session) -> None:
+    async def _retire(self, session: UpstreamSession) -> None:
         """Use a session no more, and end it when nobody waits on it."""
         session.is_lost = True
         self._retired.add(session)
@@ -237,16 +235,16 @@ class Upstream:
         details: Mapping[str, Any] = error.details or {}
         refused = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
         if isinstance(error, UpstreamTimeout) and not is_patient:
-            self._lane.breaker.gave_up()
+            self._queue.breaker.gave_up()
         elif refused or isinstance(error, UpstreamUnreachable | UpstreamTimeout):
-            self._lane.breaker.failed(asyncio.get_running_loop().time())
+            self._queue.breaker.failed(asyncio.get_running_loop().time())
         else:
-            self._lane.breaker.succeeded()
+            self._queue.breaker.succeeded()
 
 
-def _with_doubt(error: AdapterError, exchange: Exchange) -> AdapterError:
+def _with_doubt(error: AdapterError, state: RequestState) -> AdapterError:
     """Say that the request may have run, where nobody can know."""
-    if exchange.sent and isinstance(error, UpstreamUnreachable | UpstreamTimeout):
+    if state.sent and isinstance(error, UpstreamUnreachable | UpstreamTimeout):
         error.details = {**(error.details or {}), "maybe_executed": True}
         error.retryable = False
     return error

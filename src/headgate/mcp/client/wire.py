@@ -1,4 +1,4 @@
-"""HTTP/1.1 to one server: dial a checked address, send, read; one exchange at a time on each connection.
+"""HTTP/1.1 to one server: dial a checked address, send, read; one state at a time on each connection.
 
 It exists because the general client costs more than the whole protocol above it, and because the safe-replay
 rules need to know whether a byte of the request has left. It follows nothing, caches nothing, reads no
@@ -21,8 +21,8 @@ import httptools
 import httpx2
 
 from headgate.errors import AddressBlocked
-from headgate.mcp.client.addresses import Endpoint, check_address
-from headgate.mcp.client.answer import Answer, Outgoing
+from headgate.mcp.client.addresses import UpstreamEndpoint, check_address
+from headgate.mcp.client.sender import OutgoingRequest, UpstreamResponse
 
 #: Gives the addresses of a host name.
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -47,7 +47,7 @@ def system_trust() -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialling:
+class DialOptions:
     """How connections are made: who resolves names, which hosts may be private, how long it may take."""
 
     allowed_hosts: frozenset[str] = frozenset()
@@ -60,13 +60,13 @@ class Dialling:
 class Wire:
     """Connections to one server, kept while they are fresh."""
 
-    def __init__(self, endpoint: Endpoint, dialling: Dialling) -> None:
+    def __init__(self, endpoint: UpstreamEndpoint, dial: DialOptions) -> None:
         self._endpoint = endpoint
-        self._dialling = dialling
+        self._options = dial
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
 
-    async def send(self, request: Outgoing) -> Answer:
+    async def send(self, request: OutgoingRequest) -> UpstreamResponse:
         """Send one request and give the answer as soon as its head is there."""
         message = _message(request)
         connection = self._fresh() or await self._dial()
@@ -104,7 +104,7 @@ class Wire:
 
     async def _dial(self) -> Connection:
         """Connect to the first address that accepts; none of them may use up the time of the others."""
-        seconds, host = self._dialling.connect_seconds, self._endpoint.host
+        seconds, host = self._options.connect_seconds, self._endpoint.host
         try:
             async with asyncio.timeout(seconds):
                 addresses = await self._permitted()
@@ -124,14 +124,14 @@ class Wire:
     async def _permitted(self) -> list[str]:
         host = self._endpoint.host
         try:
-            addresses = await self._dialling.resolve(host, self._endpoint.port)
+            addresses = await self._options.resolve(host, self._endpoint.port)
         except OSError as error:
             raise httpx2.ConnectError(f"{host} cannot be found.") from error
         permitted: list[str] = []
         blocked: AddressBlocked | None = None
         for address in dict.fromkeys(addresses):
             try:
-                check_address(address, host, allowed_hosts=self._dialling.allowed_hosts)
+                check_address(address, host, allowed_hosts=self._options.allowed_hosts)
                 permitted.append(address)
             except AddressBlocked as error:
                 blocked = error
@@ -141,7 +141,7 @@ class Wire:
 
     async def _connect(self, address: str) -> Connection:
         endpoint = self._endpoint
-        tls = (self._dialling.tls or system_trust()) if endpoint.is_tls else None
+        tls = (self._options.tls or system_trust()) if endpoint.is_tls else None
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: Connection(self._open),
             address,
@@ -152,7 +152,7 @@ class Wire:
         return connection
 
 
-def _message(request: Outgoing) -> bytes:
+def _message(request: OutgoingRequest) -> bytes:
     head = b"%s %s HTTP/1.1\r\n" % (request.method.encode("ascii"), request.url.raw_path)
     lines = b"".join([b"%s: %s\r\n" % pair for pair in request.headers])
     # Every line break must be one of ours.

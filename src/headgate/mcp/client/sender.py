@@ -13,7 +13,7 @@ import httpx2
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """One request with all its headers, the token among them; it has no other life than to be sent."""
 
     method: str
@@ -22,10 +22,10 @@ class Outgoing:
     content: bytes
 
     def __repr__(self) -> str:
-        return f"Outgoing({self.method})"
+        return f"OutgoingRequest({self.method})"
 
 
-class Answer(Protocol):
+class UpstreamResponse(Protocol):
     """An answer whose head has arrived."""
 
     @property
@@ -58,7 +58,7 @@ class Answer(Protocol):
 class Sender(Protocol):
     """Whatever can send a request and give its answer."""
 
-    async def send(self, request: Outgoing) -> Answer:
+    async def send(self, request: OutgoingRequest) -> UpstreamResponse:
         """Send a request, and come back when the head of its answer is there."""
         ...
 
@@ -67,24 +67,24 @@ class Sender(Protocol):
         ...
 
 
-class Borrowed:
+class TransportAdapter:
     """A transport that belongs to somebody else, who will close it."""
 
     def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
         self._transport = transport
 
-    async def send(self, request: Outgoing) -> Answer:
+    async def send(self, request: OutgoingRequest) -> UpstreamResponse:
         """Send a request through the other's transport."""
         response = await self._transport.handle_async_request(
             httpx2.Request(request.method, request.url, headers=request.headers, content=request.content)
         )
-        return _BorrowedAnswer(response)
+        return _AdaptedResponse(response)
 
     async def aclose(self) -> None:
         """Leave the transport as it is."""
 
 
-class _BorrowedAnswer:
+class _AdaptedResponse:
     """An answer of somebody else's transport."""
 
     def __init__(self, response: httpx2.Response) -> None:

@@ -15,8 +15,8 @@ import anyio
 from headgate.errors import AdapterError
 from headgate.operations.secrets import Secret
 
-#: Ties a request to its exchange on the short way down to the guard, which takes it off.
-EXCHANGE_HEADER = "headgate-exchange"
+#: Ties a request to its state on the short way down to the guard, which takes it off.
+REQUEST_HEADER = "headgate-request"
 
 _HTTP_NOT_FOUND = 404
 
@@ -26,7 +26,7 @@ def _no_headers() -> dict[str, str]:
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class RequestState:
     """What is asked of one request, and what is known of its answer."""
 
     #: On the event loop's clock.

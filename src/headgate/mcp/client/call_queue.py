@@ -54,7 +54,7 @@ class Breaker:
         self._trying = False
 
 
-class Lane:
+class CallQueue:
     """Calls to one server, a few at a time."""
 
     def __init__(self, limits: Limits) -> None:
