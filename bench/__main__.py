@@ -6,14 +6,14 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import care, mcp, model, rest, store
+from bench import maintenance, mcp, model, rest, store
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
     "rest": lambda _: rest.main(),
     "mcp": lambda _: mcp.main(),
     "store": store.main,
-    "care": care.main,
+    "maintenance": maintenance.main,
 }
 
 

@@ -43,7 +43,8 @@ from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate, Page, SearchPage
 from headgate.model.terms import parse_terms
 from headgate.store.protocol import Batch
-from headgate.store.sqlite.engine import FILE, SqliteStore
+from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.paths import FILE
 
 CONNECTIONS = 20
 CACHE = Path(".cache/bench")

@@ -12,8 +12,8 @@ import pytest
 
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.care import reading_store, writing_store
 from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.cli.program import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
 from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
 from tests.schema.declarations import declaration
@@ -134,7 +134,7 @@ def test_stats_bring_in_only_what_they_need(made: tuple[Home, ConnectionId]):
         check=True,
     )
     imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
-    assert "headgate.store.sqlite.stats" in imported
+    assert "headgate.store.sqlite.maintenance.stats" in imported
     slow = {"numpy", "asyncio", "mcp", "starlette", "headgate.wiring", "headgate.operations"}
     assert imported & slow == set()
 

@@ -37,7 +37,7 @@ ROWS = """
     ../reading/test_journal.py::test_what_was_changed_behind_its_back_is_noticed
 76 a clock that jumps back ten years revives nothing
     store/test_edges.py::test_row_76_a_clock_that_jumps_back_revives_nothing_and_reorders_nothing
-    ../store/sqlite/test_horizon.py::test_a_clock_that_jumps_back_forgets_nothing
+    ../store/sqlite/maintenance/test_retention.py::test_a_clock_that_jumps_back_forgets_nothing
 77 sixteen writers and a long reader meet no error
     store/test_crowd.py::test_sixteen_writers_in_each_of_two_processes_and_a_long_reader_meet_no_error
 78 a file of a newer version is refused; a migration that is stopped is resumed

@@ -21,10 +21,11 @@ from headgate.model.ledger import ChainHead
 from headgate.reading import journal as journals
 from headgate.reading.audit import all_entries, verify, who_read
 from headgate.reading.journal import Journal, load_audit_key, read_head, take_over, write_head
-from headgate.store.sqlite.connection import open_writer
-from headgate.store.sqlite.engine import FILE, SqliteStore
+from headgate.store.sqlite.database import open_writer
+from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.store.sqlite.migrate import all_migrations, migrate
+from headgate.store.sqlite.paths import FILE
 
 KEY = b"k" * 32
 

@@ -13,9 +13,9 @@ import headgate.home
 from headgate.model.grant import Grant
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import BOOKMARK_DAYS
-from headgate.store.sqlite.care import writing_store
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.horizon import KEEP_DAYS, Horizon
+from headgate.store.sqlite.maintenance.opening import writing_store
+from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, Horizon
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 from tests.web.gatehouse import NOW, Gatehouse, gatehouse, record
@@ -406,7 +406,7 @@ async def test_a_bookmark_from_before_the_store_forgot_its_changes_has_expired(h
 
 
 def forget_changes(place: headgate.home.Home) -> None:
-    """Do what upkeep does on the day after a note, and again when that note is old."""
+    """Do what maintenance does on the day after a note, and again when that note is old."""
     with writing_store(place) as database:
         for day in (1, KEEP_DAYS + 2):
             chore = Horizon(lambda day=day: NOW + day * DAY)

@@ -14,9 +14,9 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import progress_line, settings_of
 from headgate.errors import IntegrityBroken
 from headgate.home import Home, open_home
-from headgate.model.care import Copied, Damage, StoreStats
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
+from headgate.model.maintenance import Copied, Damage, StoreStats
 
 app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
 
@@ -36,7 +36,7 @@ def _noun() -> None:
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show what is in the store: counts, sizes, oldest and newest, for each connection and stream."""
     with needs_extra("serve"):
-        from headgate.store.sqlite.upkeep import home_stats  # noqa: PLC0415 - an extra, and slow to import
+        from headgate.store.sqlite.maintenance.commands import home_stats  # noqa: PLC0415 - an extra, and slow to import
     found = home_stats(_home(context))
     typer.echo(_json(found) if as_json else _table(found))
 
@@ -50,7 +50,7 @@ def backup(
 ) -> None:
     """Copy the store and its files as they are now, while others go on using them."""
     with needs_extra("serve"):
-        from headgate.store.sqlite.upkeep import back_up_home  # noqa: PLC0415 - as above
+        from headgate.store.sqlite.maintenance.commands import back_up_home  # noqa: PLC0415 - as above
     with progress_line("copying") as progress:
         copied = back_up_home(_home(context), directory.absolute(), progress)
     _tell_copy("Backed up", copied, as_json)
@@ -68,7 +68,7 @@ def restore(
 ) -> None:
     """Check a backup and put it into a home that has no store. A store that is there is never touched."""
     with needs_extra("serve"):
-        from headgate.store.sqlite import backup as backups  # noqa: PLC0415 - as above
+        from headgate.store.sqlite.maintenance import backup as backups  # noqa: PLC0415 - as above
     with progress_line("checking") as progress:
         if only_verify:
             copied = backups.verify(directory, progress)
@@ -81,7 +81,7 @@ def restore(
 def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Check every record and everything kept beside it; change nothing. Ends with 1 if there is damage."""
     with needs_extra("serve"):
-        from headgate.store.sqlite.upkeep import examine_home  # noqa: PLC0415 - as above
+        from headgate.store.sqlite.maintenance.commands import examine_home  # noqa: PLC0415 - as above
     started = time.monotonic()
     with progress_line("checking") as progress:
         found = examine_home(_home(context), progress)
@@ -120,11 +120,11 @@ def erase(
         what = "everything it brought" if record is None else f"record '{record}' of stream '{stream}'"
         typer.confirm(f"Erase connection {chosen}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
-        from headgate.store.sqlite import upkeep  # noqa: PLC0415 - as above
+        from headgate.store.sqlite.maintenance import commands  # noqa: PLC0415 - as above
     if stream is None or record is None:
-        gone = upkeep.erase_connection(home, chosen)
+        gone = commands.erase_connection(home, chosen)
     else:
-        gone = upkeep.erase_record(home, chosen, stream=stream_name(stream), record_id=record_id(record))
+        gone = commands.erase_record(home, chosen, stream=stream_name(stream), record_id=record_id(record))
     text = f"Erased {gone.record_count:,} records and {gone.blob_count:,} files."
     typer.echo(_json(gone) if as_json else text)
 

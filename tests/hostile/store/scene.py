@@ -14,13 +14,13 @@ from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchR
 from headgate.model.record import Connection, Record
 from headgate.model.rows import IngestReport
 from headgate.store.protocol import Batch
-from headgate.store.sqlite import connections, declare, ingest
-from headgate.store.sqlite.care import blob_files, reading_store
 from headgate.store.sqlite.catalog import Catalog, current
-from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.fsck import examine
+from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 from headgate.store.sqlite.migrate import all_migrations, migrate
+from headgate.store.sqlite.write import accounts, declare, ingest
 from tests.schema.declarations import declaration
 
 MAIL = ConnectorKey("mail")
@@ -107,7 +107,7 @@ def lay_out(database: Database) -> ConnectionId:
     connection = Connection(ConnectionId("cin_0123456789abcdef01234567"), MAIL, "", NOW)
     with database.writing():
         declare.declare(database, MAIL, declaration())
-        connections.create(database, connection)
+        accounts.create(database, connection)
     return connection.id
 
 

@@ -25,10 +25,11 @@ import apsw
 from headgate.cli import main
 from headgate.errors import HeadgateError
 from headgate.home import Home, open_home
-from headgate.store.sqlite.backup import shelf_digests, verify
-from headgate.store.sqlite.care import FILE, reading_store
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.upkeep import back_up_home
+from headgate.store.sqlite.maintenance.backup import shelf_digests, verify
+from headgate.store.sqlite.maintenance.commands import back_up_home
+from headgate.store.sqlite.maintenance.opening import reading_store
+from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import MESSAGES, batch, connect, damages, new_home, with_store
 from tests.hostile.store.test_erase import KEY, crowd, fill_with_canary, traces
 

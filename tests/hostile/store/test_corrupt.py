@@ -16,9 +16,9 @@ import pytest
 from headgate.errors import HeadgateError, IntegrityBroken
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.care import FILE
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.log import FILE_HEADER, refuse_bad_log
+from headgate.store.sqlite.paths import FILE
+from headgate.store.sqlite.wal import FILE_HEADER, refuse_bad_log
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store
 
 ROOT = Path(__file__).parents[3]
@@ -165,7 +165,7 @@ def test_a_log_that_is_being_written_is_not_taken_for_anothers(
         looks.append(at)
         return b""
 
-    monkeypatch.setattr("headgate.store.sqlite.log.os.pread", before_it_was_written)
+    monkeypatch.setattr("headgate.store.sqlite.wal.os.pread", before_it_was_written)
     refuse_bad_log(home.path / FILE)
     assert len(looks) == 1
 

@@ -16,11 +16,12 @@ from headgate.errors import QueryTimeout
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite import writer
-from headgate.store.sqlite.backup import restore
-from headgate.store.sqlite.care import FILE, reading_store
-from headgate.store.sqlite.connection import open_reader, typed_failures
+from headgate.store.sqlite.database import open_reader, typed_failures
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.upkeep import back_up_home
+from headgate.store.sqlite.maintenance.backup import restore
+from headgate.store.sqlite.maintenance.commands import back_up_home
+from headgate.store.sqlite.maintenance.opening import reading_store
+from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import batch, damages, filled, line, page, search, with_store
 
 ROOT = Path(__file__).parents[3]

@@ -23,7 +23,8 @@ import pytest
 
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.care import FILE, reading_store
+from headgate.store.sqlite.maintenance.opening import reading_store
+from headgate.store.sqlite.paths import FILE
 from tests.cli.program import WAIT_SECONDS, headgate, serving
 from tests.hostile.store.scene import batch, damages, line
 from tests.policy.worlds import grant, stream_grant

@@ -19,8 +19,8 @@ import pytest
 from headgate.errors import StorageUnusable
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.care import reading_store, writing_store
-from headgate.store.sqlite.connection import Database, _open_frozen
+from headgate.store.sqlite.database import Database, _open_frozen
+from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.hostile.store.scene import batch, damages, line
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -146,7 +146,7 @@ def test_a_log_that_was_not_moved_into_the_file_is_read_as_well(scene: Scene):
         kept = Path(f"{scene.home.path / 'records.db'}{ending}.kept")
         kept.rename(f"{scene.home.path / 'records.db'}{ending}")
     code = (
-        "import sys; from pathlib import Path; from headgate.store.sqlite.connection import open_reader; "
+        "import sys; from pathlib import Path; from headgate.store.sqlite.database import open_reader; "
         "print(open_reader(Path(sys.argv[1])).value('SELECT updated_at FROM shelf'))"
     )
     path = str(scene.home.path / "records.db")

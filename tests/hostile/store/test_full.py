@@ -15,7 +15,7 @@ import pytest
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.engine import SqliteStore
 from tests.hostile.store.disks import Disk, watched
 from tests.hostile.store.scene import (

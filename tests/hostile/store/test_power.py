@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.store.sqlite.connection import Database, open_reader, open_writer
+from headgate.store.sqlite.database import Database, open_reader, open_writer
 from tests.hostile.store.disks import Disk, Image, images, watched
 from tests.hostile.store.scene import deletion, lay_out, line, take
 

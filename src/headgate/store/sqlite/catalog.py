@@ -25,7 +25,7 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.schema.declare import read_declaration
-from headgate.store.sqlite.connection import Database
+from headgate.store.sqlite.database import Database
 
 
 class ColumnKind(StrEnum):

@@ -42,24 +42,22 @@ from headgate.model.rows import (
     ShelfSummary,
 )
 from headgate.store.protocol import Batch
-from headgate.store.sqlite import connections, declare, ingest
-from headgate.store.sqlite.aggregates import aggregate
-from headgate.store.sqlite.blobs import BlobFiles, find_blobs
 from headgate.store.sqlite.catalog import Catalog, current
-from headgate.store.sqlite.changes import changes
-from headgate.store.sqlite.columns import ColumnCache
-from headgate.store.sqlite.connection import Database, open_reader, typed_failures
-from headgate.store.sqlite.filtered import filtered_page, needs_columns
-from headgate.store.sqlite.horizon import Horizon
-from headgate.store.sqlite.pages import find, page
+from headgate.store.sqlite.columns.aggregates import aggregate, summaries
+from headgate.store.sqlite.columns.cache import ColumnCache
+from headgate.store.sqlite.database import Database, open_reader, typed_failures
+from headgate.store.sqlite.maintenance.retention import Horizon
+from headgate.store.sqlite.paths import BLOBS, FILE
+from headgate.store.sqlite.read.changes import changes
+from headgate.store.sqlite.read.filtered import filtered_page, needs_columns
+from headgate.store.sqlite.read.pages import find, page
+from headgate.store.sqlite.read.scope import register as teach_reading
+from headgate.store.sqlite.read.search import register as teach_ranking, search
+from headgate.store.sqlite.read.windows import windows
 from headgate.store.sqlite.readonly import start_writer
-from headgate.store.sqlite.scope import register as teach_reading
-from headgate.store.sqlite.search import register as teach_ranking, search
-from headgate.store.sqlite.summaries import summaries
-from headgate.store.sqlite.windows import windows
+from headgate.store.sqlite.write import accounts, declare, ingest
+from headgate.store.sqlite.write.blobs import BlobFiles, find_blobs
 
-FILE = "records.db"
-BLOBS = "blobs"
 _CONNECTION_BYTES = 12
 _T = TypeVar("_T")
 
@@ -224,7 +222,7 @@ class SqliteStore:
             raise StreamNotDeclared(f"There is no declaration for '{connector_key}'.")
         minted = connection_id_from(secrets.token_bytes(_CONNECTION_BYTES))
         made = Connection(minted, connector_key, display_name, self._now())
-        await self._writer.run(lambda database: connections.create(database, made))
+        await self._writer.run(lambda database: accounts.create(database, made))
         return made
 
     async def connections(self) -> tuple[Connection, ...]:
@@ -233,7 +231,7 @@ class SqliteStore:
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
         """Give a connection another name."""
-        await self._writer.run(lambda database: connections.rename(database, connection_id, display_name))
+        await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
         renamed = self._here.read(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
             raise ConnectionNotFound
@@ -241,7 +239,7 @@ class SqliteStore:
 
     async def delete_connection(self, connection_id: ConnectionId) -> None:
         """Remove a connection with everything it brought."""
-        await self._writer.run_alone(lambda database: connections.delete(database, connection_id))
+        await self._writer.run_alone(lambda database: accounts.delete(database, connection_id))
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
@@ -265,16 +263,16 @@ class SqliteStore:
             raise StorageReadOnly
         with typed_failures():
             blob_id, size = await self._files.write(content)
-        await self._writer.run(lambda database: connections.note_blob(database, blob_id, mime_type, size))
+        await self._writer.run(lambda database: accounts.note_blob(database, blob_id, mime_type, size))
         return blob_id, size
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:
         """Give what a collector last noted for itself, as JSON."""
-        return self._here.read(lambda database, _: connections.state(database, connection_id))
+        return self._here.read(lambda database, _: accounts.state(database, connection_id))
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
         """Keep what a collector notes for itself."""
-        await self._writer.run(lambda database: connections.put_state(database, connection_id, document))
+        await self._writer.run(lambda database: accounts.put_state(database, connection_id, document))
 
     @property
     def is_settled(self) -> bool:

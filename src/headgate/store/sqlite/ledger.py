@@ -21,8 +21,8 @@ from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
 from headgate.store.ledger import Spent
-from headgate.store.sqlite.connection import Database, open_reader, typed_failures
-from headgate.store.sqlite.engine import FILE
+from headgate.store.sqlite.database import Database, open_reader, typed_failures
+from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import start_writer
 
 #: What the first block of the chain is sealed after.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from headgate.errors import StorageReadOnly
-from headgate.store.sqlite.connection import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.writer import Chore, Writer
 

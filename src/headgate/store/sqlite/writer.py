@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import apsw
 
 from headgate.errors import StorageUnusable
-from headgate.store.sqlite.connection import BUSY_MS, Database, typed_failures
-from headgate.store.sqlite.snapshot import Snapshot
+from headgate.store.sqlite.database import BUSY_MS, Database, typed_failures
+from headgate.store.sqlite.maintenance.snapshot import Snapshot
 
 LOG_BYTES = 32 * 1024 * 1024
 LOG_BYTES_MOST = 48 * 1024 * 1024

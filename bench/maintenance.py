@@ -1,0 +1,115 @@
+"""Care of a store at 100 000 records or more: how fast it is checked, and how small its steps are.
+
+By processor time, because it goes on beside the reads of others. `python -m bench maintenance --records 1000000` takes
+a home that `bench store` has made, and leaves it as it is but for its column blocks, which are written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bench.store import CACHE
+from headgate.home import Home
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
+from headgate.store.sqlite.maintenance.snapshot import Snapshot
+from headgate.store.sqlite.maintenance.stats import stats
+from headgate.store.sqlite.migrate import backup
+
+_FSCK_LEAST = 50_000
+_STEP_MOST_MS = 50
+_STATS_MOST_MS = 100
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the figures of homes that are there."""
+    parser = argparse.ArgumentParser(prog="bench maintenance")
+    parser.add_argument("--records", type=int, action="append")
+    for records in parser.parse_args(arguments).records or [100_000]:
+        home = Home(CACHE / f"store-{records}" / "home")
+        print(f"\nCare, {records} records")
+        if not home.path.exists():
+            print(f"  no home was made; run: python -m bench store --records {records}")
+            continue
+        _bring_up_to_date(home)
+        _show("column blocks, a step, p95", _p95(_steps_of_blocks(home)), _STEP_MOST_MS)
+        _show("backup, a step, p95", _p95(_steps_of_backup(home)), _STEP_MOST_MS)
+        _stats(home)
+        _fsck(home)
+
+
+def _bring_up_to_date(home: Home) -> None:
+    with writing_store(home):
+        pass
+
+
+def _fsck(home: Home) -> None:
+    with reading_store(home) as database, _spent() as spent:
+        found = examine(database, blob_files(home), lambda _done, _total: None)
+    rate = found.record_count / spent[0]
+    verdict = "PASS" if rate >= _FSCK_LEAST and not found.damages else "MISS"
+    print(
+        f"{'fsck':28} {rate:10.0f} /s  at least {_FSCK_LEAST} /s  {verdict}  ({len(found.damages)} damages)"
+    )
+
+
+def _stats(home: Home) -> None:
+    with reading_store(home) as database, _spent() as spent:
+        stats(database)
+    _show("stats", spent[0] * 1000, _STATS_MOST_MS)
+
+
+def _steps_of_backup(home: Home) -> list[float]:
+    spent: list[float] = []
+    last = time.process_time()
+
+    def step(_done: int, _total: int) -> None:
+        nonlocal last
+        now = time.process_time()
+        spent.append(now - last)
+        last = now
+
+    target = home.path.with_name("copy.db")
+    with reading_store(home) as database:
+        backup(database, target, step)
+    target.unlink()
+    return spent
+
+
+def _steps_of_blocks(home: Home) -> list[float]:
+    steps: list[float] = []
+    with writing_store(home) as database:
+        database.all("UPDATE shelf SET col_seq=0")
+        snapshot = Snapshot()
+        while snapshot.plan(database, enough=1):
+            steps += _until_done(snapshot, database)
+    return steps
+
+
+def _until_done(snapshot: Snapshot, database: Database) -> Iterator[float]:
+    has_more = True
+    while has_more:
+        with _spent() as spent:
+            has_more = snapshot.step(database)
+        yield spent[0]
+
+
+@contextmanager
+def _spent() -> Iterator[list[float]]:
+    """Give the processor time of a block, once it is over."""
+    found: list[float] = []
+    started = time.process_time()
+    yield found
+    found.append(time.process_time() - started)
+
+
+def _p95(seconds: Sequence[float]) -> float:
+    return sorted(seconds)[len(seconds) * 95 // 100] * 1000
+
+
+def _show(name: str, figure: float, most: float) -> None:
+    print(f"{name:28} {figure:10.1f} ms  at most {most} ms  {'PASS' if figure <= most else 'MISS'}")

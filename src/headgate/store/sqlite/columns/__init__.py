@@ -1,0 +1,1 @@
+"""Typed values as numpy columns: filters, counts and aggregates."""

@@ -1,0 +1,145 @@
+"""Buckets of time in a time zone: numbers for fast counting, and names for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from headgate.model.query import Granularity
+from headgate.store.sqlite.columns.cache import Array
+
+_SECOND = 1_000_000
+_DAY = 86_400
+_QUARTER = 900
+#: A table of more quarter hours than this (a century) is not worth its room.
+_TABLE_MOST = 4_000_000
+_STEP = 7 * _DAY
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
+_LAST = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
+#: 1970-01-01 was a Thursday; weeks start on Monday.
+_MONDAY = 3
+_DATETIME = {Granularity.MONTH: "M8[M]", Granularity.YEAR: "M8[Y]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """How far a zone is from UTC: from each second on, by so many seconds."""
+
+    starts: Array
+    seconds: Array
+
+
+def count_buckets(
+    times: Sequence[Array], quarters: Sequence[Array], granularity: Granularity, time_zone: str
+) -> dict[int, int]:
+    """Count how many times (none may be missing) fall into each bucket, by the bucket's number."""
+    filled = [array for array in quarters if len(array)]
+    if not filled:
+        return {}
+    first, last = min(int(array.min()) for array in filled), max(int(array.max()) for array in filled)
+    if granularity is not Granularity.MINUTE and last - first < _TABLE_MOST:
+        table = _table(granularity, time_zone, first >> 12, last >> 12)
+        if table is not None:
+            return _count_by_table(filled, table, (first >> 12) << 12)
+    seconds = np.concatenate(times) // _SECOND
+    offsets = offsets_between(time_zone, int(seconds.min()), int(seconds.max()))
+    local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
+    numbers, counts = np.unique(_number(local, granularity), return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+def _count_by_table(quarters: Sequence[Array], table: Array, start: int) -> dict[int, int]:
+    base = int(table.min())
+    counts = np.zeros(int(table.max()) - base + 1, np.int64)
+    small = (table - base).astype(np.int32)
+    for array in quarters:
+        counts += np.bincount(small[array - start], minlength=len(counts))
+    filled = np.flatnonzero(counts)
+    return dict(zip((filled + base).tolist(), counts[filled].tolist(), strict=True))
+
+
+def bucket_name(number: int, granularity: Granularity) -> str:
+    """Give the local date, or date and time, at which a bucket starts."""
+    # A clock west of Greenwich shows the year before the first one, which a datetime cannot hold.
+    if granularity is Granularity.MINUTE:
+        return str(np.datetime64(number, "m"))
+    if granularity is Granularity.HOUR:
+        return f"{np.datetime64(number, 'h')}:00"
+    if granularity is Granularity.DAY:
+        return str(np.datetime64(number, "D"))
+    if granularity is Granularity.WEEK:
+        return str(np.datetime64(number * 7 - _MONDAY, "D"))
+    months = number * {Granularity.MONTH: 1, Granularity.QUARTER: 3, Granularity.YEAR: 12}[granularity]
+    return f"{1970 + months // 12:04}-{months % 12 + 1:02}-01"
+
+
+@lru_cache(maxsize=64)
+def _table(granularity: Granularity, time_zone: str, first: int, last: int) -> Array | None:
+    """Number every quarter hour of a range; None where a zone's clock does not keep to quarter hours."""
+    start, end = first << 12, (last + 1) << 12
+    offsets = offsets_between(time_zone, start * _QUARTER, end * _QUARTER)
+    if np.any(offsets.seconds % _QUARTER) or np.any(offsets.starts[1:] % _QUARTER):
+        return None
+    seconds = np.arange(start, end, dtype=np.int64) * _QUARTER
+    local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
+    return _number(local, granularity)
+
+
+def _number(local: Array, granularity: Granularity) -> Array:
+    """Number buckets from local seconds."""
+    if granularity is Granularity.MINUTE:
+        return local // 60
+    if granularity is Granularity.HOUR:
+        return local // 3600
+    days = local // _DAY
+    if granularity is Granularity.DAY:
+        return days
+    if granularity is Granularity.WEEK:
+        return (days + _MONDAY) // 7
+    if granularity is Granularity.QUARTER:
+        return days.astype("M8[D]").astype("M8[M]").astype(np.int64) // 3
+    return days.astype("M8[D]").astype(_DATETIME[granularity]).astype(np.int64)
+
+
+@lru_cache(maxsize=256)
+def offsets_between(time_zone: str, start: int, end: int) -> Offsets:
+    """Find every change of a zone's clock between two times, in seconds."""
+    zone = ZoneInfo(time_zone)
+    starts, seconds = [start], [_offset(zone, start)]
+    at = start
+    while at < end:
+        following = min(at + _STEP, end)
+        if _offset(zone, following) != seconds[-1]:
+            following = _change(zone, at, following, seconds[-1])
+            starts.append(following)
+            seconds.append(_offset(zone, following))
+        at = following
+    return Offsets(np.array(starts, np.int64), np.array(seconds, np.int64))
+
+
+def _change(zone: ZoneInfo, low: int, high: int, offset: int) -> int:
+    """Find the first second between two at which a zone has left an offset."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(zone, middle) == offset:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _offset(zone: ZoneInfo, second: int) -> int:
+    offset = _moment(second).astimezone(zone).utcoffset()
+    assert offset is not None
+    return int(offset.total_seconds())
+
+
+def _moment(second: int) -> datetime:
+    """Give a time that can be moved to any zone; zones keep their offset beyond the first and last year."""
+    return _EPOCH + timedelta(seconds=min(max(second, _FIRST), _LAST))

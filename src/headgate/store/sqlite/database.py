@@ -1,0 +1,323 @@
+"""Open the file: who may write, how long a query may take, what a statement may never do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from headgate.errors import (
+    HeadgateError,
+    IntegrityBroken,
+    QueryTimeout,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnusable,
+)
+from headgate.store.sqlite.wal import refuse_bad_log
+from headgate.store.sqlite.write.texts import WaitingTexts
+
+#: Older ones may lose a write when the log is reset while two connections look at it.
+OLDEST_SAFE = 3_051_003
+PAGE_BYTES = 8192
+MAX_VALUE_BYTES = 64 * 1024 * 1024
+BUSY_MS = 30_000
+QUERY_SECONDS = 5.0
+_STEPS_BETWEEN_LOOKS = 20_000
+_LIMITS = {
+    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 5,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1024,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 2000,
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+}
+_EVERY = (
+    f"busy_timeout={BUSY_MS}",
+    "synchronous=FULL",
+    "temp_store=memory",
+    "trusted_schema=0",
+    "cell_size_check=1",
+    "secure_delete=1",
+    "mmap_size=0",
+    "foreign_keys=1",
+)
+
+_NEVER = float("inf")
+
+
+class Database:
+    """One connection, with a deadline that every query on it keeps."""
+
+    __slots__ = ("_deadline", "_frozen", "db", "path", "texts")
+
+    def __init__(self, path: Path, db: Any, *, frozen: tuple[int, int] | None = None) -> None:
+        self.path = path
+        self.db = db
+        self.texts = WaitingTexts()
+        self._deadline = _NEVER
+        #: What the file was when it was opened as one that nobody can write; None: others may.
+        self._frozen = frozen
+        db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
+
+    def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and give all its rows."""
+        return self.db.execute(sql, values).fetchall()
+
+    def one(self, sql: str, values: Any = ()) -> tuple[Any, ...] | None:
+        """Run a statement and give its first row, if it has one."""
+        return self.db.execute(sql, values).fetchone()
+
+    def value(self, sql: str, values: Any = ()) -> Any:
+        """Run a statement and give the one value it must have."""
+        row = self.db.execute(sql, values).fetchone()
+        assert row is not None
+        return row[0]
+
+    def many(self, sql: str, rows: Any) -> None:
+        """Run a statement once for each row of values."""
+        self.db.executemany(sql, rows)
+
+    def version(self) -> int:
+        """Give a number that is another one after anyone else has written anything."""
+        if self._frozen is not None:
+            self._refuse_thawed()
+        return self.db.execute("PRAGMA data_version").fetchone()[0]
+
+    def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
+        """See one state of the store until the end of the block, and take no longer than allowed."""
+        return Reading(self, seconds)
+
+    def begin(self, seconds: float) -> None:
+        """See one state of the store from now on."""
+        self._refuse_thawed()
+        self._deadline = time.monotonic() + seconds
+        self.db.execute("BEGIN")
+
+    def end(self) -> None:
+        """See the newest state of the store again."""
+        self._deadline = _NEVER
+        if self.db.in_transaction:
+            self.db.execute("COMMIT")
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Change the store: all of the block, durably, or nothing of it."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.texts.flush(self.many)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.texts.forget_after(0)
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the file was opened as one that nobody can write."""
+        return self._frozen is not None
+
+    def _refuse_thawed(self) -> None:
+        """Refuse a file that was to stay as it is and did not: SQLite would not notice."""
+        if self._frozen is not None and self._frozen != _looks(self.path):
+            raise StorageUnusable(
+                "The store could not be written when it was opened, but was written since.",
+                hint="Start the program again.",
+            )
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+
+class Reading:
+    """A block that sees one state of the store. A class, not a generator: every read passes through it."""
+
+    __slots__ = ("_database", "_seconds")
+
+    def __init__(self, database: Database, seconds: float) -> None:
+        self._database = database
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._database.begin(self._seconds)
+
+    def __exit__(self, *_failure: object) -> None:
+        self._database.end()
+
+
+def create_private(path: Path) -> None:
+    """Make the file for its owner alone before SQLite opens it; log and index files take its mode."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.close(handle)
+
+
+def open_writer(path: Path, *, vfs: str | None = None) -> Database:
+    """Open the store for writing.
+
+    Raises:
+        StorageUnusable: the file is damaged, or this SQLite is too old to trust with it.
+    """
+    refuse_old_sqlite()
+    with typed_failures():
+        create_private(path)
+        refuse_bad_log(path)
+        opened = _open(str(path), apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=131_072)
+        if vfs is not None:
+            # A recording file system has no shared memory: one connection alone can do without.
+            opened.pragma("locking_mode", "exclusive")
+        opened.pragma("page_size", PAGE_BYTES)
+        _give_number(opened)
+        opened.pragma("journal_mode", "wal")
+        # The writer alone moves the log into the file, at moments it chooses.
+        opened.pragma("wal_autocheckpoint", 0)
+        return Database(path, opened)
+
+
+def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) -> Database:
+    """Open the store for reading alone.
+
+    Raises:
+        StorageUnusable: the file is damaged.
+    """
+    with typed_failures():
+        refuse_bad_log(path)
+        frozen = None
+        try:
+            opened = _open_for_reading(str(path), apsw.SQLITE_OPEN_READWRITE)
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            opened, frozen = _open_frozen(path)
+        if register is not None:
+            register(opened)
+        return Database(path, opened, frozen=frozen)
+
+
+def _open_for_reading(name: str, flags: int) -> Any:
+    opened = _open(name, flags, None, cache_kib=65_536)
+    opened.pragma("query_only", 1)
+    opened.pragma("wal_autocheckpoint", 0)
+    # Only a first look tells whether the log can be read.
+    opened.execute("SELECT 1 FROM sqlite_schema").fetchone()
+    return opened
+
+
+def _open_frozen(path: Path) -> tuple[Any, tuple[int, int]]:
+    """Open a file beside which no log can be made. One that has a log is read with it, or not at all."""
+    log = Path(f"{path}-wal")
+    looks = _looks(path)
+    immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    address = f"file:{quote(str(path))}?mode=ro{immutable}"
+    return _open_for_reading(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), looks
+
+
+def _looks(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def refuse_old_sqlite() -> None:
+    """Refuse to write with a SQLite that is known to lose writes.
+
+    Raises:
+        StorageUnusable: it is too old.
+    """
+    found = apsw.SQLITE_VERSION_NUMBER
+    if found < OLDEST_SAFE:
+        raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
+
+
+def _give_number(opened: Any) -> None:
+    """Give a new file a number by chance, so that it can tell its own log from another's."""
+    if opened.pragma("page_count"):
+        return
+    with opened:
+        if not opened.pragma("application_id"):
+            opened.pragma("application_id", 1 + secrets.randbelow(2**31 - 1))
+
+
+def _open(name: str, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
+    opened = connect(name, flags=flags, vfs=vfs)
+    for pragma in _EVERY:
+        opened.execute(f"PRAGMA {pragma}").fetchall()
+    opened.execute(f"PRAGMA cache_size=-{cache_kib}").fetchall()
+    for limit, most in _LIMITS.items():
+        opened.limit(limit, most)
+    opened.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    opened.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    opened.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    # A plan is made for a statement and not for the values it is given: else it would be made for each of them.
+    opened.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return opened
+
+
+def connect(path: str, **options: Any) -> Any:
+    """Open a bare connection. Its type is left open: the driver's own hints are incomplete."""
+    return apsw.Connection(path, **options)
+
+
+class typed_failures:  # noqa: N801 - it reads as what it does, like the blocks of contextlib
+    """Turn what the engine raises into what the house calls it.
+
+    The database tells what the system said, which the engine's own error does not.
+
+    Raises:
+        StorageUnusable: or one of its kinds, or IntegrityBroken.
+    """
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database | None = None) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        """Nothing is done before something fails."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, apsw.Error):
+            number: int = 0 if self._database is None else self._database.db.system_errno
+            raise _named(error, number) from error
+        if isinstance(error, OSError):
+            # Anything else that the system says is a fault of the program.
+            named = _SAID.get(error.errno or 0)
+            if named is not None:
+                raise named() from error
+
+
+def _named(error: apsw.Error, number: int) -> HeadgateError:
+    if isinstance(error, apsw.IOError) and number in _SAID:
+        return _SAID[number]()
+    for kinds, make in _NAMES:
+        if isinstance(error, kinds):
+            return make()
+    return StorageUnusable(f"The store failed ({type(error).__name__}).")
+
+
+#: What the system said, where the engine says only that writing failed.
+_SAID: Mapping[int, Callable[[], HeadgateError]] = {
+    errno.ENOSPC: StorageFull,
+    errno.EDQUOT: StorageFull,
+    errno.EFBIG: StorageFull,
+    errno.EROFS: StorageReadOnly,
+    errno.EACCES: StorageReadOnly,
+    errno.EPERM: StorageReadOnly,
+}
+_NAMES: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], HeadgateError]]] = (
+    ((apsw.FullError,), StorageFull),
+    ((apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError), StorageReadOnly),
+    ((apsw.InterruptError,), QueryTimeout),
+    ((apsw.CorruptError, apsw.NotADBError), lambda: IntegrityBroken("The store's file is damaged.")),
+    (
+        (apsw.BusyError, apsw.LockedError),
+        lambda: StorageUnusable("The store is busy.", hint="Try again in a moment."),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Maintain the store: check, copy, erase, prune and measure."""

@@ -1,0 +1,255 @@
+"""Backups: a directory with the store at one commit, its files, and a manifest of digests.
+
+A backup is put in place whole. Restoring checks it first, and never touches a store that is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from headgate.errors import Conflict, IntegrityBroken, NotFound
+from headgate.home import Home, sync_directory, write_private
+from headgate.model.ids import BlobId
+from headgate.model.maintenance import Copied
+from headgate.store.sqlite.database import Database, open_reader, typed_failures
+from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.opening import Progress
+from headgate.store.sqlite.migrate import all_migrations, backup, version_of
+from headgate.store.sqlite.paths import BLOBS, FILE
+from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.write.blobs import BlobFiles
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+_PIECE = 1024 * 1024
+
+
+class _File(msgspec.Struct, frozen=True):
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a backup must hold."""
+
+    format: int
+    store_schema: int
+    change_number: int
+    record_count: int
+    #: One digest for each stream of each connection, over its records in the order they came in.
+    shelves: dict[str, str]
+    files: dict[str, _File]
+
+
+def back_up(database: Database, home: Home, target: Path, progress: Progress) -> Copied:
+    """Copy the store as it is at one commit, and its files, into a new directory.
+
+    Raises:
+        Conflict: something is there already.
+        IntegrityBroken: the copy is damaged, and was not kept.
+    """
+    if target.exists():
+        raise Conflict(f"{target} is there already.", hint="Choose a directory that does not exist yet.")
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / BLOBS).mkdir(mode=0o700, parents=True)
+    partial.chmod(0o700)
+    try:
+        backup(database, partial / FILE, progress)
+        manifest = _fill(partial, BlobFiles(home.path / BLOBS))
+        write_private(partial / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        for directory in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
+            sync_directory(directory)
+        partial.rename(target)
+        sync_directory(target.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return _copied(manifest)
+
+
+def verify(source: Path, progress: Progress) -> Copied:
+    """Check a backup: every digest of its manifest, and every record as fsck does.
+
+    Raises:
+        NotFound: there is no backup.
+        IntegrityBroken: it is not what was backed up.
+    """
+    manifest = _read_manifest(source)
+    found = {str(path.relative_to(source)): path for path in source.rglob("*") if path.is_file()}
+    del found[MANIFEST]
+    _refuse_unless(found.keys() == manifest.files.keys(), "Files are missing, or there are too many.")
+    for name, path in found.items():
+        _refuse_unless(_sum(path) == manifest.files[name], f"{name} is not what was backed up.")
+    copy = open_reader(source / FILE)
+    try:
+        with typed_failures():
+            _check_copy(copy, manifest, BlobFiles(source / BLOBS), progress)
+    finally:
+        copy.db.close()
+    return _copied(manifest)
+
+
+def restore(source: Path, home: Home, progress: Progress) -> Copied:
+    """Check a backup, then put it into a home that has no store, or has this very one.
+
+    Raises:
+        Conflict: the home has another store.
+        NotFound: there is no backup.
+        IntegrityBroken: it is not what was backed up.
+    """
+    manifest = _read_manifest(source)
+    partial = home.path / f".{FILE}.restored"
+    if _is_done(manifest, home):
+        # Whoever restores again after being stopped is not told that something is in the way.
+        shutil.rmtree(partial, ignore_errors=True)
+        return verify(source, progress)
+    _refuse_live(home)
+    copied = verify(source, progress)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        for name in manifest.files:
+            made = partial / name
+            made.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _refuse_unless(_copy_file(source / name, made) == manifest.files[name], f"{name} has changed.")
+        _put_in_place(partial, home)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return copied
+
+
+def shelf_digests(database: Database) -> dict[str, str]:
+    """Give a digest of each shelf's records, tombstones included; inside a read transaction."""
+    shelves = database.all(
+        "SELECT sid, connection_id, name FROM shelf JOIN stream USING (stid) ORDER BY connection_id, name"
+    )
+    return {f"{connection_id}/{name}": _shelf_digest(database, sid) for sid, connection_id, name in shelves}
+
+
+def _shelf_digest(database: Database, sid: int) -> str:
+    hashed = hashlib.sha256()
+    rows = database.db.execute(
+        "SELECT record_id, seq, deleted, digest FROM record WHERE rid > ? AND rid < ? ORDER BY rid",
+        (sid << RID_SHIFT, (sid + 1) << RID_SHIFT),
+    )
+    for record_id, seq, deleted, digest in rows:
+        hashed.update(b"%b\0%d\0%d\0%b" % (record_id.encode(), seq, deleted, digest))
+    return hashed.hexdigest()
+
+
+def _fill(partial: Path, files: BlobFiles) -> Manifest:
+    copy = open_reader(partial / FILE)
+    try:
+        with typed_failures(), copy.reading(float("inf")):
+            if copy.all("PRAGMA integrity_check") != [("ok",)]:
+                raise IntegrityBroken("The store is damaged; no backup was made.")
+            held = {FILE: partial / FILE, **dict(_copy_blobs(copy, files, BlobFiles(partial / BLOBS)))}
+            return Manifest(
+                FORMAT,
+                version_of(copy),
+                copy.value("SELECT v FROM meta WHERE k='seq'"),
+                copy.value("SELECT coalesce(sum(live), 0) FROM shelf"),
+                shelf_digests(copy),
+                {name: _sum(path) for name, path in held.items()},
+            )
+    finally:
+        copy.db.close()
+
+
+def _copy_blobs(copy: Database, files: BlobFiles, target: BlobFiles) -> Iterator[tuple[str, Path]]:
+    for (blob_id,) in copy.all("SELECT blob_id FROM blob"):
+        made = target.path(BlobId(blob_id))
+        made.parent.mkdir(mode=0o700, exist_ok=True)
+        # One that is missing is damage that fsck tells; it is no reason to have no backup.
+        if files.path(BlobId(blob_id)).exists():
+            _copy_file(files.path(BlobId(blob_id)), made)
+            yield f"{BLOBS}/{made.parent.name}/{made.name}", made
+
+
+def _check_copy(copy: Database, manifest: Manifest, files: BlobFiles, progress: Progress) -> None:
+    newest = all_migrations()[-1].number
+    _refuse_unless(version_of(copy) <= newest, "The backup was made by a newer version.")
+    with copy.reading(float("inf")):
+        _refuse_unless(shelf_digests(copy) == manifest.shelves, "The records are not those backed up.")
+    damages = examine(copy, files, progress).damages if version_of(copy) == newest else ()
+    _refuse_unless(not damages, damages[0].detail if damages else "")
+
+
+def _put_in_place(partial: Path, home: Home) -> None:
+    """Files go first: named by their content, they do no harm when the store itself does not follow."""
+    for path in sorted((partial / BLOBS).rglob("*")):
+        if path.is_file():
+            target = home.path / path.relative_to(partial)
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.replace(target)
+            sync_directory(target.parent)
+    _refuse_live(home)
+    # A link, unlike a renaming, fails when somebody has made a store in the meantime.
+    (home.path / FILE).hardlink_to(partial / FILE)
+    sync_directory(home.path)
+
+
+def _is_done(manifest: Manifest, home: Home) -> bool:
+    """Say whether a home holds exactly what the backup does, and nobody has used it since."""
+    held = {name: home.path / name for name in manifest.files}
+    if list(home.path.glob(f"{FILE}*")) != [home.path / FILE]:
+        return False
+    sizes = all(
+        path.is_file() and path.stat().st_size == manifest.files[name].bytes for name, path in held.items()
+    )
+    return sizes and all(_sum(path) == manifest.files[name] for name, path in held.items())
+
+
+def _refuse_live(home: Home) -> None:
+    if any(home.path.glob(f"{FILE}*")):
+        raise Conflict(
+            f"{home.path} has a store.", hint="Restore into another home (--home DIR), then swap the two."
+        )
+
+
+def _read_manifest(source: Path) -> Manifest:
+    try:
+        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=Manifest)
+    except OSError:
+        raise NotFound(f"There is no backup in {source}.", hint="Name the directory of a backup.") from None
+    except msgspec.MsgspecError as error:
+        raise IntegrityBroken("The backup's manifest is damaged.", hint="Use another backup.") from error
+    _refuse_unless(manifest.format == FORMAT, "The backup has a format that this version does not know.")
+    return manifest
+
+
+def _refuse_unless(condition: bool, what: str) -> None:  # noqa: FBT001 - it reads as a sentence
+    if not condition:
+        raise IntegrityBroken(f"The backup cannot be used. {what}", hint="Use another backup.")
+
+
+def _sum(path: Path) -> _File:
+    hashed, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            hashed.update(piece)
+            size += len(piece)
+    return _File(size, hashed.hexdigest())
+
+
+def _copy_file(source: Path, target: Path) -> _File:
+    hashed, size = hashlib.sha256(), 0
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with source.open("rb") as read, os.fdopen(handle, "wb") as written:
+        while piece := read.read(_PIECE):
+            hashed.update(piece)
+            size += len(piece)
+            written.write(piece)
+        written.flush()
+        os.fsync(written.fileno())
+    return _File(size, hashed.hexdigest())
+
+
+def _copied(manifest: Manifest) -> Copied:
+    total = sum(file.bytes for file in manifest.files.values())
+    return Copied(manifest.record_count, manifest.change_number, len(manifest.files), total)

@@ -1,0 +1,119 @@
+"""Open a home's store for its care, beside a program that may be using it.
+
+Nothing here makes a store: care is for one that is there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from headgate.errors import ConfigInvalid, StorageUnusable
+from headgate.home import Home
+from headgate.store.sqlite.database import BUSY_MS, Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
+from headgate.store.sqlite.paths import BLOBS, FILE
+
+if TYPE_CHECKING:
+    from headgate.store.sqlite.write.blobs import BlobFiles
+
+_TRY_MS = 500
+#: Told as work goes on: how much is done, and of how much.
+Progress = Callable[[int, int], None]
+
+
+@contextmanager
+def reading_store(home: Home) -> Generator[Database]:
+    """Open a home's store to look at it.
+
+    Raises:
+        ConfigInvalid: there is none.
+        StorageUnusable: it is of another version.
+    """
+    database = open_reader(_existing(home))
+    try:
+        with typed_failures():
+            _refuse_other_versions(database)
+            yield database
+    finally:
+        database.db.close()
+
+
+@contextmanager
+def writing_store(home: Home) -> Generator[Database]:
+    """Open a home's store to change it, and leave no log behind if nobody else uses it.
+
+    Raises:
+        ConfigInvalid: there is none.
+        StorageUnusable: it cannot be written, or was made by a newer version.
+    """
+    database = open_writer(_existing(home))
+    try:
+        with typed_failures():
+            migrate(database, all_migrations())
+            yield database
+    finally:
+        database.db.close()
+
+
+def blob_files(home: Home) -> BlobFiles:
+    """Give the directory of files of a home."""
+    from headgate.store.sqlite.write.blobs import BlobFiles  # noqa: PLC0415 - slow to import, and seldom needed
+
+    return BlobFiles(home.path / BLOBS)
+
+
+def remove_copy(path: Path) -> None:
+    """Remove a file or a directory, whether or not it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def empty_log(database: Database) -> None:
+    """Move the whole log into the file and cut it to nothing.
+
+    Raises:
+        StorageUnusable: somebody has been reading all the while, and the log cannot be cut yet.
+    """
+    # Waiting for readers keeps other writers waiting as well: so it is done a little at a time.
+    database.all(f"PRAGMA busy_timeout={_TRY_MS}")
+    try:
+        if not any(_cut_log(database) for _ in range(BUSY_MS // _TRY_MS)):
+            raise StorageUnusable(
+                "The log could not be emptied while others read the store.",
+                hint="Stop the program that reads it, then run the command again.",
+            )
+    finally:
+        database.all(f"PRAGMA busy_timeout={BUSY_MS}")
+
+
+def _cut_log(database: Database) -> bool:
+    try:
+        database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    return True
+
+
+def _existing(home: Home) -> Path:
+    path = home.path / FILE
+    if not path.exists():
+        raise ConfigInvalid(f"There is no store in {home.path}.", hint="Choose another home with --home DIR.")
+    return path
+
+
+def _refuse_other_versions(database: Database) -> None:
+    found, known = version_of(database), all_migrations()[-1].number
+    if found != known:
+        age = "newer" if found > known else "older"
+        raise StorageUnusable(
+            f"The store was made by a {age} version (schema {found}, this program knows {known}).",
+            hint="Use that version, or serve the home once with this one.",
+        )

@@ -1,0 +1,1 @@
+"""Read records: the SQL that plans are compiled to."""

@@ -1,0 +1,142 @@
+"""Pages with filters, counts and extents: rows are found in columns, then read one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headgate.model.plan import PagePlan
+from headgate.model.query import Count, Order
+from headgate.model.rows import Extent, Page
+from headgate.store.sqlite.catalog import Catalog, ColumnKind
+from headgate.store.sqlite.columns.aggregates import Selection, select
+from headgate.store.sqlite.columns.cache import NO_INTEGER, TIME, Array, ColumnCache
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.read.pages import Key, page, page_keys
+from headgate.store.sqlite.read.scope import Scope, column_of, scope_of
+from headgate.store.sqlite.row_numbers import RID_SHIFT
+
+
+def needs_columns(plan: PagePlan) -> bool:
+    """Say whether a page is better found in columns than by walking its stream's order."""
+    return bool(plan.filters) or plan.count is not Count.NONE or plan.with_extent
+
+
+def filtered_page(database: Database, catalog: Catalog, cache: ColumnCache, plan: PagePlan) -> Page:
+    """Read a page whose rows are found in columns."""
+    scope = scope_of(catalog, plan.reach, plan.filters)
+    if scope is None:
+        return page(database, catalog, plan)
+    number = _sort_column(scope, plan)
+    numbers = [TIME] if number is None else [TIME, number]
+    selection = select(database, cache, scope, plan.reach, plan.filters, numbers)
+    keys = None
+    if plan.filters and number is not None:
+        keys = _keys(database, catalog, selection, scope, plan, number)
+    found = page(database, catalog, plan, keys)
+    count = None if plan.count is Count.NONE else selection.count()
+    return Page(found.records, found.next, count, _extent(selection) if plan.with_extent else None)
+
+
+def _sort_column(scope: Scope, plan: PagePlan) -> int | None:
+    """Give the column that holds the order, if numbers do."""
+    name = scope.stream.declaration.cursor_field
+    if name is None or not plan.by_cursor_field:
+        return None
+    if name == scope.stream.time_field:
+        return TIME
+    column = column_of(scope.stream, name)
+    return None if column.kind in {ColumnKind.WORD, ColumnKind.HASH} else column.number
+
+
+def _keys(
+    database: Database, catalog: Catalog, selection: Selection, scope: Scope, plan: PagePlan, number: int
+) -> list[Key]:
+    wanted = plan.limit + 1
+    found: list[Key] = []
+    if plan.after is None or plan.after.sort is not None:
+        found = _placed(database, catalog, selection, plan, number)
+    if len(found) >= wanted:
+        return found[:wanted]
+    # Rows without a place in the order come last, and are few: they are found by walking.
+    rest = page_keys(database, catalog, plan, scope) if _has_placeless(selection, number) else []
+    return (found + [key for key in rest if key[3] is None])[:wanted]
+
+
+def _has_placeless(selection: Selection, number: int) -> bool:
+    return any(bool((~_known(values)).any()) for values in selection.values(number))
+
+
+def _known(values: Array) -> Array:
+    return ~np.isnan(values) if values.dtype.kind == "f" else values != NO_INTEGER
+
+
+def _placed(
+    database: Database, catalog: Catalog, selection: Selection, plan: PagePlan, number: int
+) -> list[Key]:
+    sorts, rids = _joined(selection, number)
+    sign = -1 if plan.order is Order.DESC else 1
+    if plan.after is not None:
+        after: Any = plan.after.sort
+        ahead = sorts <= after if plan.order is Order.DESC else sorts >= after
+        sorts, rids = sorts[ahead], rids[ahead]
+    chosen = _first(sorts * sign, plan.limit + 1, _ties(sorts, plan))
+    keys = [
+        _key(database, rid, sort)
+        for rid, sort in zip(rids[chosen].tolist(), sorts[chosen].tolist(), strict=True)
+    ]
+    keys.sort(key=lambda key: (key[3], key[2], key[1]), reverse=plan.order is Order.DESC)
+    return [key for key in keys if _is_after(catalog, key, plan)]
+
+
+def _joined(selection: Selection, number: int) -> tuple[Array, Array]:
+    sorts: list[Array] = []
+    rids: list[Array] = []
+    for shelf, mask in zip(selection.shelves, selection.masks, strict=True):
+        values = shelf.column(number)
+        known = _known(values) if mask is None else mask & _known(values)
+        places = np.flatnonzero(known)
+        sorts.append(values[places])
+        rids.append(places + ((shelf.sid << RID_SHIFT) + 1))
+    return np.concatenate(sorts), np.concatenate(rids)
+
+
+def _ties(sorts: Array, plan: PagePlan) -> int:
+    """Count the rows that stand at the very place the page starts after: some of them are behind it."""
+    if plan.after is None:
+        return 0
+    place: Any = plan.after.sort
+    return int(np.count_nonzero(sorts == place))
+
+
+def _first(places: Array, wanted: int, ties: int) -> Array:
+    """Choose the first rows in order, and all that share the last one's place."""
+    most = wanted + ties
+    if len(places) <= most:
+        return np.arange(len(places))
+    last = np.partition(places, most - 1)[most - 1]
+    return np.flatnonzero(places <= last)
+
+
+def _key(database: Database, rid: int, sort: Any) -> Key:
+    record_id: str = database.value("SELECT record_id FROM record WHERE rid = ?", (rid,))
+    return rid, rid >> RID_SHIFT, record_id, sort
+
+
+def _is_after(catalog: Catalog, key: Key, plan: PagePlan) -> bool:
+    after = plan.after
+    if after is None:
+        return True
+    shelf = catalog.shelves.get((after.connection_id, plan.reach.stream))
+    place: Any = (after.sort, after.record_id, shelf.sid if shelf is not None else 0)
+    here: Any = (key[3], key[2], key[1])
+    return here < place if plan.order is Order.DESC else here > place
+
+
+def _extent(selection: Selection) -> Extent:
+    known = [values[values != NO_INTEGER] for values in selection.values(TIME)]
+    ends = [(int(values.min()), int(values.max())) for values in known if len(values)]
+    if not ends:
+        return Extent(selection.count(), None, None)
+    return Extent(selection.count(), min(first for first, _ in ends), max(last for _, last in ends))

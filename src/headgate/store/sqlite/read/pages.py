@@ -1,0 +1,252 @@
+"""Pages: records in their stream's order, merged over connections, from one place on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from headgate.model.ids import RecordId
+from headgate.model.keys import key_text
+from headgate.model.plan import ExpandPlan, PagePlan, Position, RecordPlan
+from headgate.model.query import Count, Order
+from headgate.model.record import Children, Record
+from headgate.model.rows import Extent, Page
+from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, read_rows
+from headgate.store.sqlite.read.scope import Scope, column_of, scope_of
+from headgate.store.sqlite.write.derive import column_value
+
+_FINDERS_KEPT = 1024
+_SEARCHES_AT_ONCE = 5
+#: A row of a page in the making: rid, sid, record_id, sort.
+Key = tuple[int, int, str, Any]
+
+
+class Finder:
+    """A statement that finds one record in a reach, ready to be run again and again."""
+
+    __slots__ = ("_make", "_sql", "_times", "_values")
+
+    def __init__(self, database: Database, catalog: Catalog, scope: Scope, plan: RecordPlan) -> None:
+        shelves = [f"= {shelf.sid}" for shelf in scope.shelves]
+        if len(shelves) > _SEARCHES_AT_ONCE:
+            # A list of shelves is put into a table of its own at every run, which a few searches do without.
+            shelves = [f"IN ({scope.sids})"]
+        self._sql = " UNION ALL ".join(
+            f"SELECT {COLUMNS} FROM record r WHERE r.sid {one} AND r.record_id = ? AND r.deleted = 0"
+            + scope.where
+            for one in shelves
+        )
+        self._values = scope.values
+        self._times = len(shelves)
+        self._make = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars).make
+
+    def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
+        """Find the record in each shelf of the reach."""
+        values = (record_id, *self._values) * self._times
+        return tuple(map(self._make, database.db.execute(self._sql, values).fetchall()))
+
+
+def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
+    """Give the statement for a plan's reach; None when the reach covers nothing."""
+    finders: dict[Any, Finder | None] | None = catalog.kept.get("finders")
+    if finders is None:
+        finders = catalog.kept["finders"] = {}
+    key = (plan.reach, plan.preview_chars)
+    try:
+        return finders[key]
+    except KeyError:
+        scope = scope_of(catalog, plan.reach)
+        if len(finders) >= _FINDERS_KEPT:
+            finders.clear()
+        finders[key] = None if scope is None else Finder(database, catalog, scope, plan)
+        return finders[key]
+
+
+def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record, ...]:
+    """Find one record in each shelf of the reach."""
+    statement = finder(database, catalog, plan)
+    found = () if statement is None else statement.find(database, plan.record_id)
+    if not plan.expand:
+        return found
+    return with_children(database, catalog, found, plan.expand, plan.preview_chars)
+
+
+def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Key] | None = None) -> Page:
+    """Read a page; ``keys`` are its rows (and one more) when something quicker has found them."""
+    scope = scope_of(catalog, plan.reach, plan.filters)
+    if scope is None:
+        return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
+    found = page_keys(database, catalog, plan, scope) if keys is None else list(keys)
+    has_more, found = len(found) > plan.limit, found[: plan.limit]
+    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+    rows = read_rows(database, [key[0] for key in found])
+    records = tuple([maker.make(rows[key[0]]) for key in found])
+    return Page(
+        with_children(database, catalog, records, plan.expand, plan.preview_chars),
+        _position(catalog, found[-1], plan) if has_more else None,
+    )
+
+
+def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: Scope) -> list[Key]:
+    """Find the rows of a page and one more, in order: those that have a place first, then those without."""
+    wanted = plan.limit + 1
+    after = plan.after
+    if not plan.by_cursor_field or scope.stream.declaration.cursor_field is None:
+        return _part(database, scope, plan, _By("r.record_id", ""), _after_key(catalog, after, plan), wanted)
+    found: list[Key] = []
+    if after is None or after.sort is not None:
+        place = None if after is None else (after.sort, *_key_place(catalog, after, plan))
+        found = _part(
+            database, scope, plan, _By("r.sort, r.record_id", " AND r.sort IS NOT NULL"), place, wanted
+        )
+        after = None
+    if len(found) < wanted:
+        place = _after_key(catalog, after, plan)
+        by = _By("r.record_id", " AND r.sort IS NULL")
+        found += _part(database, scope, plan, by, place, wanted - len(found))
+    return found
+
+
+class _By:
+    """An order: the columns before the shelf, and the condition that belongs to it."""
+
+    __slots__ = ("columns", "condition")
+
+    def __init__(self, columns: str, condition: str) -> None:
+        self.columns = columns
+        self.condition = condition
+
+
+def _part(
+    database: Database, scope: Scope, plan: PagePlan, by: _By, place: tuple[Any, ...] | None, wanted: int
+) -> list[Key]:
+    shape = (by.columns, by.condition, plan.order, 0 if place is None else len(place))
+    sql = scope.statements.get(shape)
+    if sql is None:
+        sql = scope.statements[shape] = _part_sql(scope, *shape)
+    beginning = () if place is None else (place[0], *place)
+    return cast("list[Key]", database.all(sql, (*beginning, *scope.values, wanted)))
+
+
+def _part_sql(scope: Scope, columns: str, condition: str, asked: Order, place_size: int) -> str:
+    direction, beyond = ("DESC", "<") if asked is Order.DESC else ("ASC", ">")
+    order = ", ".join(f"{column} {direction}" for column in [*columns.split(", "), "r.sid"])
+    start = keyset = ""
+    if place_size:
+        # The leading column alone lets the index start in the right place; the rest settles ties.
+        start = f" AND {columns.split(', ', maxsplit=1)[0]} {beyond}= ?"
+        keyset = f" AND ({columns}, r.sid) {beyond} ({', '.join('?' * place_size)})"
+    return (
+        f"SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{scope.join} "
+        f"WHERE r.sid IN ({scope.sids}) AND r.deleted = 0{condition}{start}{keyset}{scope.where} "
+        f"ORDER BY {order} LIMIT ?"
+    )
+
+
+def _after_key(catalog: Catalog, after: Position | None, plan: PagePlan) -> tuple[Any, ...] | None:
+    return None if after is None else _key_place(catalog, after, plan)
+
+
+def _key_place(catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, int]:
+    shelf = catalog.shelves.get((after.connection_id, plan.reach.stream))
+    return after.record_id, shelf.sid if shelf is not None else 0
+
+
+def _position(catalog: Catalog, key: Key, plan: PagePlan) -> Position:
+    _, sid, record_id, sort = key
+    shown = sort if plan.by_cursor_field else None
+    return Position(shown, RecordId(record_id), catalog.by_sid[sid].connection_id)
+
+
+def _no_extent(plan: PagePlan) -> Extent | None:
+    return Extent(0, None, None) if plan.with_extent else None
+
+
+# Children
+
+
+def with_children(
+    database: Database,
+    catalog: Catalog,
+    parents: tuple[Record, ...],
+    expand: Sequence[ExpandPlan],
+    preview_chars: int | None,
+) -> tuple[Record, ...]:
+    """Bring the children that were asked for along with their parents."""
+    if not expand:
+        return parents
+    return tuple(_expanded(database, catalog, parent, expand, preview_chars) for parent in parents)
+
+
+def _expanded(
+    database: Database,
+    catalog: Catalog,
+    parent: Record,
+    expand: Sequence[ExpandPlan],
+    preview_chars: int | None,
+) -> Record:
+    children = {one.name: _children(database, catalog, parent, one, preview_chars) for one in expand}
+    return Record(
+        parent.connection_id,
+        parent.stream,
+        parent.id,
+        parent.body,
+        parent.emitted_at,
+        parent.previews,
+        children,
+    )
+
+
+def _children(
+    database: Database, catalog: Catalog, parent: Record, plan: ExpandPlan, preview_chars: int | None
+) -> Children:
+    scope = scope_of(catalog, plan.child)
+    shelf = _same_connection(scope, parent)
+    if scope is None or shelf is None:
+        return Children((), has_more=False)
+    held = _holds_key(scope.stream, plan, parent.id)
+    if held is None:
+        return Children((), has_more=False)
+    condition, values = held
+    rows = database.all(
+        f"SELECT {COLUMNS} FROM {scope.stream.table} t JOIN record r ON r.rid = t.rid "
+        f"WHERE {condition} AND r.sid = ? AND r.deleted = 0{scope.where} "
+        "ORDER BY r.sort DESC, r.record_id DESC LIMIT ?",
+        (*values, shelf.sid, *scope.values, plan.limit + 1),
+    )
+    maker = RecordMaker(database, catalog, plan.child.fields, preview_chars=preview_chars)
+    return Children(tuple(maker.make(row) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit)
+
+
+def _same_connection(scope: Scope | None, parent: Record) -> Shelf | None:
+    shelves = scope.shelves if scope is not None else ()
+    return next((shelf for shelf in shelves if shelf.connection_id == parent.connection_id), None)
+
+
+def _holds_key(stream: StreamTable, plan: ExpandPlan, key: RecordId) -> tuple[str, tuple[Any, ...]] | None:
+    """Give the condition that a child's field holds the parent's key; None when no value of its kind can."""
+    column = column_of(stream, plan.foreign_key)
+    value = _value_of_key(column.kind, key)
+    if value is None:
+        return None
+    condition = f"t.{column.name} = ?"
+    if column.kind in {ColumnKind.HASH, ColumnKind.TIME}:
+        # Several texts have one checksum, or are one time.
+        return f"{condition} AND field_text(r.body, ?) = ?", (value, plan.foreign_key, key)
+    return condition, (value,)
+
+
+def _value_of_key(kind: ColumnKind, key: RecordId) -> Any:
+    """Give the value that is written as this key, if there is one of that kind."""
+    if kind in {ColumnKind.INTEGER, ColumnKind.NUMBER, ColumnKind.BOOLEAN}:
+        try:
+            value = msgspec.json.decode(key)
+        except msgspec.DecodeError:
+            return None
+        is_canonical = isinstance(value, int | float) and key_text(value) == key
+        return column_value(kind, value) if is_canonical else None
+    return column_value(kind, key)

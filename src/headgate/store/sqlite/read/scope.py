@@ -1,0 +1,141 @@
+"""Scopes: a plan's reach and filters as conditions of a statement. Names are ours, values are bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from headgate.errors import AmbiguousConnection, UnknownField
+from headgate.model.ids import FieldName
+from headgate.model.plan import Reach
+from headgate.model.query import ExactFilter, Filter, Scalar
+from headgate.store.lines import MAX_INTEGER
+from headgate.store.projection import text_in
+from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, Shelf, StreamTable
+from headgate.store.sqlite.write.derive import text_hash
+
+_SCOPES_KEPT = 1024
+_OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which rows a statement may see: conditions on ``r`` (record) and ``t`` (typed), and their values."""
+
+    stream: StreamTable
+    shelves: tuple[Shelf, ...]
+    conditions: tuple[str, ...]
+    values: tuple[Any, ...]
+    uses_typed: bool
+    #: Statements that were written for it: the same pages are asked for again and again.
+    statements: dict[Any, str] = field(default_factory=dict[Any, str], compare=False, repr=False)
+
+    @property
+    def sids(self) -> str:
+        """The shelves, as a list for SQL."""
+        return ",".join(str(shelf.sid) for shelf in self.shelves)
+
+    @property
+    def where(self) -> str:
+        """The conditions, to follow after others."""
+        return "".join(f" AND {condition}" for condition in self.conditions)
+
+    @property
+    def join(self) -> str:
+        """The typed table, if a condition needs it."""
+        return f" JOIN {self.stream.table} t ON t.rid = r.rid" if self.uses_typed else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """The scope is all that its shelves hold."""
+        return not self.conditions
+
+
+def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> Scope | None:
+    """Give the scope of a reach; the same reach comes again and again, so its scope is kept."""
+    if filters:
+        return _scope(catalog, reach, filters)
+    scopes: dict[Reach, Scope | None] = catalog.kept.setdefault("scopes", {})
+    if reach not in scopes:
+        if len(scopes) >= _SCOPES_KEPT:
+            scopes.clear()
+        scopes[reach] = _scope(catalog, reach, ())
+    return scopes[reach]
+
+
+def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> Scope | None:
+    """Turn a reach into a scope; None when it covers no shelf that holds anything.
+
+    Raises:
+        AmbiguousConnection: it spans streams of several connectors, which have no common order.
+    """
+    shelves = tuple(catalog.shelves_of(reach))
+    if not shelves:
+        return None
+    stream = shelves[0].stream
+    if any(shelf.stream.stid != stream.stid for shelf in shelves):
+        raise AmbiguousConnection
+    conditions: list[str] = []
+    values: list[Any] = []
+    _bound_time(stream, reach, conditions, values)
+    if reach.resources is not None:
+        conditions.append("r.record_id IN (SELECT value FROM json_each(?))")
+        values.append(msgspec.json.encode(sorted(reach.resources)).decode())
+    for one in filters:
+        _filter(stream, one, conditions, values)
+    return Scope(stream, shelves, tuple(conditions), tuple(values), uses_typed=bool(filters))
+
+
+def column_of(stream: StreamTable, name: FieldName) -> Column:
+    """Find the column that holds a field's values.
+
+    Raises:
+        UnknownField: values of the field do not compare.
+    """
+    column = stream.columns.get(name)
+    if column is None:
+        raise UnknownField(f"'{name}' holds no values that compare.", param=name)
+    return column
+
+
+def _bound_time(stream: StreamTable, reach: Reach, conditions: list[str], values: list[Any]) -> None:
+    if reach.time is None:
+        return
+    # Where pages are ordered by the same time, the index can stop at the bound.
+    column = "r.sort" if stream.declaration.cursor_field == reach.time.field else "r.ts"
+    if reach.time.since is not None:
+        conditions.append(f"{column} >= ?")
+        values.append(reach.time.since)
+    if reach.time.until is not None:
+        conditions.append(f"{column} < ?")
+        values.append(reach.time.until)
+
+
+def _filter(stream: StreamTable, one: Filter, conditions: list[str], values: list[Any]) -> None:
+    column = column_of(stream, one.field)
+    if not isinstance(one, ExactFilter):
+        conditions.append(f"t.{column.name} {_OPERATORS[one.operator]} ?")
+        values.append(bindable(one.value))
+    elif column.kind is ColumnKind.HASH:
+        text = str(one.value)
+        conditions.append(f"t.{column.name} = ? AND field_text(r.body, ?) = ?")
+        values.extend([text_hash(text), one.field, text])
+    else:
+        conditions.append(f"t.{column.name} = ?")
+        values.append(bindable(one.value))
+
+
+def bindable(value: Scalar) -> Scalar:
+    """Give a value that columns compare with: an integer that fits no column lies beyond all that do."""
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        return math.inf if value > 0 else -math.inf
+    return int(value) if isinstance(value, bool) else value
+
+
+def register(connection: Any) -> None:
+    """Teach a connection how to read one field's text out of a body, just as everything else here reads it."""
+    connection.create_scalar_function("field_text", text_in, 2, deterministic=True)

@@ -1,0 +1,1 @@
+"""Change the store: declarations, accounts, records and files."""

@@ -1,0 +1,113 @@
+"""Connections: what the owner connected, and what each of them brought. All inside the writer's transaction."""
+
+from __future__ import annotations
+
+from headgate.errors import ConnectionNotFound
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
+from headgate.model.record import Connection
+from headgate.store.sqlite.catalog import Catalog, Shelf, current
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.write.derive import text_row
+from headgate.store.sqlite.write.long_texts import stored_rows
+
+
+def create(database: Database, connection: Connection) -> None:
+    """Add a connection."""
+    database.all(
+        "INSERT INTO connection(id, connector_key, display_name, created_at) VALUES(?, ?, ?, ?)",
+        (connection.id, connection.connector_key, connection.display_name, connection.created_at),
+    )
+    make_shelves(database, connection.connector_key)
+    _catalog_changed(database)
+
+
+def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
+    """Give every connection of a connector its shelves, in the order the connections were made.
+
+    Their numbers settle ties between connections. Made when a first record comes in, they would tell which
+    connection had something first, even something hidden.
+    """
+    # Shelves that are there are passed over, not ignored: an ignored one would use up a number.
+    database.all(
+        "INSERT INTO shelf(connection_id, stid) SELECT c.id, s.stid FROM connection c "
+        "JOIN stream s USING(connector_key) LEFT JOIN shelf h ON h.connection_id = c.id AND h.stid = s.stid "
+        "WHERE c.connector_key=? AND h.sid IS NULL ORDER BY s.stid, c.created_at, c.id",
+        (connector_key,),
+    )
+
+
+def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
+    """Give a connection another name.
+
+    Raises:
+        ConnectionNotFound: there is none of that id.
+    """
+    _must_exist(database, connection_id)
+    database.all("UPDATE connection SET display_name=? WHERE id=?", (display_name, connection_id))
+    _catalog_changed(database)
+
+
+def delete(database: Database, connection_id: ConnectionId) -> None:
+    """Remove a connection, its records and everything kept beside them.
+
+    Raises:
+        ConnectionNotFound: there is none of that id.
+    """
+    _must_exist(database, connection_id)
+    catalog = current(database, Catalog())
+    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
+        if shelf.connection_id == connection_id:
+            _empty(database, shelf)
+    database.all("DELETE FROM connection WHERE id=?", (connection_id,))
+    _catalog_changed(database)
+
+
+def _empty(database: Database, shelf: Shelf) -> None:
+    stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    if stream.slots:
+        for rows in stored_rows(database, stream, shelf.sid):
+            out = [text_row(stream, rid, ts, values) for rid, ts, values in rows]
+            database.texts.take_out(tuple(stream.slots.values()), out)
+            # A large shelf's texts must not all wait in memory.
+            database.texts.flush(database.many)
+    for table in (stream.table, "chunk", "blob_use", "life", "record"):
+        database.all(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
+    database.all("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
+    database.all("DELETE FROM shelf WHERE sid=?", (shelf.sid,))
+
+
+def state(database: Database, connection_id: ConnectionId) -> bytes | None:
+    """Give what a collector last noted for itself.
+
+    Raises:
+        ConnectionNotFound: there is none of that id.
+    """
+    row = database.one("SELECT state FROM connection WHERE id=?", (connection_id,))
+    if row is None:
+        raise ConnectionNotFound
+    return row[0]
+
+
+def put_state(database: Database, connection_id: ConnectionId, document: bytes) -> None:
+    """Keep what a collector notes for itself.
+
+    Raises:
+        ConnectionNotFound: there is none of that id.
+    """
+    _must_exist(database, connection_id)
+    database.all("UPDATE connection SET state=? WHERE id=?", (document, connection_id))
+
+
+def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int) -> None:
+    """Note a file that has been kept."""
+    database.all("INSERT OR IGNORE INTO blob VALUES(?, ?, ?)", (blob_id, mime_type, size_bytes))
+
+
+def _must_exist(database: Database, connection_id: ConnectionId) -> None:
+    if database.one("SELECT 1 FROM connection WHERE id=?", (connection_id,)) is None:
+        raise ConnectionNotFound
+
+
+def _catalog_changed(database: Database) -> None:
+    database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")

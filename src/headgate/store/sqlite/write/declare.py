@@ -1,0 +1,199 @@
+"""Register declarations: make the tables and columns that a stream needs, and change nothing that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from headgate.errors import InvalidDeclaration
+from headgate.model.declaration import Field, FieldKind, SourceDeclaration, StreamDeclaration
+from headgate.model.ids import ConnectorKey, FieldName
+from headgate.schema.declare import read_declaration
+from headgate.store.sqlite.catalog import Catalog, ColumnKind, StreamTable, current, stream_table, versions_of
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.write.accounts import make_shelves
+from headgate.store.sqlite.write.derive import text_row, typed_insert, typed_row
+from headgate.store.sqlite.write.long_texts import stored_rows
+
+#: Title-like fields take the upper slots of the index, where a match weighs more.
+TITLE_SLOT = 16
+SLOTS = 24
+_TITLES = frozenset({"title", "name", "subject", "summary"})
+#: The longest text goes first: a match in slot 0 takes no room for its slot.
+_PROSE = ("text", "body", "content", "description")
+_TYPES = {
+    ColumnKind.WORD: "TEXT",
+    ColumnKind.HASH: "INTEGER",
+    ColumnKind.INTEGER: "INTEGER",
+    ColumnKind.NUMBER: "REAL",
+    ColumnKind.BOOLEAN: "INTEGER",
+    ColumnKind.TIME: "INTEGER",
+}
+_KINDS = {
+    FieldKind.INTEGER: ColumnKind.INTEGER,
+    FieldKind.NUMBER: ColumnKind.NUMBER,
+    FieldKind.BOOLEAN: ColumnKind.BOOLEAN,
+    FieldKind.DATE: ColumnKind.TIME,
+    FieldKind.DATE_TIME: ColumnKind.TIME,
+}
+
+
+def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
+    """Register a declaration, inside the writer's transaction.
+
+    Raises:
+        InvalidDeclaration: it breaks a rule, or means something else than what is stored already.
+    """
+    source = read_declaration(document)
+    text = msgspec.json.encode(document, order="deterministic")
+    known = database.one(
+        "SELECT document FROM declaration WHERE connector_key=? AND version=?", (key, source.version)
+    )
+    if known is not None:
+        if known[0] != text:
+            raise _refused("duplicate_version", f"Version '{source.version}' was declared otherwise before.")
+        return source
+    catalog = current(database, Catalog())
+    for version in versions_of(database, key):
+        for stream in source.streams.values():
+            existing = version.streams.get(stream.name)
+            if existing is not None:
+                _refuse_another_meaning(existing, stream)
+    database.all(
+        "INSERT INTO declaration SELECT ?, ?, coalesce(max(position), 0) + 1, ? FROM declaration",
+        (key, source.version, text),
+    )
+    for stream in source.streams.values():
+        place = (key, stream.name)
+        stid = _lay_out(database, key, stream, catalog.streams.get(place) or catalog.retired.get(place))
+        _index_foreign_keys(database, stid, _foreign_keys(source, stream))
+    make_shelves(database, key)
+    database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+    return source
+
+
+def _refuse_another_meaning(old: StreamDeclaration, new: StreamDeclaration) -> None:
+    for member in ("primary_key", "semantics", "cursor_field", "consent_time_field"):
+        if getattr(old, member) != getattr(new, member):
+            raise _refused("incompatible_change", f"Stream '{new.name}' cannot change its {member}.")
+    for name in old.fields.keys() & new.fields.keys():
+        if old.fields[name].kind is not new.fields[name].kind:
+            raise _refused(
+                "incompatible_change", f"Field '{name}' of stream '{new.name}' cannot change its type."
+            )
+
+
+def _lay_out(
+    database: Database, key: ConnectorKey, stream: StreamDeclaration, old: StreamTable | None
+) -> int:
+    if old is None:
+        stid: int = database.value(
+            "INSERT INTO stream(connector_key, name) VALUES(?, ?) RETURNING stid", (key, stream.name)
+        )
+        database.all(f"CREATE TABLE t{stid}(rid INTEGER PRIMARY KEY) STRICT")
+    else:
+        stid = old.stid
+    added = [
+        _add_field(database, stid, field, kind_of(field, stream), old) for field in stream.fields.values()
+    ]
+    slotted = _add_slots(database, stid, stream, old)
+    if old is not None and (any(added) or slotted):
+        _refill(database, old, _laid_out(database, old, stream))
+    return stid
+
+
+def _laid_out(database: Database, old: StreamTable, stream: StreamDeclaration) -> StreamTable:
+    rows = database.all("SELECT name, fid, col, kind, slot FROM field WHERE stid=?", (old.stid,))
+    return stream_table(old.stid, old.connector_key, stream, rows)
+
+
+def _add_field(
+    database: Database, stid: int, field: Field, kind: ColumnKind | None, old: StreamTable | None
+) -> bool:
+    """Give a field its number and its column; says whether a column was added."""
+    known = old is not None and field.name in old.fids
+    column = old.columns.get(field.name) if old is not None else None
+    if known and (column.kind if column else None) is kind:
+        return False
+    if not known:
+        fid: int = database.value("SELECT coalesce(max(fid), 0) + 1 FROM field WHERE stid=?", (stid,))
+        database.all("INSERT INTO field(stid, name, fid) VALUES(?, ?, ?)", (stid, field.name, fid))
+    if kind is None or (column is not None and column.kind is ColumnKind.WORD):
+        return False
+    number: int = database.value("SELECT coalesce(max(col), 0) + 1 FROM field WHERE stid=?", (stid,))
+    database.all(f"ALTER TABLE t{stid} ADD COLUMN c{number} {_TYPES[kind]}")
+    database.all(
+        "UPDATE field SET col=?, kind=? WHERE stid=? AND name=?", (number, kind.value, stid, field.name)
+    )
+    return True
+
+
+def kind_of(field: Field, stream: StreamDeclaration) -> ColumnKind | None:
+    """Say how a field's values are held for comparing, if they compare at all."""
+    if field.kind is not FieldKind.TEXT:
+        return _KINDS.get(field.kind)
+    aggregations = stream.query.aggregations
+    grouped = (*aggregations.group_by, *aggregations.count_distinct) if aggregations else ()
+    return ColumnKind.WORD if field.name in grouped else ColumnKind.HASH
+
+
+def _add_slots(database: Database, stid: int, stream: StreamDeclaration, old: StreamTable | None) -> bool:
+    taken = dict(old.slots) if old is not None else {}
+    added = False
+    for name in sorted(stream.query.lexical_fields, key=_prose_first):
+        if name not in taken:
+            taken[name] = _free_slot(name, set(taken.values()))
+            database.all("UPDATE field SET slot=? WHERE stid=? AND name=?", (taken[name], stid, name))
+            added = True
+    return added
+
+
+def _prose_first(name: FieldName) -> int:
+    return _PROSE.index(name) if name in _PROSE else len(_PROSE)
+
+
+def _free_slot(name: FieldName, taken: set[int]) -> int:
+    upper, lower = list(range(TITLE_SLOT, SLOTS)), list(range(TITLE_SLOT))
+    for slot in upper + lower if name in _TITLES else lower + upper:
+        if slot not in taken:
+            return slot
+    raise _refused("invalid_query_field_type", f"A stream may have at most {SLOTS} searched fields.")
+
+
+def _index_foreign_keys(database: Database, stid: int, names: set[FieldName]) -> None:
+    """Children are found by the field that holds their parent's key."""
+    for name, column in database.all("SELECT name, col FROM field WHERE stid=? AND col IS NOT NULL", (stid,)):
+        if name in names:
+            database.all(f"CREATE INDEX IF NOT EXISTS t{stid}_c{column} ON t{stid}(c{column})")
+
+
+def _foreign_keys(source: SourceDeclaration, child: StreamDeclaration) -> set[FieldName]:
+    relations = [relation for stream in source.streams.values() for relation in stream.relationships]
+    return {relation.foreign_key for relation in relations if relation.stream == child.name}
+
+
+def _refused(code: str, message: str) -> InvalidDeclaration:
+    problem = {"code": f"source.declaration.{code}", "pointer": "", "message": message}
+    return InvalidDeclaration(message, data={"problems": [problem]})
+
+
+def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
+    """Derive a stream's rows anew, inside the writer's transaction."""
+    insert = typed_insert(new)
+    renew_text = old.slots != new.slots
+    for (sid,) in database.all("SELECT sid FROM shelf WHERE stid=?", (new.stid,)):
+        for rows in stored_rows(database, new, sid):
+            database.many(insert, [typed_row(new, rid, values) for rid, _, values in rows])
+            if renew_text and old.slots:
+                out = [text_row(old, rid, ts, values) for rid, ts, values in rows]
+                database.texts.take_out(tuple(old.slots.values()), out)
+            if renew_text:
+                put = [text_row(new, rid, ts, values) for rid, ts, values in rows]
+                database.texts.put(tuple(new.slots.values()), put)
+            # A large stream's texts must not all wait in memory.
+            database.texts.flush(database.many)
+    # Column blocks know nothing of the new columns: they are made anew when next asked for.
+    database.all("DELETE FROM column_block WHERE sid IN (SELECT sid FROM shelf WHERE stid=?)", (new.stid,))
+    database.all("UPDATE shelf SET col_seq=0 WHERE stid=?", (new.stid,))

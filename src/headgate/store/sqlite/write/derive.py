@@ -1,0 +1,127 @@
+"""What is kept beside a record's text: order, time, typed values, index text, long texts, digest. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from headgate.model.ids import FieldName
+from headgate.model.instants import instant
+from headgate.store.sqlite.catalog import ColumnKind, StreamTable
+from headgate.store.sqlite.row_numbers import RID_SHIFT, tid_of
+from headgate.store.words import cut
+
+#: Stands for every field in a record's change numbers; no field can have this name, as none may hold NUL.
+ALL_FIELDS = "\0"
+_FLOAT_EXACT = 2.0**53
+
+
+def digest_of(record_id: str, long: bytes | None, body: bytes) -> bytes:
+    """Give the digest that a record is checked against whenever it is read."""
+    return hashlib.sha256(b"%b\0%b\0%b" % (record_id.encode(), long or b"", body)).digest()
+
+
+def sort_of(stream: StreamTable, values: Mapping[str, Any]) -> int | float | str | None:
+    """Give the value that places a record in its stream's order."""
+    name = stream.declaration.cursor_field
+    if name is None:
+        return None
+    column = stream.columns[name]
+    value = values.get(name)
+    if column.kind in {ColumnKind.WORD, ColumnKind.HASH}:
+        return value if isinstance(value, str) else None
+    return column_value(column.kind, value)
+
+
+def ts_of(stream: StreamTable, values: Mapping[str, Any]) -> int | None:
+    """Give a record's place in time, if it has one."""
+    name = stream.time_field
+    value = None if name is None else values.get(name)
+    return instant(value) if isinstance(value, str) else None
+
+
+def column_value(kind: ColumnKind, value: Any) -> Any:
+    """Give what a typed column holds for a value; None for one of another type."""
+    return None if value is None else _HOLDERS[kind](value)
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _hash(value: Any) -> int | None:
+    return text_hash(value) if isinstance(value, str) else None
+
+
+def _time(value: Any) -> int | None:
+    return instant(value) if isinstance(value, str) else None
+
+
+def _boolean(value: Any) -> int | None:
+    return int(value) if isinstance(value, bool) else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    # JSON does not tell 3.0 from 3.
+    return (
+        int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _FLOAT_EXACT else None
+    )
+
+
+_HOLDERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
+    ColumnKind.WORD: _word,
+    ColumnKind.HASH: _hash,
+    ColumnKind.TIME: _time,
+    ColumnKind.BOOLEAN: _boolean,
+    ColumnKind.NUMBER: _number,
+    ColumnKind.INTEGER: _integer,
+}
+
+
+def text_hash(text: str) -> int:
+    """Give the checksum of a text, by which an exact filter finds candidates."""
+    return zlib.crc32(text.encode())
+
+
+def typed_row(stream: StreamTable, rid: int, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Give a record's row of the typed table, in the order of the stream's columns."""
+    holders = stream.kept.get("holders")
+    if holders is None:
+        pairs = stream.columns.items()
+        holders = stream.kept["holders"] = [(name, _HOLDERS[column.kind]) for name, column in pairs]
+    get = values.get
+    return rid, *[None if (value := get(name)) is None else hold(value) for name, hold in holders]
+
+
+def typed_insert(stream: StreamTable) -> str:
+    """Give the statement that takes such rows."""
+    names = "".join(f", {column.name}" for column in stream.columns.values())
+    return f"INSERT OR REPLACE INTO {stream.table}(rid{names}) VALUES(?{', ?' * len(stream.columns)})"
+
+
+def text_row(stream: StreamTable, rid: int, ts: int | None, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Give a record's row of the index, in the order of the stream's slots."""
+    texts = (values.get(name) for name in stream.slots)
+    cuts = (cut(text) if isinstance(text, str) else None for text in texts)
+    return tid_of(ts, rid), *cuts, f"s{rid >> RID_SHIFT} t{stream.stid}"
+
+
+def blob_uses(
+    stream: StreamTable, rid: int, values: Mapping[str, Any]
+) -> Iterable[tuple[str, int, int, str | None]]:
+    """Give the files that a record refers to, field by field."""
+    for name, value in values.items():
+        fid = stream.fids.get(FieldName(name))
+        if fid is not None and type(value) is dict:
+            reference = cast("dict[str, Any]", value)
+            blob_id, mime = reference.get("blob_id"), reference.get("mime_type")
+            if isinstance(blob_id, str):
+                yield blob_id, rid, fid, mime if isinstance(mime, str) else None

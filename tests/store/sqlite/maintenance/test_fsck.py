@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from headgate.home import Home
+from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
+from headgate.store.sqlite.maintenance.snapshot import Snapshot
+from tests.hostile.store.scene import batch, damages, deletion, filled, line, with_store
+
+LONG = "".join(f"word{n} " for n in range(8000))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A store with plain, long, changed and deleted records, column blocks and a file."""
+    home, connection_id = filled(
+        tmp_path_factory.mktemp("sound"),
+        [line(f"k{n}", size=n, sender=f"s{n % 3}", weight=n / 7) for n in range(20)]
+        + [line("long", body=LONG), line("timeless", sent_at=None), line("gone"), line("changed")],
+    )
+
+    async def work(store: SqliteStore) -> None:
+        await store.ingest(batch(connection_id, [deletion("gone"), line("changed", size=1)]))
+        await store.put_blob(_pieces(b"a file"), "text/plain")
+
+    with_store(home, work)
+    with writing_store(home) as database:
+        Snapshot().run(database, enough=1)
+    return home
+
+
+@pytest.fixture
+def home(sound: Home, tmp_path: Path) -> Home:
+    """A copy of it that may be harmed."""
+    shutil.copytree(sound.path, tmp_path / "home")
+    return Home(tmp_path / "home")
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def test_a_sound_store_has_no_damage(home: Home):
+    assert damages(home) == []
+
+
+def test_looking_changes_no_byte(home: Home):
+    before = {path: path.read_bytes() for path in home.path.rglob("*.db")}
+    damages(home)
+    assert {path: path.read_bytes() for path in home.path.rglob("*.db")} == before
+
+
+def test_every_record_is_counted(home: Home):
+    with reading_store(home) as database:
+        told: list[tuple[int, int]] = []
+        found = examine(database, blob_files(home), lambda done, total: told.append((done, total)))
+    assert found.record_count == 23
+    assert told[-1] == (23, 23)
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        (
+            "UPDATE record SET body=CAST(replace(body, 'subject of k3', 'subject of x3') AS BLOB) WHERE record_id='k3'",
+            "digest",
+        ),
+        ("UPDATE record SET record_id='k33' WHERE record_id='k3'", "digest"),
+        ("UPDATE record SET digest=zeroblob(32) WHERE record_id='k3'", "digest"),
+        ("UPDATE record SET sort=5 WHERE record_id='k3'", "place"),
+        ("DELETE FROM {typed} WHERE rid=(SELECT rid FROM record WHERE record_id='k3')", "typed"),
+        ("UPDATE {typed} SET {size}=99 WHERE rid=(SELECT rid FROM record WHERE record_id='k3')", "typed"),
+        ("UPDATE chunk SET text=replace(text, 'word9 ', 'ward9 ')", "text"),
+        ("DELETE FROM chunk WHERE n=1", "text"),
+        ("UPDATE shelf SET live=live+1", "count"),
+        ("UPDATE column_block SET data=x'00' WHERE fid=0", "columns"),
+        ("UPDATE column_block SET data=(SELECT data FROM column_block WHERE fid=0) WHERE fid=-1", "columns"),
+    ],
+)
+def test_planted_damage_is_found_and_named(home: Home, statement: str, found: str):
+    with writing_store(home) as database:
+        ((stid, column),) = database.all("SELECT stid, col FROM field WHERE name='size'")
+        with database.writing():
+            database.all(statement.format(typed=f"t{stid}", size=f"c{column}"))
+    kinds = damages(home)
+    assert found in {kind for kind, _ in kinds}
+    if "record_id='k3'" in statement:
+        assert {record_id for kind, record_id in kinds if kind == found} <= {"k3", "k33"}
+
+
+def test_a_record_that_the_index_has_lost_is_named(home: Home):
+    with writing_store(home) as database, database.writing():
+        rid, ts = database.all("SELECT rid, ts FROM record WHERE record_id='k3'")[0]
+        database.all("UPDATE record SET ts=ts+86400000000 WHERE rid=?", (rid,))
+        assert ts is not None
+    assert ("index", "k3") in damages(home)
+
+
+def test_a_missing_and_a_changed_file_are_found(home: Home):
+    digest = hashlib.sha256(b"a file").hexdigest()
+    path = home.path / "blobs" / digest[:2] / digest
+    path.write_bytes(b"b file")
+    assert [kind for kind, _ in damages(home)] == ["blob"]
+    path.unlink()
+    assert [kind for kind, _ in damages(home)] == ["blob"]
