@@ -28,7 +28,7 @@ from headgate.home import Home, open_home
 from headgate.hosting import run_server
 from headgate.model.ids import ClientId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan
-from headgate.policy.allowance import Catalog
+from headgate.policy.allowance import SourceCatalog
 from headgate.reading.journal import Journal
 from headgate.settings import Settings, resolve
 from headgate.store.protocol import Batch
@@ -117,7 +117,7 @@ async def fill(place: Path) -> Filled:
         lines = [line(dice, number) for number in range(start, min(start + 2000, RECORDS))]
         await store.ingest(Batch(made[start // 2000 % 3].id, STREAM, lines, now()))
     ledger = SqliteLedger(home)
-    catalog = Catalog(await store.declarations(), {one.id: one for one in await store.connections()})
+    catalog = SourceCatalog(await store.declarations(), {one.id: one for one in await store.connections()})
     choice = Choice(fields=((STREAM, GRANTED),))
     issued = await issue(ledger, choice, Conditions(ClientId("bench")), catalog=catalog, now=now())
     await ledger.close()

@@ -27,7 +27,7 @@ from headgate.mcp.serve.results import Identity
 from headgate.mcp.serve.stdio import serve_stdio
 from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
-from headgate.policy.allowance import Catalog
+from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
 from headgate.reading.journal import Journal, Pump, load_audit_key, take_over
 from headgate.reading.local import LocalResourceServer, ReadContext
@@ -60,10 +60,10 @@ class Archive:
     store: Store
     ledger: Ledger
 
-    async def catalog(self) -> Catalog:
+    async def catalog(self) -> SourceCatalog:
         """Give what is declared and connected."""
         connections = await self.store.connections()
-        return Catalog(await self.store.declarations(), {one.id: one for one in connections})
+        return SourceCatalog(await self.store.declarations(), {one.id: one for one in connections})
 
 
 @asynccontextmanager

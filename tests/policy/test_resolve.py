@@ -10,7 +10,7 @@ from headgate.auth.grants import Choice, selections
 from headgate.errors import AmbiguousConnection, InvalidAuthorizationDetails
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName, RecordId, SourceId, StreamName
-from headgate.policy.allowance import Catalog, allow
+from headgate.policy.allowance import SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.resolve import SelectionRequest, StreamRequest, resolve
 from headgate.schema.declare import read_declaration
@@ -106,7 +106,7 @@ def test_fields_and_streams_that_come_later_do_not_widen_a_grant():
     document["declaration_version"] = "later"
     document["streams"][0]["schema"]["properties"]["fresh"] = {"type": "string"}
     document["streams"].append(document["streams"][1] | {"name": "fresh"})
-    later = Catalog({MAIL: read_declaration(document)}, catalog().connections)
+    later = SourceCatalog({MAIL: read_declaration(document)}, catalog().connections)
     scopes = allow(client(held), later, Rules()).scopes
     assert {scope.stream for scope in scopes} == {"messages", "attachments"}
     assert all("fresh" not in scope.capability.fields for scope in scopes)
@@ -119,5 +119,5 @@ def test_what_is_gone_is_no_longer_reached():
         client(grant(*terms.streams)), dataclasses.replace(catalog(), connections=without), Rules()
     ).scopes
     assert {one.id for scope in scopes for one in scope.connections} == {WORK}
-    nothing = allow(client(grant(*terms.streams)), Catalog({}, {}), Rules())
+    nothing = allow(client(grant(*terms.streams)), SourceCatalog({}, {}), Rules())
     assert nothing.scopes == ()

@@ -10,7 +10,7 @@ from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKi
 from headgate.model.ids import ClientId, ConnectionId, ConnectorKey, FieldName, GrantId, StreamName, SubjectId
 from headgate.model.record import Connection
 from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
-from headgate.policy.allowance import Allowance, Catalog, allow
+from headgate.policy.allowance import Allowance, SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
 from headgate.schema.declare import read_declaration
@@ -43,13 +43,13 @@ def shop_document() -> dict[str, Any]:
 
 
 @functools.cache
-def catalog() -> Catalog:
+def catalog() -> SourceCatalog:
     connections = [
         Connection(HOME, MAIL, "Home", 1),
         Connection(WORK, MAIL, "default_account", 2),
         Connection(SHOP, ConnectorKey("shop"), "Shop", 3),
     ]
-    return Catalog(
+    return SourceCatalog(
         declarations={
             MAIL: read_declaration(declaration()),
             ConnectorKey("shop"): read_declaration(shop_document()),

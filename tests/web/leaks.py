@@ -172,23 +172,25 @@ def has_more_because_of_hidden_records(patch: Patch) -> None:
 
 
 def reach_into_another_connection(patch: Patch) -> None:
-    kept = allowance.Scope.reach
+    kept = allowance.StreamScope.reach
 
     def reach(self: Any, fields: Any) -> Reach:
         made = kept(self, fields)
         return replace(made, connection_ids=(*made.connection_ids, "cin_" + "c" * 24))
 
-    patch.setattr(allowance.Scope, "reach", reach)
+    patch.setattr(allowance.StreamScope, "reach", reach)
 
 
 def forget_the_time(patch: Patch) -> None:
-    kept = allowance.Scope.reach
-    patch.setattr(allowance.Scope, "reach", lambda self, fields: replace(kept(self, fields), time=None))
+    kept = allowance.StreamScope.reach
+    patch.setattr(allowance.StreamScope, "reach", lambda self, fields: replace(kept(self, fields), time=None))
 
 
 def forget_the_chosen_records(patch: Patch) -> None:
-    kept = allowance.Scope.reach
-    patch.setattr(allowance.Scope, "reach", lambda self, fields: replace(kept(self, fields), resources=None))
+    kept = allowance.StreamScope.reach
+    patch.setattr(
+        allowance.StreamScope, "reach", lambda self, fields: replace(kept(self, fields), resources=None)
+    )
 
 
 def changes_of_hidden_fields(patch: Patch) -> None:

@@ -10,7 +10,7 @@ from headgate.errors import InvalidAuthorizationDetails
 from headgate.model.grant import AccessMode, Grant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName, SubjectId
 from headgate.model.ledger import IssuedGrant, IssuedToken
-from headgate.policy.allowance import Catalog
+from headgate.policy.allowance import SourceCatalog
 from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, resolve
 from headgate.store.ledger import Ledger
 
@@ -54,7 +54,7 @@ class Issued:
     package_id: PackageId | None
 
 
-def selections(choice: Choice, catalog: Catalog) -> tuple[SelectionRequest, ...]:
+def selections(choice: Choice, catalog: SourceCatalog) -> tuple[SelectionRequest, ...]:
     """Turn an owner's choice into one request for each source it touches.
 
     Raises:
@@ -94,7 +94,7 @@ def _streams(
 
 
 async def issue(
-    ledger: Ledger, choice: Choice, conditions: Conditions, *, catalog: Catalog, now: int
+    ledger: Ledger, choice: Choice, conditions: Conditions, *, catalog: SourceCatalog, now: int
 ) -> Issued:
     """Make the grants of a choice, and the token that carries them."""
     terms = [resolve(request, catalog) for request in selections(choice, catalog)]

@@ -18,7 +18,7 @@ from headgate.model.instants import instant, iso
 
 if TYPE_CHECKING:
     from headgate.auth.grants import Choice, Issued
-    from headgate.policy.allowance import Catalog
+    from headgate.policy.allowance import SourceCatalog
     from headgate.wiring import Archive
 
 _MOST_DAYS = 36_500
@@ -171,7 +171,7 @@ def revoke(
     typer.echo(json.dumps({"revoked": True, "grant_id": grant}) if as_json else f"{grant} is revoked.")
 
 
-def _offer(catalog: Catalog, choice: Choice, param: str | None) -> str:
+def _offer(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
     """Say what there is to choose from, where the choice went wrong."""
     if not catalog.connections:
         return "Add a connection and records first; the README shows how."

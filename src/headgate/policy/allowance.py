@@ -21,7 +21,7 @@ _KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class SourceCatalog:
     """What is declared and connected in a home at this moment."""
 
     declarations: Mapping[ConnectorKey, SourceDeclaration]
@@ -40,7 +40,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class StreamScope:
     """What one access may see of one stream of one source, under one grant."""
 
     #: None for the owner.
@@ -80,7 +80,7 @@ class Scope:
                 self.kept[fields] = known
         return known
 
-    def on(self, connection_id: ConnectionId) -> Scope | None:
+    def on(self, connection_id: ConnectionId) -> StreamScope | None:
         """Narrow the scope to one of its connections."""
         if connection_id not in self.kept:
             found = [one for one in self.connections if one.id == connection_id]
@@ -89,7 +89,7 @@ class Scope:
             self.kept[connection_id] = self.among(found)
         return self.kept[connection_id]
 
-    def among(self, connections: Sequence[Connection]) -> Scope:
+    def among(self, connections: Sequence[Connection]) -> StreamScope:
         """Narrow the scope to some of its connections."""
         granted = replace(self.granted, connection_ids=tuple(found.id for found in connections))
         return replace(self, granted=granted, connections=tuple(connections))
@@ -101,9 +101,9 @@ class Allowance:
 
     access: Access
     rules: Rules
-    scopes: tuple[Scope, ...]
-    by_stream: Mapping[StreamName, tuple[Scope, ...]] = field(
-        default_factory=dict[StreamName, tuple[Scope, ...]]
+    scopes: tuple[StreamScope, ...]
+    by_stream: Mapping[StreamName, tuple[StreamScope, ...]] = field(
+        default_factory=dict[StreamName, tuple[StreamScope, ...]]
     )
     #: Decisions by what was asked: the same question under the same allowance is decided the same way.
     decided: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, compare=False, repr=False)
@@ -127,20 +127,20 @@ class Allowance:
         return ("client", *sorted(grant.id for grant in self.access.grants))
 
 
-def allow(access: Access, catalog: Catalog, rules: Rules) -> Allowance:
+def allow(access: Access, catalog: SourceCatalog, rules: Rules) -> Allowance:
     """Work out what an access reaches."""
     if access.is_owner:
         found = _owned(catalog, rules)
     else:
         found = (scope for grant in access.grants for scope in _granted(grant, catalog, rules))
     scopes = tuple(found)
-    by_stream: dict[StreamName, tuple[Scope, ...]] = {}
+    by_stream: dict[StreamName, tuple[StreamScope, ...]] = {}
     for scope in scopes:
         by_stream[scope.stream] = (*by_stream.get(scope.stream, ()), scope)
     return Allowance(access, rules, scopes, by_stream)
 
 
-def _owned(catalog: Catalog, rules: Rules) -> Iterator[Scope]:
+def _owned(catalog: SourceCatalog, rules: Rules) -> Iterator[StreamScope]:
     for key, source in catalog.declarations.items():
         connections = catalog.connections_of(key)
         if connections:
@@ -152,7 +152,7 @@ def _owned(catalog: Catalog, rules: Rules) -> Iterator[Scope]:
             yield from _scopes(None, key, source, streams, catalog=catalog, refused=_refused(rules, None))
 
 
-def _granted(grant: Grant, catalog: Catalog, rules: Rules) -> Iterator[Scope]:
+def _granted(grant: Grant, catalog: SourceCatalog, rules: Rules) -> Iterator[StreamScope]:
     found = catalog.source(grant.source_id)
     if found is None:
         return
@@ -181,9 +181,9 @@ def _scopes(
     source: SourceDeclaration,
     streams: Iterable[StreamGrant],
     *,
-    catalog: Catalog,
+    catalog: SourceCatalog,
     refused: Mapping[Use, Refusal],
-) -> Iterator[Scope]:
+) -> Iterator[StreamScope]:
     visible = {stream.name: stream for stream in streams}
     strict = refused.get(Use.EXACT_FILTER)
     for name, granted in visible.items():
@@ -197,4 +197,4 @@ def _scopes(
             declaration, granted.fields, related=related, refused=refused, refused_expansion=strict
         )
         connections = tuple(catalog.connections[found] for found in granted.connection_ids)
-        yield Scope(grant_id, key, source, declaration, granted, connections, capability)
+        yield StreamScope(grant_id, key, source, declaration, granted, connections, capability)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from headgate.errors import FieldNotGranted, HeadgateError, InvalidRequest, InvalidSort, UnknownField
 from headgate.model.declaration import Field
 from headgate.model.ids import FieldName
-from headgate.policy.allowance import Scope
+from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import FILTERS, Use
 
 
-def authorize(scope: Scope, name: FieldName, use: Use) -> Field:
+def authorize(scope: StreamScope, name: FieldName, use: Use) -> Field:
     """Give the field, if this access may use it so.
 
     For clients a field that is not granted and one that does not exist are the same.
@@ -28,7 +28,7 @@ def authorize(scope: Scope, name: FieldName, use: Use) -> Field:
     return capability.field
 
 
-def _invisible(scope: Scope, name: FieldName, use: Use) -> HeadgateError:
+def _invisible(scope: StreamScope, name: FieldName, use: Use) -> HeadgateError:
     if use is Use.SELECT and name == "*":
         return InvalidRequest("fields names fields one by one; '*' is not one.", param="fields")
     if scope.is_owner:

@@ -15,14 +15,14 @@ from headgate.errors import (
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.record import Connection
-from headgate.policy.allowance import Allowance, Scope
+from headgate.policy.allowance import Allowance, StreamScope
 
 MAX_CHOICES = 12
 #: Names that say nothing about which connection it is.
 _PLACEHOLDERS = frozenset({"", "legacy", "default_account", "default account"})
 
 
-def choose(allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None) -> Scope:
+def choose(allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None) -> StreamScope:
     """Find the one scope that a stream name and perhaps a connection mean.
 
     Raises:
@@ -42,7 +42,7 @@ def choose(allowance: Allowance, stream: StreamName, connection_id: ConnectionId
     return first
 
 
-def on_connection(scopes: Iterable[Scope], connection_id: ConnectionId) -> tuple[Scope, ...]:
+def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> tuple[StreamScope, ...]:
     """Narrow scopes to one connection.
 
     Raises:
@@ -56,7 +56,7 @@ def on_connection(scopes: Iterable[Scope], connection_id: ConnectionId) -> tuple
 
 def ambiguous(
     access: Access,
-    scopes: Sequence[Scope],
+    scopes: Sequence[StreamScope],
     *,
     only: Iterable[ConnectionId] | None = None,
     error: type[HeadgateError] = AmbiguousConnection,
@@ -90,7 +90,7 @@ def label(connection: Connection) -> str | None:
     return name
 
 
-def _choice(scope: Scope, connection: Connection, access: Access) -> dict[str, Any]:
+def _choice(scope: StreamScope, connection: Connection, access: Access) -> dict[str, Any]:
     return {
         "connection_id": connection.id,
         "connector_key": scope.connector_key,
@@ -106,7 +106,7 @@ def _no_stream(access: Access, stream: StreamName) -> HeadgateError:
     return StreamNotAllowed(f"Stream '{stream}' is outside this grant.", param="stream")
 
 
-def connector_of(scopes: Iterable[Scope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:
+def connector_of(scopes: Iterable[StreamScope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:
     """Tell for each connection its connector and what the owner calls it."""
     return {
         connection.id: (scope.connector_key, label(connection))

@@ -16,7 +16,7 @@ from headgate.model.grant import TimeConstraint
 from headgate.model.ids import FieldName
 from headgate.model.plan import ExpandPlan
 from headgate.model.query import ExactFilter, ExpandRequest, Filter, ListQuery, Order, RangeFilter
-from headgate.policy.allowance import Allowance, Scope
+from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.authorize import authorize
 from headgate.policy.capability import RelationCapability, Use
 from headgate.policy.values import exact_value, ordered_value
@@ -26,7 +26,7 @@ _LOWER = {RangeOperator.GTE, RangeOperator.GT}
 
 
 def select(
-    scope: Scope, fields: Sequence[FieldName] | None, view: str | None = None
+    scope: StreamScope, fields: Sequence[FieldName] | None, view: str | None = None
 ) -> tuple[FieldName, ...]:
     """Say which fields an answer holds: the asked ones, a view's, or all that are visible.
 
@@ -44,7 +44,7 @@ def select(
     return tuple(dict.fromkeys(authorize(scope, name, Use.SELECT).name for name in fields))
 
 
-def filters(scope: Scope, asked: Sequence[Filter]) -> tuple[Filter, ...]:
+def filters(scope: StreamScope, asked: Sequence[Filter]) -> tuple[Filter, ...]:
     """Authorize every filter and read its value by the kind of its field."""
     if len(asked) > MAX_FILTERS:
         raise InvalidRequest(f"At most {MAX_FILTERS} filters are allowed.", param="filter")
@@ -55,7 +55,7 @@ def filters(scope: Scope, asked: Sequence[Filter]) -> tuple[Filter, ...]:
     return made
 
 
-def _filter(scope: Scope, asked: Filter) -> Filter:
+def _filter(scope: StreamScope, asked: Filter) -> Filter:
     if isinstance(asked, ExactFilter):
         field = authorize(scope, asked.field, Use.EXACT_FILTER)
         return ExactFilter(field.name, exact_value(field, asked.value))
@@ -77,7 +77,7 @@ def _keep_inside(made: Filter, time: TimeConstraint) -> None:
         raise TimeRangeExceeded(param="filter")
 
 
-def order(scope: Scope, query: ListQuery) -> Order:
+def order(scope: StreamScope, query: ListQuery) -> Order:
     """Say which end comes first, from ``sort`` and ``order`` together.
 
     Raises:
@@ -95,14 +95,16 @@ def order(scope: Scope, query: ListQuery) -> Order:
     return asked
 
 
-def expand(allowance: Allowance, scope: Scope, asked: Sequence[ExpandRequest]) -> tuple[ExpandPlan, ...]:
+def expand(
+    allowance: Allowance, scope: StreamScope, asked: Sequence[ExpandRequest]
+) -> tuple[ExpandPlan, ...]:
     """Make a plan for the children of every relation that was asked for."""
     if len({request.name for request in asked}) != len(asked):
         raise InvalidExpand("A relation was asked for twice.", param="expand")
     return tuple(_expand(allowance, scope, request) for request in asked)
 
 
-def _expand(allowance: Allowance, scope: Scope, asked: ExpandRequest) -> ExpandPlan:
+def _expand(allowance: Allowance, scope: StreamScope, asked: ExpandRequest) -> ExpandPlan:
     capability = scope.capability.relations.get(asked.name)
     if capability is None:
         if scope.is_owner:
@@ -121,7 +123,7 @@ def _expand(allowance: Allowance, scope: Scope, asked: ExpandRequest) -> ExpandP
     )
 
 
-def _child(allowance: Allowance, scope: Scope, capability: RelationCapability) -> Scope:
+def _child(allowance: Allowance, scope: StreamScope, capability: RelationCapability) -> StreamScope:
     """Find the child stream under the same grant and source, on connections that both reach."""
     for other in allowance.by_stream.get(capability.relation.stream, ()):
         if (other.grant_id, other.connector_key) == (scope.grant_id, scope.connector_key):

@@ -34,7 +34,7 @@ class Seals(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ChangesSession:
     """Where the next page of a session of changes starts."""
 
     since: int
@@ -106,19 +106,19 @@ def open_hit(seals: Seals, token: str, binding: bytes) -> SearchPosition:
     return _open(seals, Kind.SEARCH, token, binding, SearchPosition, "cursor")
 
 
-def seal_session(seals: Seals, session: Session, binding: bytes) -> str:
+def seal_session(seals: Seals, session: ChangesSession, binding: bytes) -> str:
     """Seal the place inside a session of changes."""
     numbers = (session.since, session.horizon, session.after)
     return _seal_bytes(seals, Kind.CHANGES, b"s" + _wide(*numbers), binding, CURSOR_SECONDS)
 
 
-def open_session(seals: Seals, token: str, binding: bytes) -> Session:
+def open_session(seals: Seals, token: str, binding: bytes) -> ChangesSession:
     """Open a cursor inside a session of changes."""
     raw = _open_bytes(seals, Kind.CHANGES, token, binding, "cursor")
     if raw[:1] != b"s":
         raise InvalidCursor(param="cursor")
     since, horizon, after = _narrow(raw[1:])
-    return Session(since, horizon, after)
+    return ChangesSession(since, horizon, after)
 
 
 def seal_bookmark(seals: Seals, bookmark: Bookmark, binding: bytes) -> str:

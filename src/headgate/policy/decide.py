@@ -61,7 +61,7 @@ from headgate.model.query import (
 from headgate.model.terms import MAX_QUERY_CHARS, parse_terms
 from headgate.model.warning import ReadWarning, limit_clamped
 from headgate.policy import clauses, cursors
-from headgate.policy.allowance import Allowance, Scope
+from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.authorize import authorize
 from headgate.policy.capability import Use
 from headgate.policy.choose import ambiguous, choose, on_connection
@@ -80,7 +80,7 @@ class Decision(msgspec.Struct, Generic[_Plan], frozen=True):
     """A plan, the scopes it was made under, and what the answer needs from the query."""
 
     plan: _Plan
-    scopes: tuple[Scope, ...]
+    scopes: tuple[StreamScope, ...]
     warnings: tuple[ReadWarning, ...] = ()
     #: What cursors of the answer are bound to.
     binding: bytes = b""
@@ -184,7 +184,7 @@ def decide_record(
 ) -> Decision[RecordPlan]:
     """Decide on one record: the same way for every record that is asked for alike."""
     key = (query.stream, query.connection_id, query.fields, query.expand)
-    known: tuple[Reach, tuple[ExpandPlan, ...], tuple[Scope]] | None = allowance.decided.get(key)
+    known: tuple[Reach, tuple[ExpandPlan, ...], tuple[StreamScope]] | None = allowance.decided.get(key)
     if known is None:
         _refuse_extras(allowance, expand=query.expand)
         scope = choose(allowance, query.stream, query.connection_id)
@@ -283,7 +283,7 @@ def decide_search(
 # What there is
 
 
-def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[Scope, ...]:
+def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope, ...]:
     """Say which scopes a schema document shows; none is an answer, not a refusal.
 
     Raises:
@@ -303,7 +303,7 @@ def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[Scope, ...]
     return scopes
 
 
-def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> tuple[Scope, ...]:
+def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> tuple[StreamScope, ...]:
     """Say which scopes a list of streams shows.
 
     Raises:
@@ -312,12 +312,14 @@ def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> 
     return allowance.scopes if connection_id is None else on_connection(allowance.scopes, connection_id)
 
 
-def decide_stream(allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None) -> Scope:
+def decide_stream(
+    allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None
+) -> StreamScope:
     """Say which scope the description of a stream shows."""
     return choose(allowance, stream, connection_id)
 
 
-def whole(scope: Scope) -> Reach:
+def whole(scope: StreamScope) -> Reach:
     """Reach everything a scope holds, to count it."""
     return scope.reach(tuple(scope.capability.fields))
 
@@ -347,13 +349,13 @@ def _page_limit(asked: int) -> tuple[int, tuple[ReadWarning, ...]]:
     return asked, ()
 
 
-def _reference_fields(scope: Scope) -> tuple[FieldName, ...]:
+def _reference_fields(scope: StreamScope) -> tuple[FieldName, ...]:
     return tuple(
         name for name, capability in scope.capability.fields.items() if not capability.field.kind.is_scalar
     )
 
 
-def _at_place(scope: Scope, connection_id: ConnectionId) -> Scope:
+def _at_place(scope: StreamScope, connection_id: ConnectionId) -> StreamScope:
     narrowed = scope.on(connection_id)
     if narrowed is None:
         raise InvalidCursor(param="cursor")
@@ -436,13 +438,13 @@ def _refuse_aggregate_mix(query: AggregateQuery) -> None:
             raise InvalidRequest(message, param=param)
 
 
-def _metric_field(scope: Scope, query: AggregateQuery) -> FieldName | None:
+def _metric_field(scope: StreamScope, query: AggregateQuery) -> FieldName | None:
     if query.field is None:
         return None
     return authorize(scope, query.field, _METRIC_USES[query.metric]).name
 
 
-def _groups(scope: Scope, query: AggregateQuery) -> FieldName | TimeGroups | None:
+def _groups(scope: StreamScope, query: AggregateQuery) -> FieldName | TimeGroups | None:
     if query.group_by is not None:
         return authorize(scope, query.group_by, Use.GROUP_BY).name
     if query.group_by_time is None or query.granularity is None:
@@ -460,7 +462,7 @@ def _time_zone(name: str) -> str:
         ) from None
 
 
-def _searched(allowance: Allowance, query: SearchQuery) -> tuple[Scope, ...]:
+def _searched(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
     scopes = allowance.scopes
     if query.streams is not None:
         if not allowance.access.is_owner:
@@ -476,7 +478,7 @@ def _searched(allowance: Allowance, query: SearchQuery) -> tuple[Scope, ...]:
     return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)
 
 
-def _search_reach(scope: Scope, preview_chars: int | None) -> SearchReach:
+def _search_reach(scope: StreamScope, preview_chars: int | None) -> SearchReach:
     fields = tuple(scope.capability.fields)
     if preview_chars is None:
         # Hits without content bring only the time they are shown with.
@@ -487,7 +489,7 @@ def _search_reach(scope: Scope, preview_chars: int | None) -> SearchReach:
     return SearchReach(scope.reach(fields), searched)
 
 
-def _search_filters(scopes: Sequence[Scope], query: SearchQuery) -> tuple[Filter, ...]:
+def _search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:
     made = {clauses.filters(scope, query.filters) for scope in scopes}
     if len(made) > 1:
         raise InvalidRequest("The filter means different things in several sources.", param="filter")

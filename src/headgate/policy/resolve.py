@@ -14,7 +14,7 @@ from headgate.errors import AmbiguousConnection, HeadgateError, InvalidAuthoriza
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
 from headgate.model.grant import StreamGrant, TimeConstraint
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, SourceId, StreamName
-from headgate.policy.allowance import Catalog
+from headgate.policy.allowance import SourceCatalog
 from headgate.policy.choose import label
 
 WILDCARD = "*"
@@ -52,7 +52,7 @@ class Terms:
     streams: tuple[StreamGrant, ...]
 
 
-def resolve(request: SelectionRequest, catalog: Catalog) -> Terms:
+def resolve(request: SelectionRequest, catalog: SourceCatalog) -> Terms:
     """Make a request concrete.
 
     Raises:
@@ -119,7 +119,7 @@ def _everything(asked: StreamRequest, source: SourceDeclaration) -> Iterator[Str
 
 
 def _stream(
-    asked: StreamRequest, source: SourceDeclaration, catalog: Catalog, key: ConnectorKey
+    asked: StreamRequest, source: SourceDeclaration, catalog: SourceCatalog, key: ConnectorKey
 ) -> StreamGrant:
     stream = source.streams.get(StreamName(asked.name))
     if stream is None:
@@ -161,7 +161,7 @@ def _time(asked: StreamRequest, stream: StreamDeclaration) -> TimeConstraint | N
     return TimeConstraint(stream.consent_time_field, asked.since, asked.until)
 
 
-def _connections(asked: StreamRequest, catalog: Catalog, key: ConnectorKey) -> tuple[ConnectionId, ...]:
+def _connections(asked: StreamRequest, catalog: SourceCatalog, key: ConnectorKey) -> tuple[ConnectionId, ...]:
     there = catalog.connections_of(key)
     if asked.connection_ids is None:
         if len(there) == 1:
@@ -173,7 +173,7 @@ def _connections(asked: StreamRequest, catalog: Catalog, key: ConnectorKey) -> t
     return tuple(dict.fromkeys(asked.connection_ids))
 
 
-def _choose_one(catalog: Catalog, there: Sequence[ConnectionId]) -> HeadgateError:
+def _choose_one(catalog: SourceCatalog, there: Sequence[ConnectionId]) -> HeadgateError:
     if not there:
         return _refused("The source has no connection.", "instance_ids")
     choices: list[dict[str, Any]] = [

@@ -85,7 +85,7 @@ class _Batch:
 
 
 @dataclass(slots=True)
-class _File:
+class _JournalFile:
     """A journal file that this process writes: how long it is, and how much of it is in the chain."""
 
     path: Path
@@ -119,7 +119,7 @@ class Journal:
     def __init__(self, home: Home) -> None:
         self._directory = home.path / _DIRECTORY
         #: The last one is written; those before it are full, and go when all of them is in the chain.
-        self._files: deque[_File] = deque()
+        self._files: deque[_JournalFile] = deque()
         with contextlib.suppress(StorageReadOnly, StorageFull):
             # Where it cannot be made now, it is tried again for each disclosure, which is refused till then.
             self._files.append(_open_new(journals(home), _FILE_BYTES))
@@ -144,7 +144,7 @@ class Journal:
         if disclosure.parts:
             batch.shown[disclosure.grant_ids, disclosure.at // DAY] += disclosure.record_count
 
-    def _next(self, length: int) -> _File:
+    def _next(self, length: int) -> _JournalFile:
         self._files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
         return self._files[-1]
 
@@ -184,7 +184,7 @@ class Journal:
         while self._files:
             await self._end(self._files.popleft(), ledger)
 
-    async def _end(self, file: _File, ledger: Ledger) -> None:
+    async def _end(self, file: _JournalFile, ledger: Ledger) -> None:
         await _remove(file.path, ledger)
         _let_go(file)
 
@@ -311,7 +311,7 @@ def read_head(home: Home) -> ChainHead | None:
     return ChainHead(document["seq"], bytes.fromhex(document["seal"]))
 
 
-def _open_new(directory: Path, size: int) -> _File:
+def _open_new(directory: Path, size: int) -> _JournalFile:
     """Open a journal with all the room it will ever need.
 
     Raises:
@@ -326,7 +326,7 @@ def _open_new(directory: Path, size: int) -> _File:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _take_room(handle, size)
-        return _File(path, handle, mmap.mmap(handle, size), size)
+        return _JournalFile(path, handle, mmap.mmap(handle, size), size)
     except OSError as error:
         os.close(handle)
         path.unlink(missing_ok=True)
@@ -342,7 +342,7 @@ def _take_room(handle: int, size: int) -> None:
         taken += os.write(handle, bytes(size - taken))
 
 
-def _let_go(file: _File) -> None:
+def _let_go(file: _JournalFile) -> None:
     file.pages.close()
     os.close(file.handle)
 

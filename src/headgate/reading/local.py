@@ -32,13 +32,13 @@ from headgate.model.record import Record
 from headgate.model.rows import Changes, FieldWindow, FoundBlob, Page, SearchPage
 from headgate.model.warning import ReadWarning
 from headgate.policy import cursors, decide as deciding
-from headgate.policy.allowance import Allowance, Scope
+from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.choose import ambiguous, connector_of
-from headgate.policy.cursors import Bookmark, Session, WindowPlace
+from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
 from headgate.reading.bodies import Labels
 from headgate.reading.disclose import disclosed
-from headgate.reading.port import Answer, BlobAnswer, Body, Row
+from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row
 from headgate.reading.services import ReadServices
 
 _NONCE_BYTES = 8
@@ -75,27 +75,27 @@ class LocalResourceServer(msgspec.Struct):
     _services: ReadServices
     _context: ReadContext
 
-    def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, Answer]:
+    def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Say what this access may read and ask."""
         return self._answer(self._schema, query)
 
-    def streams(self, connection_id: ConnectionId | None = None) -> CoroutineType[Any, Any, Answer]:
+    def streams(self, connection_id: ConnectionId | None = None) -> CoroutineType[Any, Any, ReadAnswer]:
         """List the streams of this access."""
         return self._answer(self._streams, connection_id)
 
-    def connectors(self) -> CoroutineType[Any, Any, Answer]:
+    def connectors(self) -> CoroutineType[Any, Any, ReadAnswer]:
         """List the connectors of this access."""
         return self._answer(self._connectors)
 
     def stream(
         self, name: StreamName, connection_id: ConnectionId | None = None
-    ) -> CoroutineType[Any, Any, Answer]:
+    ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Describe one stream, projected through the grant."""
         return self._answer(self._stream, name, connection_id)
 
     def records(
         self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
-    ) -> CoroutineType[Any, Any, Answer]:
+    ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read a page of a stream, or what changed in it."""
         if isinstance(query, ChangesQuery):
             return self._answer(self._changes, query, preview_chars)
@@ -103,21 +103,21 @@ class LocalResourceServer(msgspec.Struct):
 
     def record(
         self, query: RecordQuery, *, preview_chars: int | None = None
-    ) -> CoroutineType[Any, Any, Answer]:
+    ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read one record."""
         return self._answer(self._record, query, preview_chars)
 
-    def window(self, query: WindowQuery) -> CoroutineType[Any, Any, Answer]:
+    def window(self, query: WindowQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read a part of one text field."""
         return self._answer(self._window, query)
 
-    def aggregate(self, query: AggregateQuery) -> CoroutineType[Any, Any, Answer]:
+    def aggregate(self, query: AggregateQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Compute a number, or one for each group."""
         return self._answer(self._aggregate, query)
 
     def search(
         self, query: SearchQuery, *, preview_chars: int | None = None
-    ) -> CoroutineType[Any, Any, Answer]:
+    ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Find records by words."""
         return self._answer(self._search, query, preview_chars)
 
@@ -150,7 +150,7 @@ class LocalResourceServer(msgspec.Struct):
         self,
         serve: Callable[[Allowance, Unpack[_Asked]], Awaitable[_Served]],
         *asked: *_Asked,
-    ) -> Answer:
+    ) -> ReadAnswer:
         context = self._context
         try:
             allowance = (
@@ -164,7 +164,7 @@ class LocalResourceServer(msgspec.Struct):
             raise
         content = _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown)
-        return Answer(content, context.request_id, served.body)
+        return ReadAnswer(content, context.request_id, served.body)
 
     def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
         access = self._context.access
@@ -229,7 +229,7 @@ class LocalResourceServer(msgspec.Struct):
             "meta": self._meta(),
         }
 
-    async def _summaries(self, scopes: Sequence[Scope]) -> schema.Summaries:
+    async def _summaries(self, scopes: Sequence[StreamScope]) -> schema.Summaries:
         if not scopes:
             return {}
         found = await self._services.store.summaries([deciding.whole(scope) for scope in scopes])
@@ -279,7 +279,7 @@ class LocalResourceServer(msgspec.Struct):
     def _session_token(self, found: Changes, decision: deciding.Decision[ChangesPlan]) -> str | None:
         if found.next is None:
             return None
-        session = Session(decision.plan.since, found.horizon, found.next)
+        session = ChangesSession(decision.plan.since, found.horizon, found.next)
         return cursors.seal_session(self._services.seals(), session, decision.binding)
 
     async def _record(self, allowance: Allowance, query: RecordQuery, preview_chars: int | None) -> _Served:
@@ -362,7 +362,7 @@ def _no_record() -> HeadgateError:
     return NotFound(param="id")
 
 
-def _labels(allowance: Allowance, scopes: Sequence[Scope], expand: Sequence[ExpandPlan] = ()) -> Labels:
+def _labels(allowance: Allowance, scopes: Sequence[StreamScope], expand: Sequence[ExpandPlan] = ()) -> Labels:
     if not expand and len(scopes) == 1:
         kept = scopes[0].kept
         if _LABELS not in kept:
@@ -374,7 +374,7 @@ def _labels(allowance: Allowance, scopes: Sequence[Scope], expand: Sequence[Expa
 
 def _only(
     allowance: Allowance,
-    scopes: Sequence[Scope],
+    scopes: Sequence[StreamScope],
     found: Sequence[_Found],
     missing: Callable[[], HeadgateError],
 ) -> _Found:
@@ -433,7 +433,7 @@ def _aggregated(plan: AggregatePlan) -> tuple[FieldName, ...]:
 
 
 def _hits_shown(
-    page: SearchPage, scopes: Sequence[Scope], preview_chars: int | None
+    page: SearchPage, scopes: Sequence[StreamScope], preview_chars: int | None
 ) -> tuple[Disclosed, ...]:
     """Say what hits show: the fields of their snippets, or all that is visible when they bring it along."""
     visible = {

@@ -48,7 +48,7 @@ class RecordRow(msgspec.Struct):
 Row = RecordRow | Body
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ReadAnswer(msgspec.Struct, frozen=True):
     """One answered read: the JSON body that REST sends, and the id it is logged under."""
 
     #: The body as UTF-8 JSON. REST sends these very bytes.
@@ -88,7 +88,7 @@ class ResourceServer(Protocol):
     ``retry_with`` on `AmbiguousConnection` and `AmbiguousSchemaDetail`.
     """
 
-    async def schema(self, query: SchemaQuery) -> Answer:
+    async def schema(self, query: SchemaQuery) -> ReadAnswer:
         """Say what this access may read and ask: the ``schema`` document, compact or full.
 
         The compact document has ``detail``, ``connector_count``, ``stream_count`` and for each stream a
@@ -100,7 +100,7 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def streams(self, connection_id: ConnectionId | None = None) -> Answer:
+    async def streams(self, connection_id: ConnectionId | None = None) -> ReadAnswer:
         """List the streams of this access: one row for each stream of each connection, with its size.
 
         Raises:
@@ -108,7 +108,7 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> Answer:
+    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> ReadAnswer:
         """Describe one stream, projected through the grant: the ``stream_metadata`` document.
 
         Raises:
@@ -117,7 +117,9 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def records(self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None) -> Answer:
+    async def records(
+        self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
+    ) -> ReadAnswer:
         """Read a page of a stream, or what changed in it: the ``list`` document.
 
         Rows are merged over the granted connections in one order, under one limit and one cursor. A
@@ -136,7 +138,7 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> Answer:
+    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> ReadAnswer:
         """Read one record: its envelope with ``links`` and ``meta``; ``preview_chars`` as in `records`.
 
         Raises:
@@ -145,7 +147,7 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def window(self, query: WindowQuery) -> Answer:
+    async def window(self, query: WindowQuery) -> ReadAnswer:
         """Read a part of one text field: the ``field_window`` document.
 
         ``field`` holds ``path``, ``type``, ``size_chars`` and ``digest`` (``sha256:`` and hex);
@@ -159,11 +161,11 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def aggregate(self, query: AggregateQuery) -> Answer:
+    async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Compute a number, or one for each group, over all granted connections: ``aggregation``."""
         ...
 
-    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> Answer:
+    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> ReadAnswer:
         """Find records by words: the ``list`` of ``search_result``.
 
         With ``preview_chars`` each hit also has ``data``, the granted fields of its record, with long

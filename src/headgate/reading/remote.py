@@ -28,7 +28,7 @@ from headgate.model.query import (
     WindowQuery,
 )
 from headgate.reading import links
-from headgate.reading.port import Answer, BlobAnswer
+from headgate.reading.port import BlobAnswer, ReadAnswer
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUT_SECONDS = 60.0
@@ -55,29 +55,31 @@ class RemoteResourceServer:
     base_url: str
     client: httpx2.AsyncClient
 
-    async def schema(self, query: SchemaQuery) -> Answer:
+    async def schema(self, query: SchemaQuery) -> ReadAnswer:
         """Ask ``/v1/schema``."""
         return await self._get(links.schema_link(query))
 
-    async def streams(self, connection_id: ConnectionId | None = None) -> Answer:
+    async def streams(self, connection_id: ConnectionId | None = None) -> ReadAnswer:
         """Ask ``/v1/streams``."""
         return await self._get(links.connection_link("/v1/streams", connection_id))
 
-    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> Answer:
+    async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> ReadAnswer:
         """Ask for one stream."""
         return await self._get(links.connection_link(links.stream_path(name), connection_id))
 
-    async def records(self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None) -> Answer:
+    async def records(
+        self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
+    ) -> ReadAnswer:
         """Ask for a page; texts come whole, and whoever asked for less shortens them."""
         del preview_chars
         return await self._get(links.list_link(query, query.cursor))
 
-    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> Answer:
+    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> ReadAnswer:
         """Ask for one record."""
         del preview_chars
         return await self._get(links.record_link(query))
 
-    async def window(self, query: WindowQuery) -> Answer:
+    async def window(self, query: WindowQuery) -> ReadAnswer:
         """Ask for a window into a text; only the window travels."""
         # Windows into objects are our own; another server would not know what is asked.
         return await self._get(links.window_link(replace(query, as_json=False)))
@@ -96,11 +98,11 @@ class RemoteResourceServer:
             return True
         return True
 
-    async def aggregate(self, query: AggregateQuery) -> Answer:
+    async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Ask for a number."""
         return await self._get(links.aggregate_link(query))
 
-    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> Answer:
+    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> ReadAnswer:
         """Ask for hits."""
         del preview_chars
         return await self._get(links.search_link(query, query.cursor))
@@ -133,12 +135,12 @@ class RemoteResourceServer:
             raise _refusal(answer.status_code, await _whole(answer), answer.headers)
         return answer
 
-    async def _get(self, path: str) -> Answer:
+    async def _get(self, path: str) -> ReadAnswer:
         answer = await self._send(self.client.build_request("GET", self.base_url + path))
         content = await _whole(answer)
         if answer.status_code != _OK:
             raise _refusal(answer.status_code, content, answer.headers)
-        return Answer(content, _request_id(answer.headers))
+        return ReadAnswer(content, _request_id(answer.headers))
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         try:

@@ -17,7 +17,7 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.instants import iso
 from headgate.model.record import Connection
 from headgate.model.rows import ShelfSummary
-from headgate.policy.allowance import Scope
+from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
 from headgate.policy.choose import label
 
@@ -35,7 +35,7 @@ def bearer(access: Access) -> Body:
     return body | {"grant_id": access.grants[0].id}
 
 
-def full_connectors(scopes: Sequence[Scope], summaries: Summaries) -> list[Body]:
+def full_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
     """Describe every stream whole, by connector."""
     return [
         _connector(group) | {"streams": [stream_metadata(scope, summaries) for scope in group]}
@@ -43,7 +43,7 @@ def full_connectors(scopes: Sequence[Scope], summaries: Summaries) -> list[Body]
     ]
 
 
-def stream_metadata(scope: Scope, summaries: Summaries) -> Body:
+def stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
     """Describe one stream, as far as the scope goes."""
     declared, capability = scope.declaration, scope.capability
     visible = capability.fields
@@ -78,12 +78,12 @@ def stream_metadata(scope: Scope, summaries: Summaries) -> Body:
     return body | _time_constraint(scope)
 
 
-def compact_connectors(scopes: Sequence[Scope], summaries: Summaries) -> list[Body]:
+def compact_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
     """Describe every stream in a few words, by connector: one flag string for each field."""
     return [_compact_connector(group, summaries) for group in _by_connector(scopes)]
 
 
-def stream_rows(scopes: Iterable[Scope], summaries: Summaries) -> list[Body]:
+def stream_rows(scopes: Iterable[StreamScope], summaries: Summaries) -> list[Body]:
     """List the streams, one row for each connection."""
     return [
         _stream_row(scope, connection, summaries.get((connection.id, scope.stream)))
@@ -95,7 +95,7 @@ def stream_rows(scopes: Iterable[Scope], summaries: Summaries) -> list[Body]:
 # Compact
 
 
-def _compact_connector(group: Sequence[Scope], summaries: Summaries) -> Body:
+def _compact_connector(group: Sequence[StreamScope], summaries: Summaries) -> Body:
     shared = Counter(scope.connections for scope in group).most_common(1)[0][0]
     rows = [_compact_stream(scope, summaries) for scope in group]
     for row, scope in zip(rows, group, strict=True):
@@ -107,7 +107,7 @@ def _compact_connector(group: Sequence[Scope], summaries: Summaries) -> Body:
     }
 
 
-def _compact_stream(scope: Scope, summaries: Summaries) -> Body:
+def _compact_stream(scope: StreamScope, summaries: Summaries) -> Body:
     capability = scope.capability
     row: Body = {
         "name": scope.stream,
@@ -177,7 +177,7 @@ def _flag(flag: Flag) -> Body:
     return body if flag.reason is None else body | {"reason": flag.reason}
 
 
-def _query(scope: Scope) -> Body:
+def _query(scope: StreamScope) -> Body:
     fields = scope.capability.fields
 
     def names(use: Use) -> list[FieldName]:
@@ -217,7 +217,7 @@ def _expand(capability: RelationCapability) -> Body:
     return body if capability.refused is None else body | {"reason": capability.refused.value}
 
 
-def _json_schema(scope: Scope) -> Mapping[str, Any]:
+def _json_schema(scope: StreamScope) -> Mapping[str, Any]:
     """Give the owner the schema as declared, and clients what is left of it without hidden fields."""
     declared = scope.declaration.schema
     if scope.is_owner:
@@ -227,7 +227,7 @@ def _json_schema(scope: Scope) -> Mapping[str, Any]:
     return {"type": "object", "properties": shown, "required": required}
 
 
-def _own_schema(scope: Scope, capability: FieldCapability) -> Mapping[str, Any]:
+def _own_schema(scope: StreamScope, capability: FieldCapability) -> Mapping[str, Any]:
     schema = capability.field.schema
     text = msgspec.json.encode(schema).decode()
     if "$ref" in text or "$dynamicRef" in text or _mentions_hidden(text, scope):
@@ -236,7 +236,7 @@ def _own_schema(scope: Scope, capability: FieldCapability) -> Mapping[str, Any]:
     return schema
 
 
-def _mentions_hidden(text: str, scope: Scope) -> bool:
+def _mentions_hidden(text: str, scope: StreamScope) -> bool:
     """Say whether a text holds the name of something the scope does not show."""
     if scope.is_owner:
         return False
@@ -249,14 +249,14 @@ def _mentions_hidden(text: str, scope: Scope) -> bool:
 # Shared
 
 
-def _by_connector(scopes: Sequence[Scope]) -> list[list[Scope]]:
-    groups: dict[tuple[ConnectorKey, object], list[Scope]] = {}
+def _by_connector(scopes: Sequence[StreamScope]) -> list[list[StreamScope]]:
+    groups: dict[tuple[ConnectorKey, object], list[StreamScope]] = {}
     for scope in scopes:
         groups.setdefault((scope.connector_key, scope.grant_id), []).append(scope)
     return list(groups.values())
 
 
-def _connector(group: Sequence[Scope]) -> Body:
+def _connector(group: Sequence[StreamScope]) -> Body:
     first = group[0]
     body: Body = {
         "object": "connector",
@@ -275,21 +275,21 @@ def _connection(connection: Connection) -> Body:
     return body if name is None else body | {"display_name": name}
 
 
-def _count(scope: Scope, summaries: Summaries) -> int:
+def _count(scope: StreamScope, summaries: Summaries) -> int:
     return sum(found.record_count for found in _of(scope, summaries))
 
 
-def _freshness(scope: Scope, summaries: Summaries) -> Body:
+def _freshness(scope: StreamScope, summaries: Summaries) -> Body:
     times = [found.last_updated for found in _of(scope, summaries) if found.last_updated is not None]
     return {"status": "unknown"} | ({"captured_at": iso(max(times))} if times else {})
 
 
-def _of(scope: Scope, summaries: Summaries) -> list[ShelfSummary]:
+def _of(scope: StreamScope, summaries: Summaries) -> list[ShelfSummary]:
     found = (summaries.get((one.id, scope.stream)) for one in scope.connections)
     return [one for one in found if one is not None]
 
 
-def _stream_row(scope: Scope, connection: Connection, summary: ShelfSummary | None) -> Body:
+def _stream_row(scope: StreamScope, connection: Connection, summary: ShelfSummary | None) -> Body:
     updated = None if summary is None or summary.last_updated is None else iso(summary.last_updated)
     return {
         "object": "stream",
@@ -302,7 +302,7 @@ def _stream_row(scope: Scope, connection: Connection, summary: ShelfSummary | No
     }
 
 
-def _time_constraint(scope: Scope) -> Body:
+def _time_constraint(scope: StreamScope) -> Body:
     time = scope.granted.time
     if time is None:
         return {}

@@ -10,7 +10,7 @@ from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
 from headgate.model.sealed import Sealer
-from headgate.policy.allowance import Allowance, Catalog, allow
+from headgate.policy.allowance import Allowance, SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
 from headgate.reading.disclose import Discloser
@@ -25,7 +25,7 @@ class _Known:
     """What was last seen of the catalog, and the allowances worked out from it."""
 
     declarations: Mapping[ConnectorKey, SourceDeclaration] | None = None
-    catalog: Catalog = field(default_factory=lambda: Catalog({}, {}))
+    catalog: SourceCatalog = field(default_factory=lambda: SourceCatalog({}, {}))
     allowances: OrderedDict[tuple[str, ...], Allowance] = field(
         default_factory=OrderedDict[tuple[str, ...], Allowance]
     )
@@ -53,13 +53,13 @@ class ReadServices:
         """Give what seals and opens cursors now."""
         return Seals(self.sealer, self.clock() // MICROSECONDS)
 
-    async def catalog(self) -> Catalog:
+    async def catalog(self) -> SourceCatalog:
         """Give what is declared and connected; the same value as long as nothing has changed."""
         declarations = await self.store.declarations()
         # A store gives the same mapping as long as nothing is declared, connected or renamed.
         if self._known.declarations is not declarations:
             connections = {one.id: one for one in await self.store.connections()}
-            self._known = _Known(declarations, Catalog(dict(declarations), connections))
+            self._known = _Known(declarations, SourceCatalog(dict(declarations), connections))
         return self._known.catalog
 
     def allowance_of_admitted(self, access: Access) -> Allowance | None:

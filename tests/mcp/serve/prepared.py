@@ -15,7 +15,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.model.ids import BlobId, ConnectionId, RequestId
 from headgate.model.sealed import KeyRing, Sealer, SealKey
-from headgate.reading.port import Answer, BlobAnswer
+from headgate.reading.port import BlobAnswer, ReadAnswer
 
 PROVIDER = "https://rs.example"
 HANDLES = HandleMaker(Sealer(KeyRing(SealKey(b"k" * 64))))
@@ -31,37 +31,37 @@ class CountingPort:
         self.calls: list[tuple[str, Any]] = []
         self.preview_chars: list[int | None] = []
 
-    def _answer(self, name: str, query: Any) -> Answer:
+    def _answer(self, name: str, query: Any) -> ReadAnswer:
         self.calls.append((name, query))
         prepared = self.answers[name]
         if isinstance(prepared, Exception):
             raise prepared
-        return Answer(msgspec.json.encode(prepared), RequestId("req_1"))
+        return ReadAnswer(msgspec.json.encode(prepared), RequestId("req_1"))
 
-    async def schema(self, query: Any) -> Answer:
+    async def schema(self, query: Any) -> ReadAnswer:
         return self._answer("schema", query)
 
-    async def streams(self, connection_id: Any = None) -> Answer:
+    async def streams(self, connection_id: Any = None) -> ReadAnswer:
         return self._answer("streams", connection_id)
 
-    async def stream(self, name: Any, connection_id: Any = None) -> Answer:
+    async def stream(self, name: Any, connection_id: Any = None) -> ReadAnswer:
         return self._answer("stream", (name, connection_id))
 
-    async def records(self, query: Any, *, preview_chars: int | None = None) -> Answer:
+    async def records(self, query: Any, *, preview_chars: int | None = None) -> ReadAnswer:
         self.preview_chars.append(preview_chars)
         return self._answer("records", query)
 
-    async def record(self, query: Any, *, preview_chars: int | None = None) -> Answer:
+    async def record(self, query: Any, *, preview_chars: int | None = None) -> ReadAnswer:
         self.preview_chars.append(preview_chars)
         return self._answer("record", query)
 
-    async def window(self, query: Any) -> Answer:
+    async def window(self, query: Any) -> ReadAnswer:
         return self._answer("window", query)
 
-    async def aggregate(self, query: Any) -> Answer:
+    async def aggregate(self, query: Any) -> ReadAnswer:
         return self._answer("aggregate", query)
 
-    async def search(self, query: Any, *, preview_chars: int | None = None) -> Answer:
+    async def search(self, query: Any, *, preview_chars: int | None = None) -> ReadAnswer:
         self.preview_chars.append(preview_chars)
         return self._answer("search", query)
 

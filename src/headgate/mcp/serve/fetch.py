@@ -11,7 +11,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
-from headgate.reading.port import Answer, RecordRow
+from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
 from headgate.text.ladder import Ladder, looks_whole
@@ -42,7 +42,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     )
 
 
-def _looks_whole(answer: Answer) -> bool:
+def _looks_whole(answer: ReadAnswer) -> bool:
     """Say of a record of our own that nothing of it is long, nested, or a file."""
     row = answer.document
     return (

@@ -10,7 +10,7 @@ import msgspec
 from headgate.mcp.serve.handles import HandleMaker, record_url
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.reference import RecordRef
-from headgate.reading.port import Answer, ResourceServer
+from headgate.reading.port import ReadAnswer, ResourceServer
 from headgate.text.ladder import Handles, Lengths, Windows
 
 
@@ -39,7 +39,7 @@ class Reader(msgspec.Struct, frozen=True):
         """Give a record's address."""
         return record_url(self.provider_url, ref)
 
-    def structured(self, data: Mapping[str, Any] | msgspec.Raw, answer: Answer) -> dict[str, Any]:
+    def structured(self, data: Mapping[str, Any] | msgspec.Raw, answer: ReadAnswer) -> dict[str, Any]:
         """Put a body into the structure that most answers share."""
         return {"data": data, "provider_url": self.provider_url, "request_id": answer.request_id}
 

@@ -14,7 +14,7 @@ from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.reference import RecordRef
-from headgate.reading.port import Answer, RecordRow
+from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
 from headgate.text.ladder import Ladder, is_whole, looks_whole, record_entry, shorten
@@ -64,7 +64,7 @@ async def aggregate(reader: Reader, query: AggregateQuery) -> Outcome:
     return Outcome(reader.structured(body, answer), aggregate_text(body))
 
 
-def _as_made(reader: Reader, answer: Answer) -> tuple[Json, _Drawn] | None:
+def _as_made(reader: Reader, answer: ReadAnswer) -> tuple[Json, _Drawn] | None:
     """Draw a page from what its body was written from: only rows that have to be cut are taken apart.
 
     None when that is not at hand, or more is to be done about it.
@@ -121,7 +121,7 @@ def _with_row(content: bytes, old: bytes, new: bytes) -> bytes:
     return b"%b%b%b" % (content[:at], new, content[at + len(old) :])
 
 
-def _as_read(reader: Reader, answer: Answer) -> tuple[Json, _Drawn]:
+def _as_read(reader: Reader, answer: ReadAnswer) -> tuple[Json, _Drawn]:
     """Draw a page from its body, whoever wrote it."""
     structured, links = _fitted(reader, answer)
     body = cast("Json", structured["data"])
@@ -129,7 +129,7 @@ def _as_read(reader: Reader, answer: Answer) -> tuple[Json, _Drawn]:
     return body, _Drawn(structured, ((ref_of(row), row) for row in rows), links)
 
 
-def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[Json]]:
+def _fitted(reader: Reader, answer: ReadAnswer) -> tuple[Json, list[Json]]:
     for inline_chars in _STEPS:
         body = answer.body()
         entries, links = _shortened(reader, body, inline_chars)
@@ -143,7 +143,7 @@ def _fitted(reader: Reader, answer: Answer) -> tuple[Json, list[Json]]:
     )
 
 
-def _with_ladder(reader: Reader, answer: Answer, data: Json | msgspec.Raw, entries: list[Json]) -> Json:
+def _with_ladder(reader: Reader, answer: ReadAnswer, data: Json | msgspec.Raw, entries: list[Json]) -> Json:
     structured = reader.structured(data, answer)
     if entries:
         structured["content_ladder"] = {

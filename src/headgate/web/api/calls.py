@@ -14,7 +14,7 @@ from headgate.errors import InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
 from headgate.reading.local import LocalResourceServer, ReadContext
-from headgate.reading.port import Answer
+from headgate.reading.port import ReadAnswer
 from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
 from headgate.web.api.definitions import Endpoint
@@ -102,4 +102,4 @@ class Call(msgspec.Struct, frozen=True):
 
 
 #: Reads give the answer as the resource server wrote it; everything else says how to reply.
-Handler = Callable[[Call], Awaitable[Answer | Reply]]
+Handler = Callable[[Call], Awaitable[ReadAnswer | Reply]]

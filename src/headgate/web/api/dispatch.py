@@ -23,7 +23,7 @@ from headgate.errors import (
 )
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import RequestId
-from headgate.reading.port import Answer
+from headgate.reading.port import ReadAnswer
 from headgate.telemetry import get_logger
 from headgate.web.api import owner, reads
 from headgate.web.api.calls import Call, Handler, Rooms
@@ -141,7 +141,7 @@ class Api:
             get_logger().error("request failed", request_id=visit.request_id, exc_info=True)
             reply = failure_reply(ServerFault(), request_id=visit.request_id, origin=visit.origin)
         visit.seconds = perf_counter() - started
-        if isinstance(reply, Answer):
+        if isinstance(reply, ReadAnswer):
             if isinstance(send, Delivery) and send.answer(_ANSWERED, reply.content):
                 return
             reply = Reply(reply.content)

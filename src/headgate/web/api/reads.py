@@ -35,7 +35,7 @@ from headgate.model.query import (
     SearchQuery,
     WindowQuery,
 )
-from headgate.reading.port import Answer, BlobAnswer
+from headgate.reading.port import BlobAnswer, ReadAnswer
 from headgate.web.api.calls import Call
 from headgate.web.api.params import NOTHING
 from headgate.web.api.replies import NOSNIFF, PRIVATE, Reply
@@ -51,7 +51,7 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _NOT_WITH_CHANGES = ("sort", "order", "count", "window", "view")
 
 
-def schema(call: Call) -> Awaitable[Answer]:
+def schema(call: Call) -> Awaitable[ReadAnswer]:
     """Say what the token may read and ask."""
     stream = call.given.get("stream")
     query = SchemaQuery(
@@ -63,28 +63,28 @@ def schema(call: Call) -> Awaitable[Answer]:
     return call.resource_server().schema(query)
 
 
-def connectors(call: Call) -> Awaitable[Answer]:
+def connectors(call: Call) -> Awaitable[ReadAnswer]:
     """List the connectors."""
     return call.resource_server().connectors()
 
 
-def streams(call: Call) -> Awaitable[Answer]:
+def streams(call: Call) -> Awaitable[ReadAnswer]:
     """List the streams."""
     return call.resource_server().streams(call.given.connection())
 
 
-def stream(call: Call) -> Awaitable[Answer]:
+def stream(call: Call) -> Awaitable[ReadAnswer]:
     """Describe a stream."""
     return call.resource_server().stream(_stream(call), call.given.connection())
 
 
-def records(call: Call) -> Awaitable[Answer]:
+def records(call: Call) -> Awaitable[ReadAnswer]:
     """Read a page, or what changed."""
     query = _list(call) if call.given.get("changes_since") is None else _changes(call)
     return call.resource_server().records(query)
 
 
-def record(call: Call) -> Awaitable[Answer]:
+def record(call: Call) -> Awaitable[ReadAnswer]:
     """Read one record."""
     given = call.given
     query = RecordQuery(_stream(call), _record(call))
@@ -95,7 +95,7 @@ def record(call: Call) -> Awaitable[Answer]:
     return call.resource_server().record(query)
 
 
-def window(call: Call) -> Awaitable[Answer]:
+def window(call: Call) -> Awaitable[ReadAnswer]:
     """Read a part of a field."""
     given = call.given
     query = WindowQuery(
@@ -114,7 +114,7 @@ def window(call: Call) -> Awaitable[Answer]:
     return call.resource_server().window(query)
 
 
-def aggregate(call: Call) -> Awaitable[Answer]:
+def aggregate(call: Call) -> Awaitable[ReadAnswer]:
     """Compute a number."""
     given = call.given
     granularity, limit = given.get("granularity"), given.get("limit")
@@ -133,7 +133,7 @@ def aggregate(call: Call) -> Awaitable[Answer]:
     return call.resource_server().aggregate(query)
 
 
-def search(call: Call) -> Awaitable[Answer]:
+def search(call: Call) -> Awaitable[ReadAnswer]:
     """Find records by words."""
     given = call.given
     names = given.get("streams")
