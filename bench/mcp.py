@@ -87,20 +87,20 @@ def main() -> None:
 
 async def _prepare(home: Path) -> Prepared:
     settings = _settings(home)
-    async with wiring.open_archive(settings) as archive:
+    async with wiring.open_stores(settings) as stores:
         accounts = [DemoAccount(ConnectorKey("mail"), "Home mail", RECORDS)]
-        connection = (await fill(archive.store, accounts))["Home mail"]
+        connection = (await fill(stores.store, accounts))["Home mail"]
         long = [
             {"id": name, "subject": name, "sent_at": "2020-01-01T00:00:00Z", "body": "words " * (size // 6)}
             for name, size in (("5kB", 5_000), ("5MB", 5_000_000))
         ]
         lines = [msgspec.json.encode({"data": row, "emitted_at": "2020-01-01T00:00:00Z"}) for row in long]
-        await archive.store.ingest(Batch(connection, StreamName("messages"), lines, wiring.now()))
+        await stores.store.ingest(Batch(connection, StreamName("messages"), lines, wiring.now()))
         issued = await issue(
-            archive.ledger,
+            stores.ledger,
             Choice(),
             Conditions(ClientId("bench")),
-            catalog=await archive.catalog(),
+            catalog=await stores.catalog(),
             now=wiring.now(),
         )
     return Prepared(home, issued.access_token, connection)

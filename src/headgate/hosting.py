@@ -32,10 +32,10 @@ from headgate.web.app import Site, build_app
 from headgate.web.guard import Doorstep, Limits
 from headgate.web.mcp import Doorkeeper, gateway_routes, mcp_apps, mcp_routes
 from headgate.web.server import listen, serve, serve_with_workers
-from headgate.wiring import Program, build_program, mcp_url, prepare
+from headgate.wiring import AppServices, build_services, mcp_url, prepare
 
 
-def build_site(settings: Settings, program: Program) -> Site:
+def build_site(settings: Settings, program: AppServices) -> Site:
     """Say what the web application is built from."""
     intake = Intake(program.store, clock=program.clock)
     limits = Limits(settings.rate_limit)
@@ -75,7 +75,7 @@ async def _all(*parts: Callable[[], AbstractAsyncContextManager[None]]) -> Async
         yield
 
 
-def build_gateway(settings: Settings, program: Program) -> HostedGateway | None:
+def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | None:
     """Build the gateway over the servers of a file, when there is one.
 
     Raises:
@@ -129,7 +129,7 @@ def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> Non
         announce(address, home)
 
     def work(number: int) -> bool:
-        program = build_program(settings, home)
+        program = build_services(settings, home)
         return serve(build_app(build_site(settings, program)), taken, ready if number == 0 else _say_nothing)
 
     # Made here once, so that workers do not race to make them.

@@ -1,6 +1,6 @@
-"""The one place that builds the whole program from settings.
+"""Build the objects of a process from settings; the only module that reads the clock.
 
-What only a server on HTTP needs is built in `headgate.hosting`, so that nothing else has to import it.
+What only the HTTP server needs is built in `headgate.hosting`, so that commands do not import the web libraries.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ def now() -> int:
 
 
 def prepare(settings: Settings) -> Home:
-    """Set up logs and the home: what every command that works on a home needs first."""
+    """Configure the logs and open the home directory, which every command on a home does first."""
     configure_logs(settings.log_level, settings.log_format, sys.stderr)
     return open_home(Path(settings.home))
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
-    """A home's store and ledger, open."""
+class HomeStores:
+    """The open store and ledger of a home: what a command that runs and ends works on."""
 
     home: Home
     store: Store
     ledger: Ledger
 
     async def catalog(self) -> SourceCatalog:
-        """Give what is declared and connected."""
+        """Read the declarations and connections of the store."""
         connections = await self.store.connections()
         return SourceCatalog(await self.store.declarations(), {one.id: one for one in connections})
 
 
 @asynccontextmanager
-async def open_archive(settings: Settings) -> AsyncGenerator[Archive]:
+async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
     """Open a home's store and ledger for a command, and close them after it."""
     home = prepare(settings)
     store = SqliteStore(home, now)
@@ -75,15 +75,15 @@ async def open_archive(settings: Settings) -> AsyncGenerator[Archive]:
     try:
         with contextlib.suppress(StorageReadOnly):
             await take_over(home, ledger, load_audit_key(home))
-        yield Archive(home, store, ledger)
+        yield HomeStores(home, store, ledger)
     finally:
         await ledger.close()
         await store.close()
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """The whole program, built but not yet running."""
+class AppServices:
+    """Every long-lived object of a process that serves, over HTTP or stdio; started by `running`."""
 
     home: Home
     store: Store
@@ -95,7 +95,7 @@ class Program:
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
-        """Run what runs beside requests; at the end nothing is left behind."""
+        """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
         try:
             yield
@@ -105,8 +105,8 @@ class Program:
             await self.store.close()
 
 
-def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> Program:
-    """Open the home and put the rooms together."""
+def build_services(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> AppServices:
+    """Open the home's files and construct the services, without starting anything."""
     store = SqliteStore(home, clock)
     ledger = SqliteLedger(home)
     journal = Journal(home)
@@ -119,11 +119,11 @@ def build_program(settings: Settings, home: Home, *, clock: Callable[[], int] = 
     )
     admission = Admission(ledger, clock=clock, unwritten=journal.unwritten, discloser=journal)
     pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
-    return Program(home, store, ledger, read_services, admission, pump, clock)
+    return AppServices(home, store, ledger, read_services, admission, pump, clock)
 
 
 def mcp_url(settings: Settings) -> str:
-    """Say where agents connect to."""
+    """Return the address that agents connect to."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"{settings.public_url or f'http://{host}:{settings.port}'}/mcp"
 
@@ -133,19 +133,19 @@ def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
     home = prepare(settings)
 
     async def run() -> None:
-        program = build_program(settings, home)
-        handles = HandleMaker(program.read_services.sealer)
+        services = build_services(settings, home)
+        handles = HandleMaker(services.read_services.sealer)
         address = mcp_url(settings).removesuffix("/mcp")
 
         def reader_of(via: str) -> Reader:
             # Looked up at every call, so that a revocation works on the next one.
-            access = program.admission.admit(token)
+            access = services.admission.admit(token)
             if access.is_owner:
                 raise OwnerCredentialRefused
             context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            return Reader(LocalResourceServer(program.read_services, context), handles, address)
+            return Reader(LocalResourceServer(services.read_services, context), handles, address)
 
-        async with program.running():
+        async with services.running():
             await serve_stdio(reader_of, identity)
 
     asyncio.run(run())
@@ -163,11 +163,11 @@ def make_demo(settings: Settings) -> Demo:
     """Fill an empty home with an invented person's records, and grant all of them to one client."""
 
     async def make() -> Demo:
-        async with open_archive(settings) as archive:
-            connections = await fill(archive.store)
+        async with open_stores(settings) as stores:
+            connections = await fill(stores.store)
             conditions = Conditions(client_id("demo-agent"))
             issued = await issue(
-                archive.ledger, Choice(), conditions, catalog=await archive.catalog(), now=now()
+                stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=now()
             )
             return Demo(issued.access_token, connections)
 

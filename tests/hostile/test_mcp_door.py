@@ -142,13 +142,13 @@ def test_a_grant_that_ended_a_second_ago_has_ended(shipped: Product):
     day = 24 * 3600 * 1_000_000
 
     async def ended(seconds_ago: int) -> str:
-        async with wiring.open_archive(shipped.settings) as archive:
+        async with wiring.open_stores(shipped.settings) as stores:
             mails = (shipped.connections["Home mail"], shipped.connections["Work mail"])
             issued = await issue(
-                archive.ledger,
+                stores.ledger,
                 Choice(connection_ids=mails),
                 Conditions("agent", days=1),
-                catalog=await archive.catalog(),
+                catalog=await stores.catalog(),
                 now=wiring.now() - day - seconds_ago * 1_000_000,
             )
             return issued.access_token

@@ -154,6 +154,6 @@ def test_a_file_that_cannot_be_used_is_named_at_once(content: str | None, tmp_pa
         file.write_text(content)
     settings = settings_for(tmp_path / "home", gateway_servers=str(file))
     with pytest.raises(ConfigInvalid) as caught:
-        hosting.build_gateway(settings, wiring.build_program(settings, open_home(settings.home)))
+        hosting.build_gateway(settings, wiring.build_services(settings, open_home(settings.home)))
     assert str(file) in caught.value.message
     assert caught.value.param == "gateway_servers"

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from headgate.errors import SchemaParse
 from headgate.schema.check import check, compile_schema
-from headgate.schema.guard import FOREIGN, OWN, Limits, guard_schema
+from headgate.schema.guard import FOREIGN, OWN, SchemaLimits, guard_schema
 from headgate.schema.normalise import normalise
 from headgate.schema.patterns import is_linear, matches
 
@@ -198,8 +198,8 @@ def test_our_own_patterns_are_always_applied_and_bounded():
 
 
 def test_limits_can_be_set():
-    assert refused_rule({"properties": {"a": {}, "b": {}}}, Limits(subschemas=2)) == "subschemas"
-    assert guard_schema({"properties": {"a": {}, "b": {}}}, Limits(subschemas=3)).notes == ()
+    assert refused_rule({"properties": {"a": {}, "b": {}}}, SchemaLimits(subschemas=2)) == "subschemas"
+    assert guard_schema({"properties": {"a": {}, "b": {}}}, SchemaLimits(subschemas=3)).notes == ()
 
 
 ODD = st.recursive(

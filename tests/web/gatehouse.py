@@ -23,7 +23,7 @@ from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
-from headgate.wiring import Program, build_program
+from headgate.wiring import AppServices, build_services
 
 NOW = 1_800_000_000_000_000
 _COUNTER = itertools.count()
@@ -55,7 +55,7 @@ class Clock:
 
 
 class Gatehouse:
-    def __init__(self, program: Program, app: Any, clock: Clock, owner: str) -> None:
+    def __init__(self, program: AppServices, app: Any, clock: Clock, owner: str) -> None:
         self.program = program
         self.app = app
         self.clock = clock
@@ -148,7 +148,7 @@ async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
     settings = settings_for(place, **flags)
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
-    program = build_program(settings, open_home(settings.home), clock=clock)
+    program = build_services(settings, open_home(settings.home), clock=clock)
     async with program.running():
         owner = await issue_owner_token(program.ledger, now=clock.at)
         yield Gatehouse(program, build_app(build_site(settings, program)), clock, owner)

@@ -15,7 +15,7 @@ import pytest
 
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import client_id, connection_id
-from headgate.wiring import now, open_archive
+from headgate.wiring import now, open_stores
 from tests.cli.program import WAIT_SECONDS
 from tests.conftest import Figure
 from tests.web.gatehouse import settings_for
@@ -223,11 +223,11 @@ CANARY = re.compile(rb"canary[0-9]+x")
 
 async def _tokens(place: Path, connections: Sequence[str]) -> list[str]:
     """Grant each of many clients a connection of its own, beside the server."""
-    async with open_archive(settings_for(place)) as archive:
-        catalog = await archive.catalog()
+    async with open_stores(settings_for(place)) as stores:
+        catalog = await stores.catalog()
         made = [
             await issue(
-                archive.ledger,
+                stores.ledger,
                 Choice(connection_ids=(connection_id(one),)),
                 Conditions(client_id(f"agent{number}")),
                 catalog=catalog,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.archive import AsJson, with_archive
+from headgate.cli.stores import AsJson, with_stores
 from headgate.cli.terminal import settings_of
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 
 if TYPE_CHECKING:
     from headgate.model.ledger import AuditEntry
-    from headgate.wiring import Archive
+    from headgate.wiring import HomeStores
 
 app = typer.Typer(help="Look at what left the house.", rich_markup_mode=None)
 _PIECE = 1000
@@ -36,11 +36,11 @@ def list_(
 ) -> None:
     """List what was read and what was refused, newest first."""
 
-    def find(archive: Archive) -> list[dict[str, Any]]:
+    def find(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.reading.audit import entry_document  # noqa: PLC0415 - needs the extra
 
         found: list[dict[str, Any]] = []
-        for entry in _backwards(archive):
+        for entry in _backwards(stores):
             document = entry_document(entry)
             if client in {None, document["client_id"]}:
                 found.append(document)
@@ -55,11 +55,11 @@ def list_(
 def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Check that no entry was changed and none is missing."""
 
-    def check(archive: Archive) -> dict[str, Any]:
+    def check(stores: HomeStores) -> dict[str, Any]:
         from headgate.reading.audit import verify as verify_chain  # noqa: PLC0415 - needs the extra
         from headgate.reading.journal import load_audit_key, read_head  # noqa: PLC0415 - needs the extra
 
-        verdict = verify_chain(archive.ledger, load_audit_key(archive.home), read_head(archive.home))
+        verdict = verify_chain(stores.ledger, load_audit_key(stores.home), read_head(stores.home))
         return {
             "whole": verdict.is_whole,
             "count": verdict.count,
@@ -90,11 +90,11 @@ def who_read(
 ) -> None:
     """Say who has read a record."""
 
-    def find(archive: Archive) -> list[dict[str, Any]]:
+    def find(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.reading import audit as log  # noqa: PLC0415 - needs the extra
 
         entries = log.who_read(
-            archive.ledger,
+            stores.ledger,
             RecordId(record),
             None if stream is None else StreamName(stream),
             None if connection is None else ConnectionId(connection),
@@ -108,10 +108,10 @@ def who_read(
 def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
-    def write(archive: Archive) -> None:
+    def write(stores: HomeStores) -> None:
         from headgate.reading.audit import all_entries, entry_document  # noqa: PLC0415 - needs the extra
 
-        documents = (entry_document(entry) for entry in all_entries(archive.ledger))
+        documents = (entry_document(entry) for entry in all_entries(stores.ledger))
         if as_json:
             typer.echo(json.dumps(list(documents)))
             return
@@ -121,16 +121,16 @@ def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     _run(context, write)
 
 
-def _run(context: typer.Context, work: Callable[[Archive], Any]) -> Any:
-    async def run(archive: Archive) -> Any:
-        return work(archive)
+def _run(context: typer.Context, work: Callable[[HomeStores], Any]) -> Any:
+    async def run(stores: HomeStores) -> Any:
+        return work(stores)
 
-    return with_archive(settings_of(context).settings, run)
+    return with_stores(settings_of(context).settings, run)
 
 
-def _backwards(archive: Archive) -> Iterator[AuditEntry]:
+def _backwards(stores: HomeStores) -> Iterator[AuditEntry]:
     before = None
-    while found := archive.ledger.newest(before, _PIECE):
+    while found := stores.ledger.newest(before, _PIECE):
         yield from found
         before = found[-1].seq
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from headgate.cli.archive import AsJson, with_archive
 from headgate.cli.mcp import default_cache_root
+from headgate.cli.stores import AsJson, with_stores
 from headgate.cli.terminal import State, settings_of
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
 from headgate.model.ids import client_id, connection_id, field_name, grant_id, stream_name
@@ -19,7 +19,7 @@ from headgate.model.instants import instant, iso
 if TYPE_CHECKING:
     from headgate.auth.grants import Choice, Issued
     from headgate.policy.allowance import SourceCatalog
-    from headgate.wiring import Archive
+    from headgate.wiring import HomeStores
 
 _MOST_DAYS = 36_500
 _MOST_RECORDS = 1_000_000_000
@@ -65,18 +65,18 @@ def create(  # noqa: PLR0913 - each is an option of the command
     name, choice = _read("client", client_id, client), _choice(connection, stream, fields, since, until)
     daily = _budget(budget)
 
-    async def work(archive: Archive) -> Issued:
+    async def work(stores: HomeStores) -> Issued:
         from headgate.auth.grants import Conditions, issue  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        catalog = await archive.catalog()
+        catalog = await stores.catalog()
         conditions = Conditions(name, days=days, daily_records=daily)
         try:
-            return await issue(archive.ledger, choice, conditions, catalog=catalog, now=now())
+            return await issue(stores.ledger, choice, conditions, catalog=catalog, now=now())
         except InvalidAuthorizationDetails as refusal:
             raise InvalidRequest(refusal.message, hint=_offer(catalog, choice, refusal.param)) from None
 
-    issued = with_archive(settings, work)
+    issued = with_stores(settings, work)
     from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
     if save:
@@ -109,13 +109,13 @@ def _save(context: typer.Context, issued: Issued, address: str) -> Path:
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List every grant, newest first."""
 
-    async def work(archive: Archive) -> list[dict[str, Any]]:
+    async def work(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.auth.documents import issued_document  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        return [issued_document(one, now()) for one in archive.ledger.grants()]
+        return [issued_document(one, now()) for one in stores.ledger.grants()]
 
-    found = with_archive(settings_of(context).settings, work)
+    found = with_stores(settings_of(context).settings, work)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -135,21 +135,21 @@ def show(
 ) -> None:
     """Say in words what a grant lets its client see."""
 
-    async def work(archive: Archive) -> str:
+    async def work(stores: HomeStores) -> str:
         from headgate.auth.documents import in_words, issued_document  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        found = archive.ledger.grant(grant_id(grant))
+        found = stores.ledger.grant(grant_id(grant))
         if found is None:
             raise NotFound("There is no such grant.", hint="See 'headgate grants list'.")
         if as_json:
             return json.dumps(issued_document(found, now()), indent=2)
         labels: dict[str, str] = {
-            one.id: one.display_name or one.id for one in await archive.store.connections()
+            one.id: one.display_name or one.id for one in await stores.store.connections()
         }
         return in_words(found, labels, now())
 
-    typer.echo(with_archive(settings_of(context).settings, work))
+    typer.echo(with_stores(settings_of(context).settings, work))
 
 
 @app.command()
@@ -161,12 +161,12 @@ def revoke(
 ) -> None:
     """End a grant; its client is refused from the next request on."""
 
-    async def work(archive: Archive) -> bool:
+    async def work(stores: HomeStores) -> bool:
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        return await archive.ledger.revoke(grant_id(grant), now())
+        return await stores.ledger.revoke(grant_id(grant), now())
 
-    if not with_archive(settings_of(context).settings, work):
+    if not with_stores(settings_of(context).settings, work):
         raise NotFound("There is no such grant.", hint="See 'headgate grants list'.")
     typer.echo(json.dumps({"revoked": True, "grant_id": grant}) if as_json else f"{grant} is revoked.")
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from headgate.cli.archive import AsJson, with_archive
+from headgate.cli.stores import AsJson, with_stores
 from headgate.cli.terminal import settings_of
 
 if TYPE_CHECKING:
-    from headgate.wiring import Archive
+    from headgate.wiring import HomeStores
 
 app = typer.Typer(help="Speak for the owner.", rich_markup_mode=None)
 
@@ -25,11 +25,11 @@ def _noun() -> None:
 def token(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Make a token that may do everything, and print it once."""
 
-    async def work(archive: Archive) -> str:
+    async def work(stores: HomeStores) -> str:
         from headgate.auth.grants import issue_owner_token  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        return await issue_owner_token(archive.ledger, now=now())
+        return await issue_owner_token(stores.ledger, now=now())
 
-    made = with_archive(settings_of(context).settings, work)
+    made = with_stores(settings_of(context).settings, work)
     typer.echo(json.dumps({"access_token": made}) if as_json else made)

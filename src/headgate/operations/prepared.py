@@ -12,7 +12,7 @@ from headgate.errors import SchemaParse
 from headgate.operations.registration import HandlerRegistration
 from headgate.operations.spec import JsonSchema, OperationSpec
 from headgate.schema.check import CompiledSchema, compile_schema
-from headgate.schema.guard import FOREIGN, OWN, Limits
+from headgate.schema.guard import FOREIGN, OWN, SchemaLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +49,5 @@ def prepare(registration: HandlerRegistration) -> Prepared:
         raise SchemaParse(f"{spec.id}: {error.message}", details=error.details) from None
 
 
-def _compile(schema: JsonSchema, limits: Limits) -> CompiledSchema | None:
+def _compile(schema: JsonSchema, limits: SchemaLimits) -> CompiledSchema | None:
     return None if schema is True or schema == {} else compile_schema(schema, limits)

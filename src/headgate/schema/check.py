@@ -13,7 +13,7 @@ import jsonschema_rs
 
 from headgate.errors import SchemaParse
 from headgate.schema.explain import explain
-from headgate.schema.guard import FOREIGN, Guarded, Limits, guard_schema
+from headgate.schema.guard import FOREIGN, Guarded, SchemaLimits, guard_schema
 from headgate.schema.issue import Issue
 from headgate.schema.keywords import anchors_of, nodes_of
 from headgate.schema.patterns import Engine
@@ -90,7 +90,7 @@ def _validator(schema: Any, engine: Engine) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(schema, offline=True, pattern_options=engine.options)
 
 
-def compile_schema(schema: Any, limits: Limits = FOREIGN) -> CompiledSchema:
+def compile_schema(schema: Any, limits: SchemaLimits = FOREIGN) -> CompiledSchema:
     """Guard a schema and see that it can be compiled.
 
     Raises:

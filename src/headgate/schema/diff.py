@@ -38,7 +38,7 @@ class Grade(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """One difference: where, and how much it matters."""
 
     pointer: str
@@ -54,7 +54,7 @@ class Change:
 class DefinitionDiff:
     """All differences between two definitions."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SchemaChange, ...]
 
     @property
     def grade(self) -> Grade:
@@ -84,7 +84,7 @@ def _unnamed(tool: Mapping[str, Any]) -> bytes:
     return canonical_json({key: value for key, value in tool.items() if key != "name"})
 
 
-def _definition(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+def _definition(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[SchemaChange]:
     for key in sorted({*before, *after}):
         old, new = before.get(key, _MISSING), after.get(key, _MISSING)
         if _equal(old, new):
@@ -92,21 +92,21 @@ def _definition(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
         pointer = f"/{escape(key)}"
         match key:
             case "name":
-                yield Change(pointer, Grade.RENAMED, "the name is another")
+                yield SchemaChange(pointer, Grade.RENAMED, "the name is another")
             case "inputSchema":
                 yield from _Comparison(is_input=True).schemas(pointer, _or_any(old), _or_any(new))
             case "outputSchema":
                 yield from _output(pointer, old, new)
             case _ if key in _WORDS:
-                yield Change(pointer, Grade.WORDING, "the text is another")
+                yield SchemaChange(pointer, Grade.WORDING, "the text is another")
             case _:
-                yield Change(pointer, Grade.BREAKING, "what the server says about the tool is another")
+                yield SchemaChange(pointer, Grade.BREAKING, "what the server says about the tool is another")
 
 
-def _output(pointer: str, old: Any, new: Any) -> Iterator[Change]:
+def _output(pointer: str, old: Any, new: Any) -> Iterator[SchemaChange]:
     if old is _MISSING or new is _MISSING:
         message = "an output is declared now" if old is _MISSING else "the output is no longer declared"
-        yield Change(pointer, Grade.BREAKING, message)
+        yield SchemaChange(pointer, Grade.BREAKING, message)
     else:
         yield from _Comparison(is_input=False).schemas(pointer, old, new)
 
@@ -129,11 +129,11 @@ class _Comparison:
     def __init__(self, *, is_input: bool) -> None:
         self.is_input = is_input
 
-    def schemas(self, pointer: str, old: Any, new: Any) -> Iterator[Change]:
+    def schemas(self, pointer: str, old: Any, new: Any) -> Iterator[SchemaChange]:
         if _equal(old, new):
             return
         if not isinstance(old, dict) or not isinstance(new, dict) or pointer.count("/") > _MAX_DEPTH * 2:
-            yield Change(pointer, _boolean_grade(old, new), "the whole schema is another")
+            yield SchemaChange(pointer, _boolean_grade(old, new), "the whole schema is another")
             return
         before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         for keyword in sorted({*before, *after}):
@@ -143,15 +143,17 @@ class _Comparison:
 
     def keyword(
         self, pointer: str, keyword: str, pair: tuple[Any, Any], *, after: dict[str, Any]
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         old, new = pair
         match keyword:
             case _ if keyword in _WORDS:
-                yield Change(pointer, Grade.WORDING, "the text is another")
+                yield SchemaChange(pointer, Grade.WORDING, "the text is another")
             case _ if keyword in _HINTS:
-                yield Change(pointer, Grade.NARROWED, f"'{keyword}' is another")
+                yield SchemaChange(pointer, Grade.NARROWED, f"'{keyword}' is another")
             case _ if keyword in _UPPER or keyword in _LOWER:
-                yield Change(pointer, _limit_grade(keyword, old, new), f"the limit '{keyword}' is another")
+                yield SchemaChange(
+                    pointer, _limit_grade(keyword, old, new), f"the limit '{keyword}' is another"
+                )
             case "type" | "enum":
                 yield self.set_change(pointer, keyword, (old, new))
             case "required":
@@ -165,51 +167,51 @@ class _Comparison:
             case "$defs" | "definitions":
                 yield from self.definitions(pointer, _fields(old), _fields(new))
             case _:
-                yield Change(pointer, Grade.BREAKING, f"'{keyword}' is another")
+                yield SchemaChange(pointer, Grade.BREAKING, f"'{keyword}' is another")
 
     @staticmethod
-    def set_change(pointer: str, keyword: str, pair: tuple[Any, Any]) -> Change:
+    def set_change(pointer: str, keyword: str, pair: tuple[Any, Any]) -> SchemaChange:
         """Judge a set of allowed types or values; a missing one allows everything."""
         old, new = _set_of(pair[0]), _set_of(pair[1])
         if old is None or (new is not None and new < old):
-            return Change(pointer, Grade.NARROWED, f"'{keyword}' allows less")
+            return SchemaChange(pointer, Grade.NARROWED, f"'{keyword}' allows less")
         if new is None or old < new:
-            return Change(pointer, Grade.WIDENED, f"'{keyword}' allows more")
-        return Change(pointer, Grade.BREAKING, f"'{keyword}' allows something else")
+            return SchemaChange(pointer, Grade.WIDENED, f"'{keyword}' allows more")
+        return SchemaChange(pointer, Grade.BREAKING, f"'{keyword}' allows something else")
 
-    def required(self, pointer: str, old: frozenset[str], new: frozenset[str]) -> Iterator[Change]:
+    def required(self, pointer: str, old: frozenset[str], new: frozenset[str]) -> Iterator[SchemaChange]:
         # A caller breaks on what it must send now, a reader on what it can no longer count on.
         added, dropped = (
             (Grade.BREAKING, Grade.WIDENED) if self.is_input else (Grade.NARROWED, Grade.BREAKING)
         )
         for name in sorted(new - old):
-            yield Change(pointer, added, f"{name!a} is required now")
+            yield SchemaChange(pointer, added, f"{name!a} is required now")
         for name in sorted(old - new):
-            yield Change(pointer, dropped, f"{name!a} is no longer required")
+            yield SchemaChange(pointer, dropped, f"{name!a} is no longer required")
 
     def properties(
         self, pointer: str, pair: tuple[dict[str, Any], dict[str, Any]], after: dict[str, Any]
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         old, new = pair
         for name in sorted({*old, *new}):
             place = f"{pointer}/{escape(name)}"
             if name not in new:
-                yield Change(place, Grade.BREAKING, f"the property {name!a} is gone")
+                yield SchemaChange(place, Grade.BREAKING, f"the property {name!a} is gone")
             elif name not in old:
                 # Where other properties were allowed before, declaring one narrows what it may be.
                 grade = Grade.WIDENED if after.get("additionalProperties") is False else Grade.NARROWED
-                yield Change(place, grade if self.is_input else Grade.WIDENED, f"{name!a} is new")
+                yield SchemaChange(place, grade if self.is_input else Grade.WIDENED, f"{name!a} is new")
             else:
                 yield from self.schemas(place, old[name], new[name])
 
-    def definitions(self, pointer: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+    def definitions(self, pointer: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]:
         for name in sorted({*old, *new}):
             place = f"{pointer}/{escape(name)}"
             if name in old and name in new:
                 yield from self.schemas(place, old[name], new[name])
             else:
                 # By itself it changes nothing; what refers to it is compared where it does.
-                yield Change(place, Grade.WORDING, f"the definition {name!a} came or went")
+                yield SchemaChange(place, Grade.WORDING, f"the definition {name!a} came or went")
 
 
 def _boolean_grade(old: Any, new: Any) -> Grade:

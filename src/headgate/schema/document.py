@@ -14,44 +14,44 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Names = Annotated[list[Text], Field(min_length=1)]
 
 
-class _Part(BaseModel):
+class _DocumentPart(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class SourceDocument(_Part):
+class SourceDocument(_DocumentPart):
     """Which source is declared."""
 
     kind: Literal["connector", "provider_native"]
     id: Text
 
 
-class PublisherDocument(_Part):
+class PublisherDocument(_DocumentPart):
     """Who wrote the declaration."""
 
     id: Text
 
 
-class SourceDisplayDocument(_Part):
+class SourceDisplayDocument(_DocumentPart):
     """How people know the source."""
 
     name: Text
 
 
-class StreamDisplayDocument(_Part):
+class StreamDisplayDocument(_DocumentPart):
     """What an owner reads about a stream before consenting."""
 
     label: str = ""
     detail: str = ""
 
 
-class SelectionDocument(_Part):
+class SelectionDocument(_DocumentPart):
     """How far a request may narrow a stream."""
 
     fields: bool
     resources: bool
 
 
-class ViewDocument(_Part):
+class ViewDocument(_DocumentPart):
     """A named set of fields."""
 
     id: Text
@@ -59,7 +59,7 @@ class ViewDocument(_Part):
     fields: Names
 
 
-class RelationshipDocument(_Part):
+class RelationshipDocument(_DocumentPart):
     """A child stream."""
 
     name: Text
@@ -68,7 +68,7 @@ class RelationshipDocument(_Part):
     cardinality: Literal["has_many", "has_one"]
 
 
-class ExpandDocument(_Part):
+class ExpandDocument(_DocumentPart):
     """A relationship that reads may follow."""
 
     name: Text
@@ -76,14 +76,14 @@ class ExpandDocument(_Part):
     max_limit: int | None = None
 
 
-class SearchDocument(_Part):
+class SearchDocument(_DocumentPart):
     """Fields that search looks into."""
 
     lexical_fields: list[Text] = []
     semantic_fields: list[Text] = []
 
 
-class AggregationsDocument(_Part):
+class AggregationsDocument(_DocumentPart):
     """Fields that may be counted, added up and grouped by."""
 
     count: Literal[True] | None = None
@@ -95,7 +95,7 @@ class AggregationsDocument(_Part):
     group_by_time: list[Text] = []
 
 
-class QueryDocument(_Part):
+class QueryDocument(_DocumentPart):
     """What may be asked of a stream."""
 
     range_filters: dict[Text, list[Literal["gte", "gt", "lte", "lt"]]] = {}
@@ -104,7 +104,7 @@ class QueryDocument(_Part):
     aggregations: AggregationsDocument | None = None
 
 
-class StreamDocument(_Part):
+class StreamDocument(_DocumentPart):
     """One stream."""
 
     name: Text
@@ -121,7 +121,7 @@ class StreamDocument(_Part):
     query: QueryDocument = QueryDocument()
 
 
-class PresetStreamDocument(_Part):
+class PresetStreamDocument(_DocumentPart):
     """One stream of a preset."""
 
     name: Text
@@ -129,7 +129,7 @@ class PresetStreamDocument(_Part):
     fields: Names | None = None
 
 
-class PresetDocument(_Part):
+class PresetDocument(_DocumentPart):
     """A ready choice of streams."""
 
     id: Text
@@ -137,7 +137,7 @@ class PresetDocument(_Part):
     streams: Annotated[list[PresetStreamDocument], Field(min_length=1)]
 
 
-class DeclarationDocument(_Part):
+class DeclarationDocument(_DocumentPart):
     """The whole document."""
 
     protocol_version: Literal["0.1.0"]

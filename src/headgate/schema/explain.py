@@ -45,7 +45,7 @@ _SENTENCES = {
 }
 
 
-class Checked(Protocol):
+class ExplainableSchema(Protocol):
     """A compiled schema, as far as this walk needs it."""
 
     schema: Any
@@ -61,12 +61,12 @@ class _Enough(Exception):
     """There are as many issues as anybody reads."""
 
 
-class _Walk:
+class _IssueSearch:
     """One search for issues; no place is searched twice under the same subschema."""
 
     __slots__ = ("compiled", "found", "seen")
 
-    def __init__(self, compiled: Checked) -> None:
+    def __init__(self, compiled: ExplainableSchema) -> None:
         self.compiled = compiled
         self.found: dict[Issue, None] = {}
         self.seen: set[tuple[str, str]] = set()
@@ -104,9 +104,9 @@ class _Walk:
         return is_explained
 
 
-def explain(compiled: Checked, value: Any) -> tuple[Issue, ...]:
+def explain(compiled: ExplainableSchema, value: Any) -> tuple[Issue, ...]:
     """List the first issues of a value that does not fit."""
-    walk = _Walk(compiled)
+    walk = _IssueSearch(compiled)
     with suppress(_Enough):
         walk.node(("", compiled.schema), value, "$")
     return tuple(walk.found)
@@ -141,7 +141,7 @@ def _issue(path: str, keyword: str) -> Issue:
 
 
 def _parts(
-    compiled: Checked, pointer: str, node: dict[str, Any], *, value: Any
+    compiled: ExplainableSchema, pointer: str, node: dict[str, Any], *, value: Any
 ) -> Iterator[tuple[str | int | None, tuple[str, Any], Any]]:
     """List the subschemas that must hold, each with the part of the value it judges."""
     if isinstance(node.get("$ref"), str):
@@ -194,7 +194,7 @@ def _items(
 
 
 def _broken_combinations(
-    compiled: Checked, pointer: str, node: dict[str, Any], *, value: Any
+    compiled: ExplainableSchema, pointer: str, node: dict[str, Any], *, value: Any
 ) -> Iterator[str]:
     for keyword in ("anyOf", "oneOf"):
         if keyword in node:

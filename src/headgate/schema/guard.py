@@ -28,7 +28,7 @@ from headgate.schema.patterns import Engine, is_linear
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SchemaLimits:
     """How much schema is accepted."""
 
     size_bytes: int = 64 * 1024
@@ -44,9 +44,9 @@ class Limits:
     patterns: Engine = Engine.LINEAR
 
 
-FOREIGN = Limits()
+FOREIGN = SchemaLimits()
 #: For schemas that the developer of this very program wrote.
-OWN = Limits(
+OWN = SchemaLimits(
     size_bytes=4 * 1024 * 1024,
     depth=64,
     subschemas=100_000,
@@ -75,7 +75,7 @@ class _Graph:
     edges: dict[str, list[tuple[str, bool]]] = field(default_factory=dict[str, list[tuple[str, bool]]])
 
 
-def guard_schema(schema: Any, limits: Limits = FOREIGN) -> Guarded:
+def guard_schema(schema: Any, limits: SchemaLimits = FOREIGN) -> Guarded:
     """Accept a schema for compiling.
 
     Raises:
@@ -97,7 +97,7 @@ def _refuse(rule: str, pointer: str, message: str) -> NoReturn:
     raise SchemaParse(message, details={"rule": rule, "pointer": pointer[:200]})
 
 
-def _check_size(root: dict[str, Any], limits: Limits) -> None:
+def _check_size(root: dict[str, Any], limits: SchemaLimits) -> None:
     level: list[Any] = [root]
     for _ in range(limits.depth * _NESTING + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -119,7 +119,7 @@ def _inside(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _read_graph(root: dict[str, Any], limits: Limits) -> _Graph:
+def _read_graph(root: dict[str, Any], limits: SchemaLimits) -> _Graph:
     graph, anchors = _Graph(), anchors_of(root)
     nested: deque[tuple[str, Any, int]] = deque([("", root, 0)])
     referred: deque[tuple[str, Any, int]] = deque()
@@ -143,7 +143,7 @@ def _read_graph(root: dict[str, Any], limits: Limits) -> _Graph:
     return graph
 
 
-def _check_node(node: dict[str, Any], pointer: str, depth: int, *, count: int, limits: Limits) -> None:
+def _check_node(node: dict[str, Any], pointer: str, depth: int, *, count: int, limits: SchemaLimits) -> None:
     if depth > limits.depth:
         _refuse("depth", pointer, "The schema is nested too deeply.")
     if count > limits.subschemas:
@@ -176,7 +176,7 @@ def _check_cycles(graph: _Graph) -> None:
             _refuse("cycle", pointer, "The schema refers to itself in a circle.")
 
 
-def _check_expansion(graph: _Graph, limits: Limits) -> None:
+def _check_expansion(graph: _Graph, limits: SchemaLimits) -> None:
     every = {pointer: [target for target, _ in edges] for pointer, edges in graph.edges.items()}
     cost: dict[str, int] = {}
     chain: dict[str, int] = {}

@@ -65,7 +65,7 @@ def normalise(
     if not compiled.shapes and extras is not Extras.DROP:
         return plain, compiled.issues(plain)
     try:
-        result = _Walk(compiled, extras).node(("", compiled.schema), plain)
+        result = _Normalisation(compiled, extras).node(("", compiled.schema), plain)
     except _TooMany:
         return plain, (Issue("$", "default", "has too many places for a default"),)
     return result, compiled.issues(result)
@@ -76,7 +76,7 @@ def fill_defaults(compiled: CompiledSchema, value: Any) -> Any:
     if not compiled.has_defaults:
         return value
     try:
-        return _Walk(compiled, Extras.ALL).node(("", compiled.schema), value)
+        return _Normalisation(compiled, Extras.ALL).node(("", compiled.schema), value)
     except _TooMany:
         return value
 
@@ -107,7 +107,7 @@ def _has_default(schema: Any) -> bool:
     return type(schema) is dict and "default" in schema
 
 
-class _Walk:
+class _Normalisation:
     """One normalisation. It works on a copy, so it may give parts of what it was given."""
 
     __slots__ = ("compiled", "defaults", "extras", "inside_defaults", "seen", "sizes")

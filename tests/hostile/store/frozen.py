@@ -18,7 +18,7 @@ from headgate.model.ids import ConnectionId
 from headgate.settings import resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
-from headgate.wiring import build_program
+from headgate.wiring import build_services
 from tests.hostile.store.scene import line, page, read, search
 from tests.web.gatehouse import Clock, Gatehouse
 
@@ -27,7 +27,7 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
     settings = resolve({"home": str(place), "rate_limit": "0"}, {}, {}, Path("none")).settings
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
-    program = build_program(settings, open_home(place), clock=clock)
+    program = build_services(settings, open_home(place), clock=clock)
     told: dict[str, Any] = {}
     async with program.running():
         house = Gatehouse(program, build_app(build_site(settings, program)), clock, owner)

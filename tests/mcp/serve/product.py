@@ -30,7 +30,7 @@ class Product:
 
     address: str
     settings: Settings
-    program: wiring.Program
+    program: wiring.AppServices
     connections: dict[str, str]
     #: A package over mail and chat; one grant on both mail accounts; the owner's own.
     package: str
@@ -59,7 +59,7 @@ def product_app(**flags: str) -> Iterator[tuple[ASGIApp, dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as directory:
         settings = settings_for(Path(directory) / "home", **flags)
         tokens = asyncio.run(_prepare(settings))
-        program = wiring.build_program(settings, open_home(settings.home))
+        program = wiring.build_services(settings, open_home(settings.home))
         app = build_app(hosting.build_site(settings, program))
         yield app, {**tokens, "settings": settings, "program": program}
 
@@ -74,14 +74,14 @@ def product(**flags: str) -> Iterator[Product]:
 
 
 async def _prepare(settings: Settings) -> dict[str, Any]:
-    async with wiring.open_archive(settings) as archive:
-        connections = dict(await fill(archive.store, SMALL))
-        catalog = await archive.catalog()
+    async with wiring.open_stores(settings) as stores:
+        connections = dict(await fill(stores.store, SMALL))
+        catalog = await stores.catalog()
         mail = tuple(connections[name] for name in ("Home mail", "Work mail"))
 
         async def grant(choice: Choice) -> str:
             issued = await issue(
-                archive.ledger, choice, Conditions("agent"), catalog=catalog, now=wiring.now()
+                stores.ledger, choice, Conditions("agent"), catalog=catalog, now=wiring.now()
             )
             return issued.access_token
 
@@ -89,5 +89,5 @@ async def _prepare(settings: Settings) -> dict[str, Any]:
             "connections": connections,
             "package": await grant(Choice()),
             "mail": await grant(Choice(connection_ids=mail)),
-            "owner": await issue_owner_token(archive.ledger, now=wiring.now()),
+            "owner": await issue_owner_token(stores.ledger, now=wiring.now()),
         }

@@ -29,7 +29,7 @@ _ARGUMENTS = {tool["name"]: compile_schema(tool["inputSchema"]) for tool in TOOL
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolResult:
     """The result of one tool call."""
 
     structured: dict[str, Any]
@@ -39,8 +39,8 @@ class Answer:
 
 async def answer(
     registry: Registry, tool: str, arguments: Mapping[str, Any] | None, *, identity: Identity | None
-) -> Answer | None:
-    """Answer a tool call; None when there is no such tool."""
+) -> ToolResult | None:
+    """ToolResult a tool call; None when there is no such tool."""
     run = _RUNNERS.get(tool)
     if run is None:
         return None
@@ -50,10 +50,10 @@ async def answer(
         return failed(error)
 
 
-def failed(error: CallError, blocks: Sequence[Mapping[str, Any]] = ()) -> Answer:
+def failed(error: CallError, blocks: Sequence[Mapping[str, Any]] = ()) -> ToolResult:
     """Turn an error into an answer; the blocks of a remote tool are its own words and stay so."""
     structured = {"error": _shown(error)}
-    return Answer(structured, blocks or _mirror(structured), is_error=True)
+    return ToolResult(structured, blocks or _mirror(structured), is_error=True)
 
 
 def _checked(tool: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _checked(tool: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
-async def _search(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+async def _search(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> ToolResult:
     cursor: str = arguments.get("cursor", "0")
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < _CURSOR_CHARS):
         raise CallError("INVALID_INPUT", "The cursor is not one of this tool.")
@@ -83,27 +83,27 @@ async def _search(registry: Registry, arguments: dict[str, Any], identity: Ident
     structured: dict[str, Any] = {"operations": [summary(spec) for spec in found.specs]}
     if found.next_offset is not None:
         structured["nextCursor"] = str(found.next_offset)
-    return Answer(structured, _mirror(structured))
+    return ToolResult(structured, _mirror(structured))
 
 
-async def _schema(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+async def _schema(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> ToolResult:
     structured = {"operation": description(find_visible(registry, identity, arguments["name"]))}
-    return Answer(structured, _mirror(structured))
+    return ToolResult(structured, _mirror(structured))
 
 
-async def _call(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+async def _call(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> ToolResult:
     envelope = await registry.execute(arguments["operation"], arguments.get("input"), identity=identity)
     if envelope.error is not None:
         return failed(envelope.error, _own_words(envelope))
     structured = {"output": _json(envelope.data)}
-    return Answer(structured, _mirror(structured))
+    return ToolResult(structured, _mirror(structured))
 
 
-async def _batch(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> Answer:
+async def _batch(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> ToolResult:
     entries = [BatchEntry(call["operation"], call.get("input")) for call in arguments["calls"]]
     outcomes = await registry.batch(entries, identity=identity)
     structured = {"results": [_result(outcome) for outcome in outcomes]}
-    return Answer(structured, _mirror(structured))
+    return ToolResult(structured, _mirror(structured))
 
 
 def _result(outcome: BatchOutcome) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _mirror(structured: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": msgspec.json.encode(structured).decode()}]
 
 
-def _fitting(given: Answer) -> Answer:
+def _fitting(given: ToolResult) -> ToolResult:
     size = len(msgspec.json.encode(given.structured)) + len(msgspec.json.encode(given.content))
     if size <= MAX_ANSWER_BYTES:
         return given
@@ -146,7 +146,7 @@ def _fitting(given: Answer) -> Answer:
     )
 
 
-_RUNNERS: Mapping[str, Callable[[Registry, dict[str, Any], Identity | None], Awaitable[Answer]]] = {
+_RUNNERS: Mapping[str, Callable[[Registry, dict[str, Any], Identity | None], Awaitable[ToolResult]]] = {
     "search": _search,
     "schema": _schema,
     "call": _call,

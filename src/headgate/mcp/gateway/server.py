@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headgate.mcp.gateway.answers import Answer, answer
+from headgate.mcp.gateway.answers import ToolResult, answer
 from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
 from headgate.operations.access import Identity
 from headgate.operations.registry import Registry
@@ -96,7 +96,7 @@ async def _identity_of(request: Any, identify: Identify) -> Identity | None:
             return None
 
 
-def _result(given: Answer) -> types.CallToolResult:
+def _result(given: ToolResult) -> types.CallToolResult:
     wire = {"structuredContent": given.structured, "isError": given.is_error}
     try:
         return types.CallToolResult.model_validate({**wire, "content": list(given.content)})

@@ -11,22 +11,22 @@ from headgate.cli.extras import needs_extra
 from headgate.settings import Settings
 
 if TYPE_CHECKING:
-    from headgate.wiring import Archive
+    from headgate.wiring import HomeStores
 
 _T = TypeVar("_T")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def with_archive(settings: Settings, work: Callable[[Archive], Awaitable[_T]]) -> _T:
+def with_stores(settings: Settings, work: Callable[[HomeStores], Awaitable[_T]]) -> _T:
     """Open the home's store and ledger, do some work, and close them."""
     # Slow to import, and the store's libraries are an extra.
     import asyncio  # noqa: PLC0415
 
     with needs_extra("serve"):
-        from headgate.wiring import open_archive  # noqa: PLC0415
+        from headgate.wiring import open_stores  # noqa: PLC0415
 
     async def run() -> _T:
-        async with open_archive(settings) as archive:
-            return await work(archive)
+        async with open_stores(settings) as stores:
+            return await work(stores)
 
     return asyncio.run(run())
