@@ -15,7 +15,7 @@ from headgate.model.ids import ConnectionId
 from headgate.model.plan import BOOKMARK_DAYS
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import writing_store
-from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, Horizon
+from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, Retention
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 from tests.web.gatehouse import NOW, Gatehouse, gatehouse, record
@@ -409,9 +409,9 @@ def forget_changes(place: headgate.home.Home) -> None:
     """Do what maintenance does on the day after a note, and again when that note is old."""
     with writing_store(place) as database:
         for day in (1, KEEP_DAYS + 2):
-            chore = Horizon(lambda day=day: NOW + day * DAY)
-            while chore.plan(database):
-                chore.step(database)
+            retention = Retention(lambda day=day: NOW + day * DAY)
+            while retention.plan(database):
+                retention.step(database)
 
 
 async def test_a_projection_is_exactly_the_fields_asked_for(home: Home):

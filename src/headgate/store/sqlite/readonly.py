@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from headgate.errors import StorageReadOnly
 from headgate.store.sqlite.database import Database, open_reader, open_writer, typed_failures
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
-from headgate.store.sqlite.writer import Chore, Writer
+from headgate.store.sqlite.writer import IdleTask, Writer
 
 
 class NoWriter:
@@ -46,14 +46,14 @@ class NoWriter:
         """There is nothing to finish."""
 
 
-def start_writer(path: Path, *, chores: Sequence[Chore] = ()) -> Writer | NoWriter:
+def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer | NoWriter:
     """Open a file for writing and bring it to the newest schema; or, if it can only be read, take it as it is.
 
     Raises:
         StorageReadOnly: it cannot be written, and there is none, or it is not of this version.
     """
     try:
-        return Writer(_open_newest(path), chores=chores)
+        return Writer(_open_newest(path), idle_tasks=idle_tasks)
     except StorageReadOnly:
         _refuse_unless_newest(path)
         return NoWriter()

@@ -26,11 +26,11 @@ LOG_BYTES_MOST = 48 * 1024 * 1024
 _LOG_WAIT_MS = 1000
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
-#: How long nobody must have asked for anything before chores are done, and how long they may keep the
+#: How long nobody must have asked for anything before idle tasks run, and how long they may keep the
 #: program from ending.
 IDLE_SECONDS = 1.0
 CLOSING_SECONDS = 1.0
-#: Between two steps of a chore, so that readers have the interpreter to themselves half of the time.
+#: Between two steps of an idle task, so that readers have the interpreter to themselves half of the time.
 _BREATH_SECONDS = 0.02
 
 
@@ -47,7 +47,7 @@ class _Job:
 _Outcome = tuple[Any, BaseException | None]
 
 
-class Chore(Protocol):
+class IdleTask(Protocol):
     """What is done in small steps when nobody asks for anything."""
 
     def plan(self, database: Database) -> bool:
@@ -64,13 +64,13 @@ class Writer:
 
     is_able = True
 
-    def __init__(self, database: Database, *, chores: Sequence[Chore] = ()) -> None:
+    def __init__(self, database: Database, *, idle_tasks: Sequence[IdleTask] = ()) -> None:
         self._database = database
         self._waiting: deque[_Job] = deque()
         self._news = threading.Condition()
         self._is_closing = False
-        self._chores: Sequence[Chore] = (Snapshot(), *chores)
-        #: How long to wait for a job before chores are done; None: there is nothing to do.
+        self._idle_tasks: Sequence[IdleTask] = (Snapshot(), *idle_tasks)
+        #: How long to wait for a job before idle tasks run; None: there is nothing to do.
         self._patience: float | None = IDLE_SECONDS
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
@@ -126,10 +126,10 @@ class Writer:
             if jobs:
                 self._do(jobs)
             else:
-                self._patience = _BREATH_SECONDS if self._do_chore() else None
+                self._patience = _BREATH_SECONDS if self._do_idle_step() else None
             self._shorten_log()
         end = time.monotonic() + CLOSING_SECONDS
-        while self._do_chore() and time.monotonic() < end:
+        while self._do_idle_step() and time.monotonic() < end:
             pass
         self._outcome(lambda: _close(self._database))
 
@@ -140,11 +140,11 @@ class Writer:
             _settle(jobs[0], self._outcome(lambda: jobs[0].work(self._database)))
         self._patience = IDLE_SECONDS
 
-    def _do_chore(self) -> bool:
+    def _do_idle_step(self) -> bool:
         """Use idle time for one step; a job that comes in waits for no more than that. False: all is done."""
 
         def one_step() -> bool:
-            due = next((chore for chore in self._chores if chore.plan(self._database)), None)
+            due = next((task for task in self._idle_tasks if task.plan(self._database)), None)
             if due is not None:
                 due.step(self._database)
             return due is not None
