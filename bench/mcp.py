@@ -29,8 +29,8 @@ from mcp import Client, StdioServerParameters
 
 from bench.load import Figure, Server, Slice, better, by_turns, measure, times_the_cpu, times_the_rate
 from headgate import hosting, wiring
+from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.mcp.serve.credentials import home_credential_path, write_token
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ClientId, ConnectorKey, StreamName

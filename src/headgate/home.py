@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +83,20 @@ def read_private(path: Path) -> bytes | None:
     with os.fdopen(handle, "rb") as file:
         _refuse_open_to_others(path, os.fstat(file.fileno()))
         return file.read()
+
+
+def read_or_create_private(path: Path, create: Callable[[], bytes]) -> bytes:
+    """Read a private file, or write it with fresh content where there is none: how each key file begins.
+
+    Raises:
+        ConfigInvalid: it is a link or device, is not ours, or is open to others.
+        StorageReadOnly: there is none, and none can be written.
+    """
+    content = read_private(path)
+    if content is None:
+        content = create()
+        write_private(path, content)
+    return content
 
 
 def sync_directory(directory: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from headgate.mcp.serve.credentials import credential_path, home_credential_path, write_token
+from headgate.auth.credentials import credential_path, home_credential_path, write_token
 from tests.mcp.serve.product import Product, product
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from headgate.auth.admission import Admission
 from headgate.auth.documents import authorization_detail, grant_document
 from headgate.errors import HeadgateError
-from headgate.home import Home, read_private, write_private
+from headgate.home import Home, read_or_create_private
 from headgate.model.grant import Access, TokenKind
 from headgate.model.instants import iso
 
@@ -21,10 +21,7 @@ USER = "resource-server"
 
 def load_secret(home: Home) -> str:
     """Read the password of the resource server, or make one for a new home."""
-    content = read_private(home.keys / _FILE)
-    if content is None:
-        content = secrets.token_urlsafe(32).encode()
-        write_private(home.keys / _FILE, content)
+    content = read_or_create_private(home.keys / _FILE, lambda: secrets.token_urlsafe(32).encode())
     return content.decode("ascii").strip()
 
 

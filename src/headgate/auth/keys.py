@@ -8,7 +8,7 @@ import secrets
 from typing import cast
 
 from headgate.errors import ConfigInvalid
-from headgate.home import Home, read_private, write_private
+from headgate.home import Home, read_or_create_private, write_private
 from headgate.model.sealed import KEY_BYTES, KeyRing, SealKey
 
 _FILE = "seal.json"
@@ -20,18 +20,14 @@ def load_ring(home: Home) -> KeyRing:
     Raises:
         ConfigInvalid: the file is damaged, or open to other users.
     """
-    content = read_private(home.keys / _FILE)
-    if content is None:
-        ring = KeyRing(_fresh_key())
-        _save(home, ring)
-        return ring
-    return _parse(content, str(home.keys / _FILE))
+    path = home.keys / _FILE
+    return _parse(read_or_create_private(path, lambda: _encode(KeyRing(_fresh_key()))), str(path))
 
 
 def rotate_ring(home: Home) -> KeyRing:
     """Seal with a fresh key from now on; what the last key sealed stays good until the next rotation."""
     ring = load_ring(home).rotated(_fresh_key())
-    _save(home, ring)
+    write_private(home.keys / _FILE, _encode(ring))
     return ring
 
 
@@ -39,10 +35,10 @@ def _fresh_key() -> SealKey:
     return SealKey(secrets.token_bytes(KEY_BYTES))
 
 
-def _save(home: Home, ring: KeyRing) -> None:
+def _encode(ring: KeyRing) -> bytes:
     keys = [key for key in (ring.current, ring.previous) if key is not None]
     document = {"version": 1, "keys": [base64.b64encode(key.secret).decode("ascii") for key in keys]}
-    write_private(home.keys / _FILE, json.dumps(document).encode())
+    return json.dumps(document).encode()
 
 
 def _parse(content: bytes, name: str) -> KeyRing:

@@ -90,7 +90,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
 
 def _save(context: typer.Context, issued: Issued, address: str) -> Path:
-    from headgate.mcp.serve.credentials import home_credential_path, write_token  # noqa: PLC0415 - needs the extra
+    from headgate.auth.credentials import home_credential_path, write_token  # noqa: PLC0415 - needs the extra
     from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
     state: State = context.obj

@@ -32,7 +32,7 @@ def mcp(
     state: State = context.obj
     environment = state.environment
     with needs_extra("mcp"):
-        from headgate.mcp.serve import credentials  # noqa: PLC0415 - libraries of an extra, slow to import
+        from headgate.auth import credentials  # noqa: PLC0415 - libraries of an extra, slow to import
     credentials.refuse_owner_environment(environment)
     address = provider_url or environment.get("PDPP_PROVIDER_URL")
     root = cache_root or Path(environment.get("PDPP_CACHE_ROOT") or default_cache_root())
@@ -57,7 +57,7 @@ def _serve_remote(address: str, root: Path, name: str | None) -> None:
 
 
 def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
-    from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same
+    from headgate.auth import credentials  # noqa: PLC0415 - the same
 
     settings = settings_of(context).settings
     path = credentials.home_credential_path(root, settings.home)
@@ -76,7 +76,7 @@ def _now() -> int:
 
 
 def _credential(address: str, root: Path) -> tuple[str, str]:
-    from headgate.mcp.serve import credentials  # noqa: PLC0415 - the same
+    from headgate.auth import credentials  # noqa: PLC0415 - the same
 
     try:
         provider = credentials.provider_address(address)

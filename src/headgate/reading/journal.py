@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
-from headgate.home import Home, read_private, write_private
+from headgate.home import Home, read_or_create_private, read_private, write_private
 from headgate.model.disclosure import DAY, Disclosure
 from headgate.model.ids import GrantId
 from headgate.model.ledger import ChainHead
@@ -46,11 +46,7 @@ _encode = msgspec.json.Encoder().encode
 
 def load_audit_key(home: Home) -> bytes:
     """Read the key that seals the chain, or make one for a new home."""
-    key = read_private(home.keys / _KEY_FILE)
-    if key is None:
-        key = secrets.token_bytes(_KEY_BYTES)
-        write_private(home.keys / _KEY_FILE, key)
-    return key
+    return read_or_create_private(home.keys / _KEY_FILE, lambda: secrets.token_bytes(_KEY_BYTES))
 
 
 def journals(home: Home) -> Path:

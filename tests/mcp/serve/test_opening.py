@@ -20,8 +20,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.server.stdio import stdio_server
 
+from headgate.auth.credentials import home_credential_path, write_token
 from headgate.mcp.serve.call import call_with
-from headgate.mcp.serve.credentials import home_credential_path, write_token
 from headgate.mcp.serve.opening import Opening
 from headgate.mcp.serve.results import Identity, result_of
 from headgate.mcp.serve.server import build_server

@@ -18,8 +18,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
+from headgate.auth.credentials import home_credential_path, write_token
 from headgate.errors import HeadgateError
-from headgate.mcp.serve.credentials import home_credential_path, write_token
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from headgate.auth.credentials import provider_address
 from headgate.errors import ConfigInvalid, HeadgateError, ResourceLimit, ResourceServerUnreachable
-from headgate.mcp.serve.credentials import provider_address
 from headgate.model.query import BlobQuery, ListQuery, RecordQuery, SearchQuery, WindowQuery
 from headgate.reading import remote
 from headgate.reading.remote import RemoteResourceServer, http_client

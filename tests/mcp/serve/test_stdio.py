@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from headgate.mcp.serve.credentials import credential_path, read_token, write_token
+from headgate.auth.credentials import credential_path, read_token, write_token
 from headgate.mcp.serve.tools import TOOLS
 from tests.mcp.serve.provider import Provider, provider
 from tests.mcp.serve.test_hosted import ALL_SIX

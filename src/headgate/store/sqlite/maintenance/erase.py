@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 
 from headgate.errors import ConnectionNotFound, NotFound
-from headgate.home import Home, read_private, write_private
+from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import Erased
 from headgate.store.sqlite.catalog import Catalog, Shelf, current
@@ -192,12 +192,7 @@ def _live_of(database: Database, connection_id: ConnectionId) -> int:
 
 
 def _hash_key(home: Home) -> bytes:
-    path = home.keys / _KEY_FILE
-    key = read_private(path)
-    if key is None:
-        key = secrets.token_bytes(_KEY_BYTES)
-        write_private(path, key)
-    return key
+    return read_or_create_private(home.keys / _KEY_FILE, lambda: secrets.token_bytes(_KEY_BYTES))
 
 
 def _hashed(key: bytes, rid: int, record_id: str) -> str:
