@@ -7,7 +7,6 @@ single figures of a shared machine cannot.
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import re
 import resource
@@ -18,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from bench.load import Figure, Server, Slice, better, by_turns, measure, times_t
 from headgate import hosting, wiring
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ClientId, ConnectorKey, StreamName
 from headgate.settings import Settings, resolve
@@ -130,9 +128,8 @@ def _serve(way: str, home: Path) -> None:
     if way == "echo":
         _serve_echo()
         return
-    if way == "sdk":
-        hosting.HostedMcp = functools.partial(HostedMcp, with_fast_path=False)  # pyright: ignore - only here
-    hosting.run_server(_settings(home), lambda address, _home: print(address, flush=True))
+    settings = replace(_settings(home), mcp_fast_path=way != "sdk")
+    hosting.run_server(settings, lambda address, _home: print(address, flush=True))
 
 
 def _serve_echo() -> None:

@@ -21,8 +21,8 @@ from headgate.mcp.client.servers import Secrets, import_entry, read_servers
 from headgate.mcp.gateway.hosted import SCOPE as GATEWAY_SCOPE, HostedGateway
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
-from headgate.mcp.serve.results import Identity
-from headgate.operations.access import Identity as Caller
+from headgate.mcp.serve.results import ServerIdentity
+from headgate.operations.access import Identity
 from headgate.reading.journal import load_audit_key
 from headgate.settings import Settings
 from headgate.sources.intake import Intake
@@ -42,7 +42,8 @@ def build_site(settings: Settings, program: AppServices) -> Site:
     hosted = HostedMcp(
         Doorkeeper(program.read_services, program.admission, limits, settings.public_url),
         HandleMaker(program.read_services.sealer),
-        Identity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
+        ServerIdentity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
+        with_fast_path=settings.mcp_fast_path,
     )
     gateway = build_gateway(settings, program)
     own = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
@@ -103,13 +104,13 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
     )
 
 
-async def _gateway_client(admission: Admission, token: str, clients: frozenset[str]) -> Caller | None:
+async def _gateway_client(admission: Admission, token: str, clients: frozenset[str]) -> Identity | None:
     """Say which client of the gateway holds a token; an owner's token opens nothing here."""
     try:
         client = admission.admit(token).client_id
     except HeadgateError:
         return None
-    return Caller(client, frozenset({GATEWAY_SCOPE})) if client is not None and client in clients else None
+    return Identity(client, frozenset({GATEWAY_SCOPE})) if client is not None and client in clients else None
 
 
 def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> None:

@@ -37,6 +37,7 @@ class Settings:
     max_requests: int
     rate_limit: int
     strict_core: bool
+    mcp_fast_path: bool
     gateway_servers: Path | None
     gateway_clients: frozenset[str]
 
@@ -164,6 +165,12 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
     Setting(
         "strict_core", "Refuse filters, expansion and views to clients, as PDPP Core does.", "false", _switch
+    ),
+    Setting(
+        "mcp_fast_path",
+        "Answer ordinary requests at /mcp without the SDK; the answers are the same, and cost less.",
+        "true",
+        _switch,
     ),
     Setting(
         "gateway_servers",

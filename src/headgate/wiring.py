@@ -23,7 +23,7 @@ from headgate.errors import OwnerCredentialRefused, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import Identity
+from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import serve_stdio
 from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
@@ -128,7 +128,7 @@ def mcp_url(settings: Settings) -> str:
     return f"{settings.public_url or f'http://{host}:{settings.port}'}/mcp"
 
 
-def run_stdio(settings: Settings, token: str, identity: Identity) -> None:
+def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
     """Serve a home to one agent on standard input and output, under the grants of its token."""
     home = prepare(settings)
 

@@ -51,9 +51,9 @@ def default_cache_root() -> str:
 def _serve_remote(address: str, root: Path, name: str | None) -> None:
     provider, token = _credential(address, root)
     with needs_extra("mcp"):
-        from headgate.mcp.serve.results import SERVER_NAME, Identity  # noqa: PLC0415 - the same as above
+        from headgate.mcp.serve.results import SERVER_NAME, ServerIdentity  # noqa: PLC0415 - the same as above
         from headgate.mcp.serve.stdio import run_remote  # noqa: PLC0415 - the same
-    run_remote(provider, token, Identity(__version__, name or SERVER_NAME))
+    run_remote(provider, token, ServerIdentity(__version__, name or SERVER_NAME))
 
 
 def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
@@ -65,9 +65,9 @@ def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
         path, now_seconds=_now(), hint="Run: headgate grants create --client NAME --save"
     )
     with needs_extra("serve"):
-        from headgate.mcp.serve.results import SERVER_NAME, Identity  # noqa: PLC0415 - the same
+        from headgate.mcp.serve.results import SERVER_NAME, ServerIdentity  # noqa: PLC0415 - the same
         from headgate.wiring import run_stdio  # noqa: PLC0415 - the same
-    run_stdio(settings, token, Identity(__version__, name or SERVER_NAME))
+    run_stdio(settings, token, ServerIdentity(__version__, name or SERVER_NAME))
 
 
 def _now() -> int:

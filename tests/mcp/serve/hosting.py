@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Scope
 
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
 from headgate.mcp.serve.hosted import Admitted, HostedMcp
-from headgate.mcp.serve.results import Identity
+from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
 from tests.mcp.serve.prepared import HANDLES
@@ -24,7 +24,7 @@ from tests.mcp.serve.prepared import HANDLES
 CLIENT = Access(TokenKind.CLIENT, "me", "agent", ())
 OWNER = Access(TokenKind.OWNER, "me", None, ())
 PACKAGE = Access(TokenKind.MCP_PACKAGE, "me", "agent", (), package_id="pkg_1")
-IDENTITY = Identity("1.2.3", icon="https://gate.example/icon.svg")
+IDENTITY = ServerIdentity("1.2.3", icon="https://gate.example/icon.svg")
 
 
 @dataclass

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from headgate.mcp.serve.outcome import Outcome
-from headgate.mcp.serve.results import Identity, result_of
+from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.query import SearchQuery
 from headgate.sources.demo import DemoAccount
@@ -43,7 +43,9 @@ def message(key: str, body: str, **more: Any) -> dict[str, Any]:
 def sizes(outcome: Outcome) -> list[int]:
     """Weigh a whole result, as each era sends it."""
     assert not outcome.is_error, outcome.text
-    return [len(msgspec.json.encode(result_of(outcome, Identity("0.1.0"), version))) for version in VERSIONS]
+    return [
+        len(msgspec.json.encode(result_of(outcome, ServerIdentity("0.1.0"), version))) for version in VERSIONS
+    ]
 
 
 def test_the_list_of_tools_weighs_at_most_14_000_bytes():

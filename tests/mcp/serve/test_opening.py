@@ -23,7 +23,7 @@ from mcp.server.stdio import stdio_server
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.mcp.serve.call import call_with
 from headgate.mcp.serve.opening import Opening
-from headgate.mcp.serve.results import Identity, result_of
+from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.server import build_server
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
 from tests.mcp.serve.prepared import CountingPort, reader
@@ -31,7 +31,7 @@ from tests.mcp.serve.product import Product, product
 from tests.mcp.serve.test_hosted import ALL_SIX, port
 
 Json = dict[str, Any]
-IDENTITY = Identity("1.2.3", "other name")
+IDENTITY = ServerIdentity("1.2.3", "other name")
 CLIENT = {"name": "x", "version": "1"}
 
 

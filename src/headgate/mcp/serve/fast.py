@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.mcp.serve.call import HANDLERS, call
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import Identity, result_of
+from headgate.mcp.serve.results import ServerIdentity, result_of
 
 ReaderOfScope = Callable[[Scope, str], Reader]
 #: Gives the headers that every answer to a request has.
@@ -94,7 +94,7 @@ class FastPath:
     __slots__ = ("_headers_of", "_identity", "_lists", "_reader_of", "_slow")
 
     def __init__(
-        self, slow: ASGIApp, reader_of: ReaderOfScope, headers_of: HeadersOfScope, identity: Identity
+        self, slow: ASGIApp, reader_of: ReaderOfScope, headers_of: HeadersOfScope, identity: ServerIdentity
     ) -> None:
         self._slow = slow
         self._reader_of = reader_of

@@ -33,7 +33,7 @@ from headgate.errors import (
 from headgate.mcp.serve.fast import FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import Identity
+from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.server import Context, build_server
 from headgate.model.grant import Access
 from headgate.reading.port import ResourceServer
@@ -85,7 +85,7 @@ class HostedMcp:
 
     doorkeeper: Doorkeeper
     handles: HandleMaker
-    identity: Identity
+    identity: ServerIdentity
     #: Left out, every request takes the SDK's way; both ways answer the same.
     with_fast_path: bool = True
     _inner: ASGIApp | None = field(default=None, init=False)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.mcp.serve.results import LEGACY, MODERN, Identity, discovered, greeting, listed
+from headgate.mcp.serve.results import LEGACY, MODERN, ServerIdentity, discovered, greeting, listed
 from headgate.mcp.serve.tools import Surface
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ class Reply:
 class Opening:
     """One session, up to the first message that is not plain."""
 
-    identity: Identity
+    identity: ServerIdentity
     surface: Surface
     #: What the SDK has to hear when it takes over, and the id of the answer that was given to it already.
     heard: list[bytes] = field(default_factory=list[bytes], init=False)

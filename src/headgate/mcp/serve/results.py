@@ -24,7 +24,7 @@ _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ServerIdentity:
     """How the server names itself."""
 
     version: str
@@ -38,7 +38,7 @@ class Identity:
         return {"name": self.name, "version": self.version}
 
 
-def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
+def result_of(outcome: Outcome, identity: ServerIdentity, version: str) -> Json:
     """Write an outcome as a client of a protocol version can read it."""
     result = stamped(outcome.wire(), identity, version)
     if version < _FIRST_WITH_LINKS:
@@ -47,7 +47,7 @@ def result_of(outcome: Outcome, identity: Identity, version: str) -> Json:
     return result
 
 
-def stamped(result: Json, identity: Identity, version: str) -> Json:
+def stamped(result: Json, identity: ServerIdentity, version: str) -> Json:
     """Put on a result, which is nobody else's, what its protocol version wants on every one."""
     if version not in MODERN:
         # A session that began with a handshake has heard who we are.
@@ -58,12 +58,12 @@ def stamped(result: Json, identity: Identity, version: str) -> Json:
     return result
 
 
-def greeting(identity: Identity, surface: Surface, version: str) -> Json:
+def greeting(identity: ServerIdentity, surface: Surface, version: str) -> Json:
     """Answer the handshake of a version that begins with one."""
     return {**_description(surface), "protocolVersion": version, "serverInfo": _whole(identity)}
 
 
-def discovered(identity: Identity, surface: Surface) -> Json:
+def discovered(identity: ServerIdentity, surface: Surface) -> Json:
     """Answer who the server is, in a version without a handshake."""
     return {
         **_description(surface),
@@ -74,7 +74,7 @@ def discovered(identity: Identity, surface: Surface) -> Json:
     }
 
 
-def listed(method: str, identity: Identity, surface: Surface, version: str) -> Json:
+def listed(method: str, identity: ServerIdentity, surface: Surface, version: str) -> Json:
     """Answer one of the lists, which are the same for everybody.
 
     A person's records are not enumerated: the URIs of resources are found in answers.
@@ -92,5 +92,5 @@ def _description(surface: Surface) -> Json:
     return {"capabilities": offers, "instructions": surface.instructions}
 
 
-def _whole(identity: Identity) -> Json:
+def _whole(identity: ServerIdentity) -> Json:
     return {**identity.stamp, "title": TITLE}

@@ -22,7 +22,7 @@ from headgate.mcp.serve import resources
 from headgate.mcp.serve.call import call_with
 from headgate.mcp.serve.errors import failure
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, Identity, result_of, stamped
+from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
 from headgate.mcp.serve.tools import TOOLS, WHOLE, Surface
 from headgate.telemetry import get_logger
 
@@ -34,7 +34,7 @@ ReaderOf = Callable[[Context, str], Reader]
 _SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
-def build_server(reader_of: ReaderOf, identity: Identity, surface: Surface = WHOLE) -> Server[Any]:
+def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
     """Build the server; it asks for the reader of each request anew."""
     serving = _Serving(reader_of, identity, surface)
     icons = [t.Icon(src=identity.icon, mime_type="image/svg+xml", sizes=["any"])] if identity.icon else None
@@ -67,7 +67,7 @@ class _Serving:
     """The handlers. They return wire dictionaries, which the SDK checks and sends as they are."""
 
     reader_of: ReaderOf
-    identity: Identity
+    identity: ServerIdentity
     surface: Surface
 
     async def list_tools(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:

@@ -16,7 +16,7 @@ from headgate.mcp.serve.call import ReaderOfCall, call_with
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.opening import Opening, Reply
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import Identity, result_of
+from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.text.ladder import Windows
@@ -29,7 +29,7 @@ def handles_of_token(token: str) -> HandleMaker:
     )
 
 
-async def serve_stdio(reader_of: ReaderOfCall, identity: Identity, surface: Surface = WHOLE) -> None:
+async def serve_stdio(reader_of: ReaderOfCall, identity: ServerIdentity, surface: Surface = WHOLE) -> None:
     """Speak until the client closes the input; nothing but the protocol goes to the output."""
     wire = _Wire(*_claimed())
     opening = Opening(identity, surface)
@@ -46,7 +46,7 @@ async def serve_stdio(reader_of: ReaderOfCall, identity: Identity, surface: Surf
                     await wire.answer(reply.id, reply.result)
 
 
-def run_remote(provider_url: str, token: str, identity: Identity) -> None:
+def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
     """Serve another resource server's records to the client on standard input."""
     # Only here: a home is served without an HTTP client.
     from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - as said
@@ -64,7 +64,7 @@ def run_remote(provider_url: str, token: str, identity: Identity) -> None:
     anyio.run(run)
 
 
-async def _call(wire: _Wire, reply: Reply, reader_of: ReaderOfCall, identity: Identity) -> None:
+async def _call(wire: _Wire, reply: Reply, reader_of: ReaderOfCall, identity: ServerIdentity) -> None:
     outcome = await call_with(reader_of, reply.tool, reply.arguments)
     await wire.answer(reply.id, result_of(outcome, identity, reply.version))
 
