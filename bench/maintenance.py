@@ -83,7 +83,7 @@ def _steps_of_backup(home: Home) -> list[float]:
 def _steps_of_blocks(home: Home) -> list[float]:
     steps: list[float] = []
     with writing_store(home) as database:
-        database.all("UPDATE shelf SET col_seq=0")
+        database.run("UPDATE shelf SET col_seq=0")
         snapshot = Snapshot()
         while snapshot.plan(database, enough=1):
             steps += _until_done(snapshot, database)

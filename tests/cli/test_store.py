@@ -60,7 +60,7 @@ def test_fsck_names_what_is_damaged_and_ends_with_1(made: tuple[Home, Connection
     home, connection_id = made
     assert re.fullmatch(CHECKED, store(home, "fsck").out)
     with writing_store(home) as database, database.writing():
-        database.all("UPDATE record SET digest=zeroblob(32) WHERE record_id='k3'")
+        database.run("UPDATE record SET digest=zeroblob(32) WHERE record_id='k3'")
     shown = store(home, "fsck")
     assert (shown.code, shown.err.count("\n")) == (1, 1)
     assert f'{connection_id}/messages:"k3"' in shown.out

@@ -115,7 +115,7 @@ def run_home(home: Home, kills: int, chance: random.Random, figures: Figures) ->
 
 
 def run(place: Path, kills: int, seed: int) -> Figures:
-    writer.LOG_BYTES = 256 * 1024
+    writer.WAL_BYTES = 256 * 1024
     chance, figures = random.Random(seed), Figures()
     for done in range(0, kills, KILLS_A_HOME):
         home = new_home(place / str(done))

@@ -18,7 +18,7 @@ from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.wal import FILE_HEADER, refuse_bad_log
+from headgate.store.sqlite.wal import FILE_HEADER, refuse_bad_wal
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store
 
 ROOT = Path(__file__).parents[3]
@@ -166,7 +166,7 @@ def test_a_log_that_is_being_written_is_not_taken_for_anothers(
         return b""
 
     monkeypatch.setattr("headgate.store.sqlite.wal.os.pread", before_it_was_written)
-    refuse_bad_log(home.path / FILE)
+    refuse_bad_wal(home.path / FILE)
     assert len(looks) == 1
 
 

@@ -16,7 +16,7 @@ from headgate.errors import QueryTimeout
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite import writer
-from headgate.store.sqlite.database import open_reader, typed_failures
+from headgate.store.sqlite.database import open_reader, translate_errors
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import restore
 from headgate.store.sqlite.maintenance.commands import back_up_home
@@ -85,8 +85,8 @@ def test_sixteen_writers_in_each_of_two_processes_and_a_long_reader_meet_no_erro
 
 
 def test_the_log_stays_short_while_readers_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(writer, "LOG_BYTES", 1 << 20)
-    monkeypatch.setattr(writer, "LOG_BYTES_MOST", 3 << 19)
+    monkeypatch.setattr(writer, "WAL_BYTES", 1 << 20)
+    monkeypatch.setattr(writer, "WAL_BYTES_MOST", 3 << 19)
     home, connection_id = filled(tmp_path, [line("first")])
     log = home.path / f"{FILE}-wal"
     longest = written = 0
@@ -119,8 +119,8 @@ def test_the_log_stays_short_while_readers_come_and_go(tmp_path: Path, monkeypat
 def test_a_reader_that_holds_on_stops_no_writer_and_the_log_is_cut_once_it_lets_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(writer, "LOG_BYTES", 1 << 20)
-    monkeypatch.setattr(writer, "LOG_BYTES_MOST", 3 << 19)
+    monkeypatch.setattr(writer, "WAL_BYTES", 1 << 20)
+    monkeypatch.setattr(writer, "WAL_BYTES_MOST", 3 << 19)
     monkeypatch.setattr(writer, "_LOG_WAIT_MS", 10)
     home, connection_id = filled(tmp_path, [line("first")])
     log = home.path / f"{FILE}-wal"
@@ -148,8 +148,8 @@ def test_no_query_of_ours_holds_on_longer_than_its_deadline(tmp_path: Path):
     home, _ = filled(tmp_path, [line("first")])
     reader = open_reader(home.path / FILE)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with pytest.raises(QueryTimeout), typed_failures(), reader.reading(0.05):
-        reader.all(endless)
+    with pytest.raises(QueryTimeout), translate_errors(), reader.reading(0.05):
+        reader.run(endless)
     assert not reader.db.in_transaction
     assert reader.value("SELECT count(*) FROM record") == 1
     reader.db.close()

@@ -137,7 +137,7 @@ def test_care_that_only_reads_works_on_a_home_that_may_not_be_written(scene: Sce
 
 def test_a_log_that_was_not_moved_into_the_file_is_read_as_well(scene: Scene):
     with writing_store(scene.home) as database:
-        database.all("UPDATE shelf SET updated_at = 7")
+        database.run("UPDATE shelf SET updated_at = 7")
         # As a process that is killed leaves them.
         for ending in ("", "-wal", "-shm"):
             source = f"{database.path}{ending}"
@@ -160,7 +160,7 @@ def test_a_file_that_was_written_after_all_is_not_read_on(scene: Scene):
     with reader.reading():
         assert reader.value("SELECT count(*) FROM record") == 30
     with writing_store(scene.home) as database:
-        database.all("UPDATE shelf SET updated_at = 7")
+        database.run("UPDATE shelf SET updated_at = 7")
         database.db.wal_checkpoint()
     with pytest.raises(StorageUnusable, match="written since"), reader.reading():
         pass

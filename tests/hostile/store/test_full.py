@@ -15,7 +15,7 @@ import pytest
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.database import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.engine import SqliteStore
 from tests.hostile.store.disks import Disk, watched
 from tests.hostile.store.scene import (
@@ -135,11 +135,11 @@ def test_a_connection_that_may_not_write_says_so_and_reads(tmp_path: Path):
     home, connection_id = filled(tmp_path, [line(f"k{n}") for n in range(30)])
 
     async def work(store: SqliteStore) -> None:
-        await store._writer.run(lambda database: database.all("PRAGMA query_only=1"), in_transaction=False)
+        await store._writer.run(lambda database: database.run("PRAGMA query_only=1"), in_transaction=False)
         with pytest.raises(StorageReadOnly):
             await store.ingest(batch(connection_id, [line("new")]))
         assert len(await page(store, connection_id)) == 25
-        await store._writer.run(lambda database: database.all("PRAGMA query_only=0"), in_transaction=False)
+        await store._writer.run(lambda database: database.run("PRAGMA query_only=0"), in_transaction=False)
         assert (await store.ingest(batch(connection_id, [line("new")]))).accepted == 1
 
     with_store(home, work)
@@ -212,7 +212,7 @@ def failing_at(
         disk.calls, disk.fail_at = 0, call
         for number in (1, 2):
             try:
-                with typed_failures():
+                with translate_errors():
                     take(
                         database, connection_id, [line(f"{number}/{n}", body="word " * 900) for n in range(5)]
                     )

@@ -60,7 +60,7 @@ def test_a_new_store_is_not_copied(tmp_path: Path):
 def test_a_newer_store_is_refused_and_not_changed(tmp_path: Path):
     home, _ = filled(tmp_path, [line("one")])
     with writing_store(home) as database:
-        database.all("PRAGMA user_version=9999")
+        database.run("PRAGMA user_version=9999")
         database.db.wal_checkpoint()
     before = (home.path / FILE).read_bytes()
     with pytest.raises(StorageUnusable, match="newer"):

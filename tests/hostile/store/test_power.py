@@ -32,7 +32,7 @@ def work(path: Path, disk: Disk, synchronous: str) -> list[tuple[int, int]]:
     safe: list[tuple[int, int]] = []
     with watched(disk) as vfs:
         database = open_writer(path, vfs=vfs)
-        database.all(f"PRAGMA synchronous={synchronous}")
+        database.run(f"PRAGMA synchronous={synchronous}")
         connection_id = lay_out(database)
         safe.append((len(disk.effects), 0))
         for number in range(1, BATCHES + 1):

@@ -165,6 +165,14 @@ def current(database: Database, known: Catalog) -> Catalog:
     return known if number == known.number else load(database, number)
 
 
+def bump_catalog(database: Database) -> None:
+    """Raise the number of the catalog, inside a writer's transaction: every cache of it, in any process, ends.
+
+    Whatever changes declarations, connections, shelves or column blocks must call this.
+    """
+    database.run("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+
+
 def load(database: Database, number: int) -> Catalog:
     """Read the whole catalog."""
     versions = {key: versions_of(database, key) for key in _connector_keys(database)}

@@ -22,7 +22,7 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
-from headgate.store.sqlite.wal import refuse_bad_log
+from headgate.store.sqlite.wal import refuse_bad_wal
 from headgate.store.sqlite.write.texts import WaitingTexts
 
 #: Older ones may lose a write when the log is reset while two connections look at it.
@@ -72,6 +72,10 @@ class Database:
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run a statement and give all its rows."""
         return self.db.execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Any = ()) -> None:
+        """Run a statement, or several, for their effect."""
+        self.db.execute(sql, values).fetchall()
 
     def one(self, sql: str, values: Any = ()) -> tuple[Any, ...] | None:
         """Run a statement and give its first row, if it has one."""
@@ -169,9 +173,9 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Database:
         StorageUnusable: the file is damaged, or this SQLite is too old to trust with it.
     """
     refuse_old_sqlite()
-    with typed_failures():
+    with translate_errors():
         create_private(path)
-        refuse_bad_log(path)
+        refuse_bad_wal(path)
         opened = _open(str(path), apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=131_072)
         if vfs is not None:
             # A recording file system has no shared memory: one connection alone can do without.
@@ -190,8 +194,8 @@ def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) ->
     Raises:
         StorageUnusable: the file is damaged.
     """
-    with typed_failures():
-        refuse_bad_log(path)
+    with translate_errors():
+        refuse_bad_wal(path)
         frozen = None
         try:
             opened = _open_for_reading(str(path), apsw.SQLITE_OPEN_READWRITE)
@@ -265,7 +269,7 @@ def connect(path: str, **options: Any) -> Any:
     return apsw.Connection(path, **options)
 
 
-class typed_failures:  # noqa: N801 - it reads as what it does, like the blocks of contextlib
+class translate_errors:  # noqa: N801 - it reads as what it does, like the blocks of contextlib
     """Turn what the engine raises into what the house calls it.
 
     The database tells what the system said, which the engine's own error does not.
@@ -285,25 +289,25 @@ class typed_failures:  # noqa: N801 - it reads as what it does, like the blocks 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, apsw.Error):
             number: int = 0 if self._database is None else self._database.db.system_errno
-            raise _named(error, number) from error
+            raise _translated(error, number) from error
         if isinstance(error, OSError):
             # Anything else that the system says is a fault of the program.
-            named = _SAID.get(error.errno or 0)
+            named = _BY_ERRNO.get(error.errno or 0)
             if named is not None:
                 raise named() from error
 
 
-def _named(error: apsw.Error, number: int) -> HeadgateError:
-    if isinstance(error, apsw.IOError) and number in _SAID:
-        return _SAID[number]()
-    for kinds, make in _NAMES:
+def _translated(error: apsw.Error, number: int) -> HeadgateError:
+    if isinstance(error, apsw.IOError) and number in _BY_ERRNO:
+        return _BY_ERRNO[number]()
+    for kinds, make in _BY_SQLITE_ERROR:
         if isinstance(error, kinds):
             return make()
     return StorageUnusable(f"The store failed ({type(error).__name__}).")
 
 
 #: What the system said, where the engine says only that writing failed.
-_SAID: Mapping[int, Callable[[], HeadgateError]] = {
+_BY_ERRNO: Mapping[int, Callable[[], HeadgateError]] = {
     errno.ENOSPC: StorageFull,
     errno.EDQUOT: StorageFull,
     errno.EFBIG: StorageFull,
@@ -311,7 +315,7 @@ _SAID: Mapping[int, Callable[[], HeadgateError]] = {
     errno.EACCES: StorageReadOnly,
     errno.EPERM: StorageReadOnly,
 }
-_NAMES: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], HeadgateError]]] = (
+_BY_SQLITE_ERROR: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], HeadgateError]]] = (
     ((apsw.FullError,), StorageFull),
     ((apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError), StorageReadOnly),
     ((apsw.InterruptError,), QueryTimeout),

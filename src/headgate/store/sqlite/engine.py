@@ -45,7 +45,7 @@ from headgate.store.protocol import Batch
 from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.columns.aggregates import aggregate, summaries
 from headgate.store.sqlite.columns.cache import ColumnCache
-from headgate.store.sqlite.database import Database, open_reader, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, translate_errors
 from headgate.store.sqlite.maintenance.retention import Retention
 from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.read.changes import changes
@@ -83,7 +83,7 @@ class _Lane:
 
     def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do one read in one state of the store."""
-        with typed_failures(), self._database.reading():
+        with translate_errors(), self._database.reading():
             self._catalog = current(self._database, self._catalog)
             return work(self._database, self._catalog)
 
@@ -109,7 +109,7 @@ class _Lane:
 
     def catalog(self) -> Catalog:
         """Give the catalog as of now; as long as nobody wrote anything it is the one that was last seen."""
-        with typed_failures():
+        with translate_errors():
             version = self._database.version()
         if version != self._looked:
             self.read(lambda _, catalog: catalog)
@@ -261,7 +261,7 @@ class SqliteStore:
         if not self.is_writable:
             # A file that nothing could ever refer to would stay for good.
             raise StorageReadOnly
-        with typed_failures():
+        with translate_errors():
             blob_id, size = await self._files.write(content)
         await self._writer.run(lambda database: accounts.note_blob(database, blob_id, mime_type, size))
         return blob_id, size

@@ -21,7 +21,7 @@ from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
 from headgate.store.ledger import Spent
-from headgate.store.sqlite.database import Database, open_reader, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, translate_errors
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import start_writer
 
@@ -83,7 +83,7 @@ class SqliteLedger:
             return self._reader.version()
         except apsw.Error:
             # Asked for at every request, so nothing is prepared for a failure before there is one.
-            with typed_failures():
+            with translate_errors():
                 raise
 
     def token(self, digest: bytes) -> IssuedToken | None:
@@ -131,7 +131,7 @@ class SqliteLedger:
                 if database.one("SELECT 1 FROM grant_issued WHERE id=?", (one.grant.id,)) is not None:
                     raise GrantConsumed
             database.many(_PUT_GRANT, [_grant_row(one) for one in grants])
-            database.all(_KEEP, _token_row(token))
+            database.run(_KEEP, _token_row(token))
 
         await self._writer.run(work)
 
@@ -143,7 +143,7 @@ class SqliteLedger:
         """End a grant for good. Says whether it was there."""
 
         def work(database: Database) -> bool:
-            database.all(
+            database.run(
                 "UPDATE grant_issued SET revoked_at=? WHERE id=? AND revoked_at IS NULL", (at, grant_id)
             )
             return database.one("SELECT 1 FROM grant_issued WHERE id=?", (grant_id,)) is not None
@@ -159,7 +159,7 @@ class SqliteLedger:
     async def forget_journal(self, journal: str) -> None:
         """Forget how far a journal was taken over; it is gone."""
         await self._writer.run(
-            lambda database: database.all("DELETE FROM audit_journal WHERE name=?", (journal,))
+            lambda database: database.run("DELETE FROM audit_journal WHERE name=?", (journal,))
         )
 
     def taken(self, journal: str) -> int:
@@ -195,7 +195,7 @@ class SqliteLedger:
 
     def head(self) -> ChainHead:
         """Say where the chain ends; an empty one ends at 0."""
-        with typed_failures():
+        with translate_errors():
             return _head(self._reader)
 
     async def close(self) -> None:
@@ -204,16 +204,16 @@ class SqliteLedger:
         await self._writer.close()
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        with typed_failures():
+        with translate_errors():
             return self._reader.one(sql, values)
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with typed_failures():
+        with translate_errors():
             return self._reader.all(sql, values)
 
     def _blocks(self, sql: str, values: tuple[Any, ...]) -> Iterator[AuditBlock]:
         """Read blocks one by one, as many as are asked for: each may hold thousands of entries."""
-        with typed_failures():
+        with translate_errors():
             for row in self._reader.db.execute(sql, values):
                 yield AuditBlock(*row)
 
@@ -250,11 +250,11 @@ def _append(
         return head
     events = new.removesuffix(b"\n")
     last, seal = head.seq + new.count(b"\n"), hmac.digest(key, head.seal + events, "sha256")
-    database.all("INSERT INTO audit VALUES(?, ?, ?)", (last, events, seal))
+    database.run("INSERT INTO audit VALUES(?, ?, ?)", (last, events, seal))
     if spent is None or known:
         spent = _spent(events.split(b"\n"))
     database.many(_PUT_SPENT, [(*at, count) for at, count in spent.items() if count])
-    database.all(_PUT_JOURNAL, (journal, start + len(lines)))
+    database.run(_PUT_JOURNAL, (journal, start + len(lines)))
     return ChainHead(last, seal)
 
 

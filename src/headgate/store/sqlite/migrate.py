@@ -58,8 +58,8 @@ def migrate(database: Database, steps: tuple[Migration, ...]) -> int:
         with database.writing():
             # Another process may have taken the step while this one waited for its turn.
             if version_of(database) < step.number:
-                database.all(step.sql)
-                database.all(f"PRAGMA user_version={step.number}")
+                database.run(step.sql)
+                database.run(f"PRAGMA user_version={step.number}")
     return len(missing)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from headgate.errors import StorageReadOnly
-from headgate.store.sqlite.database import Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.writer import IdleTask, Writer
 
@@ -62,7 +62,7 @@ def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer |
 def _open_newest(path: Path) -> Database:
     database = open_writer(path)
     try:
-        with typed_failures(database):
+        with translate_errors(database):
             migrate(database, all_migrations())
     except BaseException:
         database.db.close()

@@ -23,7 +23,7 @@ _PAGE_SIZE = slice(16, 18)
 _OWN_NUMBER = slice(68, 72)
 
 
-def refuse_bad_log(path: Path) -> None:
+def refuse_bad_wal(path: Path) -> None:
     """Refuse a log that cannot belong to the file.
 
     Raises:

@@ -18,11 +18,11 @@ from typing import Any, Protocol
 import apsw
 
 from headgate.errors import StorageUnusable
-from headgate.store.sqlite.database import BUSY_MS, Database, typed_failures
+from headgate.store.sqlite.database import BUSY_MS, Database, translate_errors
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 
-LOG_BYTES = 32 * 1024 * 1024
-LOG_BYTES_MOST = 48 * 1024 * 1024
+WAL_BYTES = 32 * 1024 * 1024
+WAL_BYTES_MOST = 48 * 1024 * 1024
 _LOG_WAIT_MS = 1000
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
@@ -198,22 +198,22 @@ class Writer:
         """Do one job of several: if it fails it leaves nothing behind, and the others go on."""
         database = self._database
         waiting = len(database.texts.rows)
-        database.all("SAVEPOINT job")
+        database.run("SAVEPOINT job")
         try:
             value = job.work(database)
-            database.all("RELEASE job")
+            database.run("RELEASE job")
         except BaseException:
             database.texts.forget_after(waiting)
             # A full disk ends the whole transaction, and this savepoint with it.
             if database.db.in_transaction:
-                database.all("ROLLBACK TO job")
-                database.all("RELEASE job")
+                database.run("ROLLBACK TO job")
+                database.run("RELEASE job")
             raise
         return value
 
     def _outcome(self, work: Callable[[], Any]) -> _Outcome:
         try:
-            with typed_failures(self._database):
+            with translate_errors(self._database):
                 return work(), None
         except BaseException as failure:  # noqa: BLE001 - it is handed to whoever asked
             return None, failure
@@ -221,24 +221,24 @@ class Writer:
     def _shorten_log(self) -> None:
         log = Path(f"{self._database.path}-wal")
         size = log.stat().st_size if log.exists() else 0
-        if size >= LOG_BYTES:
+        if size >= WAL_BYTES:
             self._outcome(lambda: self._database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
-        if size >= LOG_BYTES_MOST:
+        if size >= WAL_BYTES_MOST:
             self._outcome(lambda: _start_log_anew(self._database))
 
 
 def _start_log_anew(database: Database) -> None:
     """Wait a moment for readers to let go of the log; they come back to it at once, but at its beginning."""
-    database.all(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
+    database.run(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
     try:
         database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
     finally:
-        database.all(f"PRAGMA busy_timeout={BUSY_MS}")
+        database.run(f"PRAGMA busy_timeout={BUSY_MS}")
 
 
 def _close(database: Database) -> None:
     # Whoever waits here for readers keeps the writers of other processes waiting as well.
-    database.all(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
+    database.run(f"PRAGMA busy_timeout={_LOG_WAIT_MS}")
     try:
         database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:

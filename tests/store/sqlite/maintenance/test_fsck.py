@@ -88,7 +88,7 @@ def test_planted_damage_is_found_and_named(home: Home, statement: str, found: st
     with writing_store(home) as database:
         ((stid, column),) = database.all("SELECT stid, col FROM field WHERE name='size'")
         with database.writing():
-            database.all(statement.format(typed=f"t{stid}", size=f"c{column}"))
+            database.run(statement.format(typed=f"t{stid}", size=f"c{column}"))
     kinds = damages(home)
     assert found in {kind for kind, _ in kinds}
     if "record_id='k3'" in statement:
@@ -98,7 +98,7 @@ def test_planted_damage_is_found_and_named(home: Home, statement: str, found: st
 def test_a_record_that_the_index_has_lost_is_named(home: Home):
     with writing_store(home) as database, database.writing():
         rid, ts = database.all("SELECT rid, ts FROM record WHERE record_id='k3'")[0]
-        database.all("UPDATE record SET ts=ts+86400000000 WHERE rid=?", (rid,))
+        database.run("UPDATE record SET ts=ts+86400000000 WHERE rid=?", (rid,))
         assert ts is not None
     assert ("index", "k3") in damages(home)
 

@@ -49,8 +49,8 @@ def answers(database: Database, connection_id: ConnectionId) -> list[Any]:
 
 def without_blocks(database: Database, connection_id: ConnectionId) -> list[Any]:
     with database.writing():
-        database.all("DELETE FROM column_block")
-        database.all("UPDATE shelf SET col_seq=0")
+        database.run("DELETE FROM column_block")
+        database.run("UPDATE shelf SET col_seq=0")
     return answers(database, connection_id)
 
 
@@ -96,8 +96,8 @@ def test_blocks_dropped_between_two_steps_are_not_noted_as_written(tmp_path: Pat
     assert snapshot.plan(database, enough=1)
     snapshot.step(database)
     with database.writing():
-        database.all("DELETE FROM column_block")
-        database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+        database.run("DELETE FROM column_block")
+        database.run("UPDATE meta SET v = v + 1 WHERE k='catalog'")
     while snapshot.step(database):
         pass
     assert database.value("SELECT col_seq FROM shelf") == 0

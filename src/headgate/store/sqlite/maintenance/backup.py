@@ -17,7 +17,7 @@ from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, sync_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied
-from headgate.store.sqlite.database import Database, open_reader, typed_failures
+from headgate.store.sqlite.database import Database, open_reader, translate_errors
 from headgate.store.sqlite.maintenance.fsck import examine
 from headgate.store.sqlite.maintenance.opening import Progress
 from headgate.store.sqlite.migrate import all_migrations, backup, version_of
@@ -88,7 +88,7 @@ def verify(source: Path, progress: Progress) -> Copied:
         _refuse_unless(_sum(path) == manifest.files[name], f"{name} is not what was backed up.")
     copy = open_reader(source / FILE)
     try:
-        with typed_failures():
+        with translate_errors():
             _check_copy(copy, manifest, BlobFiles(source / BLOBS), progress)
     finally:
         copy.db.close()
@@ -145,7 +145,7 @@ def _shelf_digest(database: Database, sid: int) -> str:
 def _fill(partial: Path, files: BlobFiles) -> Manifest:
     copy = open_reader(partial / FILE)
     try:
-        with typed_failures(), copy.reading(float("inf")):
+        with translate_errors(), copy.reading(float("inf")):
             if copy.all("PRAGMA integrity_check") != [("ok",)]:
                 raise IntegrityBroken("The store is damaged; no backup was made.")
             held = {FILE: partial / FILE, **dict(_copy_blobs(copy, files, BlobFiles(partial / BLOBS)))}

@@ -15,9 +15,9 @@ from headgate.errors import ConnectionNotFound, NotFound
 from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import Erased
-from headgate.store.sqlite.catalog import Catalog, Shelf, current
+from headgate.store.sqlite.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.maintenance.opening import blob_files, empty_log, remove_copy
+from headgate.store.sqlite.maintenance.opening import blob_files, remove_copy, truncate_wal
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.write import accounts
@@ -52,7 +52,7 @@ def erase_record(
         # Also when nothing was found: an earlier try may have been stopped right before this.
         removed = _remove_files(database, home)
         Snapshot().run(database)
-        empty_log(database)
+        truncate_wal(database)
     return Erased(1, *removed)
 
 
@@ -74,7 +74,7 @@ def erase_connection(database: Database, home: Home, connection_id: ConnectionId
             _forget_beside(database)
     finally:
         removed = _remove_files(database, home)
-        empty_log(database)
+        truncate_wal(database)
     return Erased(count, *removed)
 
 
@@ -122,7 +122,7 @@ def _may_linger(database: Database, shelf: Shelf, row: _Row) -> bool:
 
 
 def _set_secure(database: Database, on: int) -> None:
-    database.all("INSERT INTO fts(fts, rank) VALUES('secure-delete', ?)", (on,))
+    database.run("INSERT INTO fts(fts, rank) VALUES('secure-delete', ?)", (on,))
 
 
 def _merge_index(database: Database) -> None:
@@ -131,36 +131,36 @@ def _merge_index(database: Database) -> None:
     An index in one part counts as merged already, whatever marks of rows that left are in it. A row that
     comes and goes makes a second part, and so the merging happens.
     """
-    database.all("INSERT INTO fts(rowid, sh) VALUES(0, 's0')")
-    database.all("INSERT INTO fts(fts, rowid, sh) VALUES('delete', 0, 's0')")
-    database.all("INSERT INTO fts(fts) VALUES('optimize')")
+    database.run("INSERT INTO fts(rowid, sh) VALUES(0, 's0')")
+    database.run("INSERT INTO fts(fts, rowid, sh) VALUES('delete', 0, 's0')")
+    database.run("INSERT INTO fts(fts) VALUES('optimize')")
 
 
 def _forget_rows(database: Database, shelf: Shelf, row: _Row, name: str) -> None:
     for table in (shelf.stream.table, "chunk", "blob_use", "life"):
-        database.all(f"DELETE FROM {table} WHERE rid=?", (row.rid,))
+        database.run(f"DELETE FROM {table} WHERE rid=?", (row.rid,))
     seq = _next_seq(database)
-    database.all(
+    database.run(
         "UPDATE record SET record_id=?, seq=?, born_seq=?, sort=NULL, ts=NULL, emitted_at=0, deleted=1, "
         "changed=NULL, long=NULL, digest=x'', body=NULL WHERE rid=?",
         (name, seq, seq, row.rid),
     )
-    database.all("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
-    database.all(
+    database.run("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
+    database.run(
         "UPDATE shelf SET live=live-?, seq=?, col_seq=0 WHERE sid=?", (not row.is_deleted, seq, shelf.sid)
     )
 
 
 def _forget_beside(database: Database) -> None:
     """Forget what is kept beside records, and note which files go with them."""
-    database.all("DELETE FROM idempotency")
+    database.run("DELETE FROM idempotency")
     # Bookmarks older than this are refused; and whoever planned to note column blocks has to look again.
-    database.all("UPDATE meta SET v=? WHERE k='pruned_seq'", (_next_seq(database),))
-    database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+    database.run("UPDATE meta SET v=? WHERE k='pruned_seq'", (_next_seq(database),))
+    bump_catalog(database)
     # An earlier version of a record may have referred to a file that no record refers to now.
     unused = "blob_id NOT IN (SELECT blob_id FROM blob_use)"
-    database.all(f"INSERT OR IGNORE INTO blob_gone SELECT blob_id FROM blob WHERE {unused}")
-    database.all(f"DELETE FROM blob WHERE {unused}")
+    database.run(f"INSERT OR IGNORE INTO blob_gone SELECT blob_id FROM blob WHERE {unused}")
+    database.run(f"DELETE FROM blob WHERE {unused}")
 
 
 def _remove_files(database: Database, home: Home) -> tuple[int, int]:
@@ -172,11 +172,11 @@ def _remove_files(database: Database, home: Home) -> tuple[int, int]:
     files = blob_files(home)
     with database.writing():
         # One may have come back since.
-        database.all("DELETE FROM blob_gone WHERE blob_id IN (SELECT blob_id FROM blob)")
+        database.run("DELETE FROM blob_gone WHERE blob_id IN (SELECT blob_id FROM blob)")
         gone = database.all("SELECT blob_id FROM blob_gone")
         for (blob_id,) in gone:
             files.remove(BlobId(blob_id))
-        database.all("DELETE FROM blob_gone")
+        database.run("DELETE FROM blob_gone")
     copies = [*home.path.glob(f"{FILE}.before-*"), *home.path.glob(f".{FILE}.*")]
     for copy in copies:
         remove_copy(copy)

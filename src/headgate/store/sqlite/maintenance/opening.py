@@ -15,7 +15,7 @@ import apsw
 
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
-from headgate.store.sqlite.database import BUSY_MS, Database, open_reader, open_writer, typed_failures
+from headgate.store.sqlite.database import BUSY_MS, Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
 
@@ -37,7 +37,7 @@ def reading_store(home: Home) -> Generator[Database]:
     """
     database = open_reader(_existing(home))
     try:
-        with typed_failures():
+        with translate_errors():
             _refuse_other_versions(database)
             yield database
     finally:
@@ -54,7 +54,7 @@ def writing_store(home: Home) -> Generator[Database]:
     """
     database = open_writer(_existing(home))
     try:
-        with typed_failures():
+        with translate_errors():
             migrate(database, all_migrations())
             yield database
     finally:
@@ -76,25 +76,25 @@ def remove_copy(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def empty_log(database: Database) -> None:
+def truncate_wal(database: Database) -> None:
     """Move the whole log into the file and cut it to nothing.
 
     Raises:
         StorageUnusable: somebody has been reading all the while, and the log cannot be cut yet.
     """
     # Waiting for readers keeps other writers waiting as well: so it is done a little at a time.
-    database.all(f"PRAGMA busy_timeout={_TRY_MS}")
+    database.run(f"PRAGMA busy_timeout={_TRY_MS}")
     try:
-        if not any(_cut_log(database) for _ in range(BUSY_MS // _TRY_MS)):
+        if not any(_try_truncate(database) for _ in range(BUSY_MS // _TRY_MS)):
             raise StorageUnusable(
                 "The log could not be emptied while others read the store.",
                 hint="Stop the program that reads it, then run the command again.",
             )
     finally:
-        database.all(f"PRAGMA busy_timeout={BUSY_MS}")
+        database.run(f"PRAGMA busy_timeout={BUSY_MS}")
 
 
-def _cut_log(database: Database) -> bool:
+def _try_truncate(database: Database) -> bool:
     try:
         database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.BusyError:

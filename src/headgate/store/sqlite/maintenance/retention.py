@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.model.plan import BOOKMARK_DAYS
+from headgate.store.sqlite.catalog import bump_catalog
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 
@@ -40,13 +41,13 @@ class Retention:
         today = self._now() // _DAY_US
         with database.writing():
             if _is_unnoted(database, today):
-                database.all("INSERT INTO change_day SELECT ?, v FROM meta WHERE k='seq'", (today,))
+                database.run("INSERT INTO change_day SELECT ?, v FROM meta WHERE k='seq'", (today,))
             horizon = _horizon(database, today)
             if horizon is None:
                 return False
             self._after = _forget(database, horizon, self._after)
             if self._after == (0, 0):
-                database.all("DELETE FROM change_day WHERE day < ?", (today - KEEP_DAYS,))
+                database.run("DELETE FROM change_day WHERE day < ?", (today - KEEP_DAYS,))
         return True
 
 
@@ -69,7 +70,7 @@ def _horizon(database: Database, today: int) -> int | None:
 def _forget(database: Database, horizon: int, after: tuple[int, int]) -> tuple[int, int]:
     """Forget some of what lies behind a change number; gives the place to go on from, or the beginning."""
     # First: nobody may be told of half of what happened.
-    database.all("UPDATE meta SET v = max(v, ?) WHERE k='pruned_seq'", (horizon,))
+    database.run("UPDATE meta SET v = max(v, ?) WHERE k='pruned_seq'", (horizon,))
     rows = database.all(
         "SELECT l.rid, l.seq, r.deleted AND r.seq <= ?1 FROM life l LEFT JOIN record r ON r.rid = l.rid "
         "WHERE (l.rid, l.seq) > (?2, ?3) ORDER BY l.rid, l.seq LIMIT ?4",
@@ -93,5 +94,5 @@ def _drop_older_blocks(database: Database, sid: int, rids: Sequence[int]) -> Non
         "UPDATE shelf SET col_seq=0 WHERE sid=? AND col_seq > 0 AND col_seq < ? RETURNING 1", (sid, newest)
     )
     if dropped:
-        database.all("DELETE FROM column_block WHERE sid=?", (sid,))
-        database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+        database.run("DELETE FROM column_block WHERE sid=?", (sid,))
+        bump_catalog(database)

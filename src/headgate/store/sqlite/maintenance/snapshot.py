@@ -110,7 +110,7 @@ def _touched(database: Database, sid: int, col_seq: int) -> list[int]:
 def _take(database: Database, step: _Step) -> None:
     if not step.columns:
         # Whatever drops blocks raises the catalog's number: then some of these may be gone again.
-        database.all(
+        database.run(
             "UPDATE shelf SET col_seq=? WHERE sid=? AND (SELECT v FROM meta WHERE k='catalog') = ?",
             (step.seq, step.sid, step.catalog),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.errors import ConnectionNotFound
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
 from headgate.model.record import Connection
-from headgate.store.sqlite.catalog import Catalog, Shelf, current
+from headgate.store.sqlite.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.write.derive import text_row
@@ -14,7 +14,7 @@ from headgate.store.sqlite.write.long_texts import stored_rows
 
 def create(database: Database, connection: Connection) -> None:
     """Add a connection."""
-    database.all(
+    database.run(
         "INSERT INTO connection(id, connector_key, display_name, created_at) VALUES(?, ?, ?, ?)",
         (connection.id, connection.connector_key, connection.display_name, connection.created_at),
     )
@@ -29,7 +29,7 @@ def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
     connection had something first, even something hidden.
     """
     # Shelves that are there are passed over, not ignored: an ignored one would use up a number.
-    database.all(
+    database.run(
         "INSERT INTO shelf(connection_id, stid) SELECT c.id, s.stid FROM connection c "
         "JOIN stream s USING(connector_key) LEFT JOIN shelf h ON h.connection_id = c.id AND h.stid = s.stid "
         "WHERE c.connector_key=? AND h.sid IS NULL ORDER BY s.stid, c.created_at, c.id",
@@ -44,7 +44,7 @@ def rename(database: Database, connection_id: ConnectionId, display_name: str) -
         ConnectionNotFound: there is none of that id.
     """
     _must_exist(database, connection_id)
-    database.all("UPDATE connection SET display_name=? WHERE id=?", (display_name, connection_id))
+    database.run("UPDATE connection SET display_name=? WHERE id=?", (display_name, connection_id))
     _catalog_changed(database)
 
 
@@ -59,7 +59,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
     for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
-    database.all("DELETE FROM connection WHERE id=?", (connection_id,))
+    database.run("DELETE FROM connection WHERE id=?", (connection_id,))
     _catalog_changed(database)
 
 
@@ -72,9 +72,9 @@ def _empty(database: Database, shelf: Shelf) -> None:
             # A large shelf's texts must not all wait in memory.
             database.texts.flush(database.many)
     for table in (stream.table, "chunk", "blob_use", "life", "record"):
-        database.all(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
-    database.all("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
-    database.all("DELETE FROM shelf WHERE sid=?", (shelf.sid,))
+        database.run(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
+    database.run("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
+    database.run("DELETE FROM shelf WHERE sid=?", (shelf.sid,))
 
 
 def state(database: Database, connection_id: ConnectionId) -> bytes | None:
@@ -96,12 +96,12 @@ def put_state(database: Database, connection_id: ConnectionId, document: bytes) 
         ConnectionNotFound: there is none of that id.
     """
     _must_exist(database, connection_id)
-    database.all("UPDATE connection SET state=? WHERE id=?", (document, connection_id))
+    database.run("UPDATE connection SET state=? WHERE id=?", (document, connection_id))
 
 
 def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int) -> None:
     """Note a file that has been kept."""
-    database.all("INSERT OR IGNORE INTO blob VALUES(?, ?, ?)", (blob_id, mime_type, size_bytes))
+    database.run("INSERT OR IGNORE INTO blob VALUES(?, ?, ?)", (blob_id, mime_type, size_bytes))
 
 
 def _must_exist(database: Database, connection_id: ConnectionId) -> None:
@@ -110,4 +110,4 @@ def _must_exist(database: Database, connection_id: ConnectionId) -> None:
 
 
 def _catalog_changed(database: Database) -> None:
-    database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+    bump_catalog(database)

@@ -11,7 +11,15 @@ from headgate.errors import InvalidDeclaration
 from headgate.model.declaration import Field, FieldKind, SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectorKey, FieldName
 from headgate.schema.declare import read_declaration
-from headgate.store.sqlite.catalog import Catalog, ColumnKind, StreamTable, current, stream_table, versions_of
+from headgate.store.sqlite.catalog import (
+    Catalog,
+    ColumnKind,
+    StreamTable,
+    bump_catalog,
+    current,
+    stream_table,
+    versions_of,
+)
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.write.accounts import make_shelves
 from headgate.store.sqlite.write.derive import text_row, typed_insert, typed_row
@@ -61,7 +69,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
             existing = version.streams.get(stream.name)
             if existing is not None:
                 _refuse_another_meaning(existing, stream)
-    database.all(
+    database.run(
         "INSERT INTO declaration SELECT ?, ?, coalesce(max(position), 0) + 1, ? FROM declaration",
         (key, source.version, text),
     )
@@ -70,7 +78,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
         stid = _lay_out(database, key, stream, catalog.streams.get(place) or catalog.retired.get(place))
         _index_foreign_keys(database, stid, _foreign_keys(source, stream))
     make_shelves(database, key)
-    database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+    bump_catalog(database)
     return source
 
 
@@ -92,7 +100,7 @@ def _lay_out(
         stid: int = database.value(
             "INSERT INTO stream(connector_key, name) VALUES(?, ?) RETURNING stid", (key, stream.name)
         )
-        database.all(f"CREATE TABLE t{stid}(rid INTEGER PRIMARY KEY) STRICT")
+        database.run(f"CREATE TABLE t{stid}(rid INTEGER PRIMARY KEY) STRICT")
     else:
         stid = old.stid
     added = [
@@ -119,12 +127,12 @@ def _add_field(
         return False
     if not known:
         fid: int = database.value("SELECT coalesce(max(fid), 0) + 1 FROM field WHERE stid=?", (stid,))
-        database.all("INSERT INTO field(stid, name, fid) VALUES(?, ?, ?)", (stid, field.name, fid))
+        database.run("INSERT INTO field(stid, name, fid) VALUES(?, ?, ?)", (stid, field.name, fid))
     if kind is None or (column is not None and column.kind is ColumnKind.WORD):
         return False
     number: int = database.value("SELECT coalesce(max(col), 0) + 1 FROM field WHERE stid=?", (stid,))
-    database.all(f"ALTER TABLE t{stid} ADD COLUMN c{number} {_TYPES[kind]}")
-    database.all(
+    database.run(f"ALTER TABLE t{stid} ADD COLUMN c{number} {_TYPES[kind]}")
+    database.run(
         "UPDATE field SET col=?, kind=? WHERE stid=? AND name=?", (number, kind.value, stid, field.name)
     )
     return True
@@ -145,7 +153,7 @@ def _add_slots(database: Database, stid: int, stream: StreamDeclaration, old: St
     for name in sorted(stream.query.lexical_fields, key=_prose_first):
         if name not in taken:
             taken[name] = _free_slot(name, set(taken.values()))
-            database.all("UPDATE field SET slot=? WHERE stid=? AND name=?", (taken[name], stid, name))
+            database.run("UPDATE field SET slot=? WHERE stid=? AND name=?", (taken[name], stid, name))
             added = True
     return added
 
@@ -166,7 +174,7 @@ def _index_foreign_keys(database: Database, stid: int, names: set[FieldName]) ->
     """Children are found by the field that holds their parent's key."""
     for name, column in database.all("SELECT name, col FROM field WHERE stid=? AND col IS NOT NULL", (stid,)):
         if name in names:
-            database.all(f"CREATE INDEX IF NOT EXISTS t{stid}_c{column} ON t{stid}(c{column})")
+            database.run(f"CREATE INDEX IF NOT EXISTS t{stid}_c{column} ON t{stid}(c{column})")
 
 
 def _foreign_keys(source: SourceDeclaration, child: StreamDeclaration) -> set[FieldName]:
@@ -195,5 +203,5 @@ def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
             # A large stream's texts must not all wait in memory.
             database.texts.flush(database.many)
     # Column blocks know nothing of the new columns: they are made anew when next asked for.
-    database.all("DELETE FROM column_block WHERE sid IN (SELECT sid FROM shelf WHERE stid=?)", (new.stid,))
-    database.all("UPDATE shelf SET col_seq=0 WHERE stid=?", (new.stid,))
+    database.run("DELETE FROM column_block WHERE sid IN (SELECT sid FROM shelf WHERE stid=?)", (new.stid,))
+    database.run("UPDATE shelf SET col_seq=0 WHERE stid=?", (new.stid,))

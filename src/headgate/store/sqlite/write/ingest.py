@@ -16,7 +16,7 @@ from headgate.model.record import Op
 from headgate.model.rows import IngestReport, LineError
 from headgate.store.lines import Incoming, read_line
 from headgate.store.protocol import Batch
-from headgate.store.sqlite.catalog import Catalog, StreamTable, current
+from headgate.store.sqlite.catalog import Catalog, StreamTable, bump_catalog, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import MAX_N, MAX_SID, RID_SHIFT
 from headgate.store.sqlite.write import derive, long_texts
@@ -117,7 +117,7 @@ def take(database: Database, batch: Checked) -> IngestReport:
         _write(database, _brought_up_to_date(database, batch))
     report = IngestReport(len(batch.incoming), batch.errors)
     if batch.idempotency_key is not None:
-        database.all(
+        database.run(
             "INSERT INTO idempotency VALUES(?, ?, ?, ?)",
             (
                 batch.idempotency_key,
@@ -160,7 +160,7 @@ def _brought_up_to_date(database: Database, batch: Checked) -> Checked:
 def _answered_before(database: Database, batch: Checked) -> IngestReport | None:
     if batch.idempotency_key is None:
         return None
-    database.all("DELETE FROM idempotency WHERE expires_at <= ?", (batch.received_at,))
+    database.run("DELETE FROM idempotency WHERE expires_at <= ?", (batch.received_at,))
     row = database.one("SELECT digest, report FROM idempotency WHERE key=?", (batch.idempotency_key,))
     if row is None:
         return None
@@ -189,11 +189,11 @@ def _write(database: Database, batch: Checked) -> None:
     if shelf.seq == before:
         return
     _flush(database, stream, work)
-    database.all(
+    database.run(
         "UPDATE shelf SET next_n=?, live=live+?, seq=?, updated_at=? WHERE sid=?",
         (shelf.next_n, shelf.live, shelf.seq, batch.received_at, shelf.sid),
     )
-    database.all("UPDATE meta SET v=? WHERE k='seq'", (shelf.seq,))
+    database.run("UPDATE meta SET v=? WHERE k='seq'", (shelf.seq,))
 
 
 #: Shelves settle ties of order, so they follow the order of connections: if each were numbered when its first
@@ -210,8 +210,8 @@ def _shelf(database: Database, batch: Checked) -> _Shelf:
     find = "SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=?"
     row = database.one(find, key)
     if row is None:
-        database.all(_SHELVES, (batch.stream.stid, batch.stream.connector_key, batch.stream.stid))
-        database.all("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+        database.run(_SHELVES, (batch.stream.stid, batch.stream.connector_key, batch.stream.stid))
+        bump_catalog(database)
         row = database.one(find, key)
     assert row is not None
     if row[0] > MAX_SID:
