@@ -23,13 +23,13 @@ import uvicorn
 import uvloop
 
 from bench.load import Figure, Server, Slice, better, by_turns, measure, times_the_cpu
+from headgate.audit.journal import Journal
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.home import Home, open_home
 from headgate.hosting import run_server
 from headgate.model.ids import ClientId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan
 from headgate.policy.allowance import SourceCatalog
-from headgate.reading.journal import Journal
 from headgate.settings import Settings, resolve
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore

@@ -9,6 +9,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from headgate import __version__
+from headgate.audit.chain import load_audit_key
 from headgate.auth.admission import Admission
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
@@ -23,7 +24,6 @@ from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.operations.access import Identity
-from headgate.reading.journal import load_audit_key
 from headgate.settings import Settings
 from headgate.sources.intake import Intake
 from headgate.telemetry import get_logger

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headgate.audit.chain import load_audit_key
+from headgate.audit.journal import Journal
+from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
@@ -29,7 +32,6 @@ from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
-from headgate.reading.journal import Journal, Pump, load_audit_key, take_over
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headgate.audit.disclose import Discloser
 from headgate.auth.tokens import digest_of
 from headgate.errors import (
     AuthenticationFailed,
@@ -20,7 +21,6 @@ from headgate.model.disclosure import DAY, Disclosure
 from headgate.model.grant import Access, GrantState, TokenKind
 from headgate.model.ids import GrantId, RequestId
 from headgate.model.ledger import IssuedGrant, IssuedToken
-from headgate.reading.disclose import Discloser
 from headgate.store.ledger import Ledger
 
 _NEVER = 2**63

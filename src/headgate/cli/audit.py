@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,11 +14,9 @@ from headgate.errors import IntegrityBroken
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 
 if TYPE_CHECKING:
-    from headgate.model.ledger import AuditEntry
     from headgate.wiring import HomeStores
 
 app = typer.Typer(help="Look at what left the house.", rich_markup_mode=None)
-_PIECE = 1000
 
 
 @app.callback()
@@ -37,10 +35,10 @@ def list_(
     """List what was read and what was refused, newest first."""
 
     def find(stores: HomeStores) -> list[dict[str, Any]]:
-        from headgate.reading.audit import entry_document  # noqa: PLC0415 - needs the extra
+        from headgate.audit.report import entry_document, newest_entries  # noqa: PLC0415 - needs the extra
 
         found: list[dict[str, Any]] = []
-        for entry in _backwards(stores):
+        for entry in newest_entries(stores.ledger):
             document = entry_document(entry)
             if client in {None, document["client_id"]}:
                 found.append(document)
@@ -56,10 +54,10 @@ def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Check that no entry was changed and none is missing."""
 
     def check(stores: HomeStores) -> dict[str, Any]:
-        from headgate.reading.audit import verify as verify_chain  # noqa: PLC0415 - needs the extra
-        from headgate.reading.journal import load_audit_key, read_head  # noqa: PLC0415 - needs the extra
+        from headgate.audit import chain  # noqa: PLC0415 - needs the extra
 
-        verdict = verify_chain(stores.ledger, load_audit_key(stores.home), read_head(stores.home))
+        key, noted = chain.load_audit_key(stores.home), chain.read_head(stores.home)
+        verdict = chain.verify(stores.ledger, key, noted)
         return {
             "whole": verdict.is_whole,
             "count": verdict.count,
@@ -91,15 +89,15 @@ def who_read(
     """Say who has read a record."""
 
     def find(stores: HomeStores) -> list[dict[str, Any]]:
-        from headgate.reading import audit as log  # noqa: PLC0415 - needs the extra
+        from headgate.audit import report  # noqa: PLC0415 - needs the extra
 
-        entries = log.who_read(
+        entries = report.who_read(
             stores.ledger,
             RecordId(record),
             None if stream is None else StreamName(stream),
             None if connection is None else ConnectionId(connection),
         )
-        return [log.entry_document(entry) for entry in entries]
+        return [report.entry_document(entry) for entry in entries]
 
     _print(_run(context, find), "Nobody has read such a record.", as_json=as_json)
 
@@ -109,7 +107,7 @@ def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
     def write(stores: HomeStores) -> None:
-        from headgate.reading.audit import all_entries, entry_document  # noqa: PLC0415 - needs the extra
+        from headgate.audit.report import all_entries, entry_document  # noqa: PLC0415 - needs the extra
 
         documents = (entry_document(entry) for entry in all_entries(stores.ledger))
         if as_json:
@@ -126,13 +124,6 @@ def _run(context: typer.Context, work: Callable[[HomeStores], Any]) -> Any:
         return work(stores)
 
     return with_stores(settings_of(context).settings, run)
-
-
-def _backwards(stores: HomeStores) -> Iterator[AuditEntry]:
-    before = None
-    while found := stores.ledger.newest(before, _PIECE):
-        yield from found
-        before = found[-1].seq
 
 
 def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> None:

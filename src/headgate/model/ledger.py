@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.model.grant import Grant, GrantState, TokenKind
@@ -77,6 +78,18 @@ class AuditBlock:
         return [
             AuditEntry(seq, line, self.seal) for seq, line in enumerate(lines, self.last - len(lines) + 1)
         ]
+
+
+#: How many records were shown under which grant, on which day since 1970.
+ShownRecords = Mapping[tuple[GrantId, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedBlock:
+    """A block to be written, and how many records its events show."""
+
+    block: AuditBlock
+    shown: ShownRecords
 
 
 @dataclass(frozen=True, slots=True)

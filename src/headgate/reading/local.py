@@ -13,6 +13,7 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 
+from headgate.audit.disclose import disclosed
 from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.grant import Access
@@ -37,7 +38,6 @@ from headgate.policy.choose import ambiguous, connector_of
 from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
 from headgate.reading.bodies import Labels
-from headgate.reading.disclose import disclosed
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row
 from headgate.reading.services import ReadServices
 

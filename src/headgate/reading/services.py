@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from headgate.audit.disclose import Discloser
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
@@ -13,7 +14,6 @@ from headgate.model.sealed import Sealer
 from headgate.policy.allowance import Allowance, SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
-from headgate.reading.disclose import Discloser
 from headgate.store.protocol import Store
 
 MICROSECONDS = 1_000_000

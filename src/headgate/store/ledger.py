@@ -5,14 +5,21 @@ It keeps and finds; who may do what with a grant is decided elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from headgate.model.ids import GrantId, PackageId
-from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
+from headgate.model.ledger import (
+    AuditBlock,
+    AuditEntry,
+    ChainHead,
+    IssuedGrant,
+    IssuedToken,
+    SealedBlock,
+)
 
-#: How many records were shown under which grant, on which day since 1970.
-Spent = Mapping[tuple[GrantId, int], int]
+#: Makes the block after a head out of lines; None is the head of an empty chain.
+SealLines = Callable[[ChainHead | None, bytes], SealedBlock]
 
 
 class Ledger(Protocol):
@@ -58,13 +65,11 @@ class Ledger(Protocol):
         """End a grant for good. Says whether it was there."""
         ...
 
-    async def append(
-        self, journal: str, start: int, lines: bytes, *, key: bytes, spent: Spent | None = None
-    ) -> ChainHead:
-        """Add events of a journal to the chain as a block, each once, however often they are handed over.
+    async def append(self, journal: str, start: int, lines: bytes, seal: SealLines) -> ChainHead:
+        """Add the lines of a journal to the chain as a block, each once, however often they are passed.
 
-        ``start`` is the place of the lines in the journal, in bytes; each ends with a line break.
-        ``spent`` is what all the lines show, if that was counted when they were written.
+        ``start`` is the offset of the lines in the journal, in bytes; each ends with a line break. ``seal``
+        is called inside the write transaction with those lines that are not in the chain yet.
         """
         ...
 
@@ -90,10 +95,6 @@ class Ledger(Protocol):
 
     def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain from its end, a piece at a time."""
-        ...
-
-    def head(self) -> ChainHead:
-        """Say where the chain ends; an empty one ends at 0."""
         ...
 
     async def close(self) -> None:

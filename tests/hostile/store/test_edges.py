@@ -61,7 +61,7 @@ from pathlib import Path
 from tests.hostile.store.test_edges import RECORDS, furnish
 from tests.hostile.store.scene import line
 from tests.web.gatehouse import gatehouse
-from headgate.reading import journal
+from headgate.audit import journal
 
 # The log has taken room beforehand; here it is little, so that it is soon used up.
 journal._FILE_BYTES = 8192

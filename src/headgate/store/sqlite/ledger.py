@@ -5,9 +5,7 @@ Look-ups run on the event loop's own connection, like every short read; changes 
 
 from __future__ import annotations
 
-import hmac
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,33 +14,17 @@ import msgspec
 
 from headgate.errors import GrantConsumed, GrantInvalid
 from headgate.home import Home
-from headgate.model.disclosure import DAY
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
-from headgate.store.ledger import Spent
+from headgate.store.ledger import SealLines
 from headgate.store.sqlite.database import Database, open_reader, translate_errors
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import start_writer
 
-#: What the first block of the chain is sealed after.
-GENESIS = b"\0" * 32
 _REMEMBERED = 4096
 
 
-class _Part(msgspec.Struct):
-    record_ids: tuple[str, ...] = ()
-
-
-class _Shown(msgspec.Struct):
-    """As much of a disclosure as counting takes; the rest of its text is passed over."""
-
-    at: int
-    grant_ids: tuple[GrantId, ...]
-    parts: tuple[_Part, ...] = ()
-
-
-_SHOWN = msgspec.json.Decoder(_Shown)
 _GRANT = "SELECT document, package_id, revoked_at, consumed_at, daily_records FROM grant_issued"
 _FIND = (
     "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
@@ -150,11 +132,9 @@ class SqliteLedger:
 
         return await self._writer.run(work)
 
-    async def append(
-        self, journal: str, start: int, lines: bytes, *, key: bytes, spent: Spent | None = None
-    ) -> ChainHead:
-        """Add events of a journal to the chain as a block, each once, however often they are handed over."""
-        return await self._writer.run(lambda database: _append(database, journal, start, lines, key, spent))
+    async def append(self, journal: str, start: int, lines: bytes, seal: SealLines) -> ChainHead:
+        """Add the lines of a journal to the chain as a block, each once, however often they are passed."""
+        return await self._writer.run(lambda database: _append(database, journal, start, lines, seal))
 
     async def forget_journal(self, journal: str) -> None:
         """Forget how far a journal was taken over; it is gone."""
@@ -192,11 +172,6 @@ class SqliteLedger:
         blocks = self._blocks(_BACKWARDS, (end - 1, _NO_END))
         entries = (entry for block in blocks for entry in reversed(block.entries()) if entry.seq < end)
         return tuple(islice(entries, limit))
-
-    def head(self) -> ChainHead:
-        """Say where the chain ends; an empty one ends at 0."""
-        with translate_errors():
-            return _head(self._reader)
 
     async def close(self) -> None:
         """Let go of the file."""
@@ -240,37 +215,25 @@ class SqliteLedger:
         return known
 
 
-def _append(
-    database: Database, journal: str, start: int, lines: bytes, key: bytes, spent: Spent | None
-) -> ChainHead:
+def _append(database: Database, journal: str, start: int, lines: bytes, seal: SealLines) -> ChainHead:
     row = database.one("SELECT taken FROM audit_journal WHERE name=?", (journal,))
     known = 0 if row is None else max(row[0] - start, 0)
     head, new = _head(database), lines[known:]
     if not new:
+        # Lines that were taken before are in the chain, so it has a head.
+        assert head is not None
         return head
-    events = new.removesuffix(b"\n")
-    last, seal = head.seq + new.count(b"\n"), hmac.digest(key, head.seal + events, "sha256")
-    database.run("INSERT INTO audit VALUES(?, ?, ?)", (last, events, seal))
-    if spent is None or known:
-        spent = _spent(events.split(b"\n"))
-    database.many(_PUT_SPENT, [(*at, count) for at, count in spent.items() if count])
+    sealed = seal(head, new)
+    block = sealed.block
+    database.run("INSERT INTO audit VALUES(?, ?, ?)", (block.last, block.events, block.seal))
+    database.many(_PUT_SPENT, [(*at, count) for at, count in sealed.shown.items() if count])
     database.run(_PUT_JOURNAL, (journal, start + len(lines)))
-    return ChainHead(last, seal)
+    return ChainHead(block.last, block.seal)
 
 
-def _spent(events: Iterable[bytes]) -> Spent:
-    found: Counter[tuple[GrantId, int]] = Counter()
-    for event in events:
-        shown = _SHOWN.decode(event)
-        records = sum([len(part.record_ids) for part in shown.parts])
-        for grant_id in shown.grant_ids:
-            found[grant_id, shown.at // DAY] += records
-    return found
-
-
-def _head(database: Database) -> ChainHead:
+def _head(database: Database) -> ChainHead | None:
     row = database.one("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
-    return ChainHead(0, GENESIS) if row is None else ChainHead(row[0], row[1])
+    return None if row is None else ChainHead(*row)
 
 
 def _grant_row(one: IssuedGrant) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What the door needs from the log: a place where a disclosure is safe before its answer is sent."""
+"""What writes to the disclosure log: a disclosure is safe there before its answer is sent."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from headgate.model.record import Record, Tombstone
 
 
 class Discloser(Protocol):
-    """Takes disclosures; one that was taken is not lost when the process ends."""
+    """Takes disclosures. One that was taken survives the end of the process."""
 
     def write(self, disclosure: Disclosure) -> None:
-        """Take a disclosure, quickly and for good."""
+        """Write a disclosure; it returns when the disclosure is safe."""
         ...
 
 
 def disclosed(shown: Sequence[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
-    """Say which records were shown, by connection and stream; children of records stand for themselves."""
+    """Group records by connection and stream; the children of a record are not included."""
     if len(shown) == 1:
         only = shown[0]
         return (Disclosed(only.connection_id, only.stream, fields, (only.id,)),)

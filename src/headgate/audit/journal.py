@@ -1,0 +1,256 @@
+"""The journal: a file that holds each disclosure before its answer is sent; the pump moves it into the chain.
+
+Lines are written through a memory map into disk space that was reserved when the file was made. So writing
+one takes no system call and cannot fail for lack of space, and the line survives the end of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import secrets
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from headgate.audit.chain import seal_block
+from headgate.errors import StorageFull, StorageReadOnly
+from headgate.home import Home
+from headgate.model.disclosure import DAY, Disclosure
+from headgate.model.ids import GrantId
+from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
+from headgate.store.ledger import Ledger
+
+_DIRECTORY = "journals"
+_SUFFIX = ".journal"
+#: Disk space reserved for a file; a longer line gets a file of the line's size.
+_FILE_BYTES = 1024 * 1024
+_encode = msgspec.json.Encoder().encode
+
+
+def journals(home: Home) -> Path:
+    """Make the directory of journals, if it is not there.
+
+    Raises:
+        StorageReadOnly: it cannot be made.
+    """
+    directory = home.path / _DIRECTORY
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
+    return directory
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Lines that enter the chain together, and how many records they show."""
+
+    count: int = 0
+    #: By the grants under which they were shown, and the day.
+    shown: defaultdict[tuple[tuple[GrantId, ...], int], int] = field(default_factory=lambda: defaultdict(int))
+
+    def by_grant(self) -> ShownRecords:
+        """Count the records that are shown under each grant on each day."""
+        found: defaultdict[tuple[GrantId, int], int] = defaultdict(int)
+        for (grant_ids, day), count in self.shown.items():
+            for grant_id in grant_ids:
+                found[grant_id, day] += count
+        return found
+
+
+@dataclass(slots=True)
+class _JournalFile:
+    """A journal file that this process writes: how long it is, and how much of it is in the chain."""
+
+    path: Path
+    handle: int
+    #: The file's pages. Zeros follow the last line.
+    pages: mmap.mmap
+    capacity: int
+    size: int = 0
+    taken: int = 0
+    #: The batch that is being written to the chain, and the offset where it ends.
+    moving: tuple[_Batch, int] | None = None
+    #: The lines written since.
+    filling: _Batch = field(default_factory=_Batch)
+
+    @property
+    def batches(self) -> tuple[_Batch, ...]:
+        """The batches that are not in the chain yet."""
+        return (self.filling,) if self.moving is None else (self.moving[0], self.filling)
+
+    @property
+    def waiting(self) -> int:
+        """How many lines are not in the chain yet."""
+        return sum(batch.count for batch in self.batches)
+
+
+class Journal:
+    """Writes the disclosures of this process; implements headgate.audit.disclose.Discloser."""
+
+    __slots__ = ("_directory", "_files")
+
+    def __init__(self, home: Home) -> None:
+        self._directory = home.path / _DIRECTORY
+        #: The last one is being written; those before it are full, and are removed once they are in the chain.
+        self._files: deque[_JournalFile] = deque()
+        with contextlib.suppress(StorageReadOnly, StorageFull):
+            # If it cannot be made now, each disclosure tries again, and is refused until one succeeds.
+            self._files.append(_open_new(journals(home), _FILE_BYTES))
+
+    def write(self, disclosure: Disclosure) -> None:
+        """Write a disclosure; it returns when the disclosure is safe.
+
+        Raises:
+            StorageFull: there is no disk space; the answer must not be sent.
+            StorageReadOnly: it cannot be written; the same.
+        """
+        line = _encode(disclosure) + b"\n"
+        file = self._files[-1] if self._files else self._next(len(line))
+        start, end = file.size, file.size + len(line)
+        if end > file.capacity:
+            file = self._next(len(line))
+            start, end = 0, len(line)
+        file.pages[start:end] = line
+        file.size = end
+        batch = file.filling
+        batch.count += 1
+        if disclosure.parts:
+            batch.shown[disclosure.grant_ids, disclosure.at // DAY] += disclosure.record_count
+
+    def _next(self, length: int) -> _JournalFile:
+        self._files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
+        return self._files[-1]
+
+    @property
+    def waiting(self) -> int:
+        """How many lines are not in the chain yet."""
+        return sum(file.waiting for file in self._files)
+
+    def unwritten(self, grant_id: GrantId) -> int:
+        """Count the records shown under a grant that are not in the ledger yet."""
+        return sum(
+            count
+            for file in self._files
+            for batch in file.batches
+            for (shown_to, _), count in batch.shown.items()
+            if grant_id in shown_to
+        )
+
+    async def flush(self, ledger: Ledger, key: bytes) -> tuple[ChainHead, int] | None:
+        """Move lines into the chain; returns its head and how many moved, or None if none waited."""
+        file = next((file for file in self._files if file.waiting), None)
+        if file is None:
+            return None
+        if file.moving is None:
+            # Lines that are written meanwhile go with the next batch.
+            file.moving, file.filling = (file.filling, file.size), _Batch()
+        batch, end = file.moving
+        lines = file.pages[file.taken : end]
+
+        def seal(head: ChainHead | None, new: bytes) -> SealedBlock:
+            # The batch counted all its lines; if some were taken before, the rest is counted anew.
+            return seal_block(key, head, new, batch.by_grant() if len(new) == len(lines) else None)
+
+        head = await ledger.append(file.path.name, file.taken, lines, seal)
+        file.taken, file.moving = end, None
+        while len(self._files) > 1 and not self._files[0].waiting:
+            await self._end(self._files.popleft(), ledger)
+        return head, batch.count
+
+    async def close(self, ledger: Ledger) -> None:
+        """Remove the files; everything in them must have been flushed."""
+        while self._files:
+            await self._end(self._files.popleft(), ledger)
+
+    async def _end(self, file: _JournalFile, ledger: Ledger) -> None:
+        await remove_journal(file.path, ledger)
+        _close_file(file)
+
+    def leave(self) -> None:
+        """Close the files without removing them; another process takes them over."""
+        while self._files:
+            _close_file(self._files.popleft())
+
+
+def abandoned_journals(home: Home) -> Iterator[tuple[Path, int]]:
+    """Find the journals that no process writes; each comes locked, with the handle that holds the lock.
+
+    The caller closes the handle.
+
+    Raises:
+        StorageReadOnly: one cannot be opened.
+    """
+    for path in sorted(journals(home).glob(f"*{_SUFFIX}")):
+        handle = _lock(path)
+        if handle is not None:
+            yield path, handle
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a journal; None if a process is writing it."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _open_new(directory: Path, size: int) -> _JournalFile:
+    """Make a journal, with its disk space reserved.
+
+    Raises:
+        StorageFull: there is no disk space.
+        StorageReadOnly: nothing can be written there.
+    """
+    path = directory / f"{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _reserve(handle, size)
+        return _JournalFile(path, handle, mmap.mmap(handle, size), size)
+    except OSError as error:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise StorageFull("The disclosure log cannot grow.") from error
+        raise StorageReadOnly("The disclosure log cannot be written.") from error
+
+
+def _reserve(handle: int, size: int) -> None:
+    """Write zeros to the end: a page of a sparse file can be filled in memory and fail to reach the disk."""
+    taken = 0
+    while taken < size:
+        taken += os.write(handle, bytes(size - taken))
+
+
+def _close_file(file: _JournalFile) -> None:
+    file.pages.close()
+    os.close(file.handle)
+
+
+async def remove_journal(path: Path, ledger: Ledger) -> None:
+    """Remove a journal that is in the chain."""
+    path.unlink(missing_ok=True)  # noqa: ASYNC240 - one entry of a directory is quicker than a thread for it
+    await ledger.forget_journal(path.name)
+
+
+def whole_lines(content: bytes) -> bytes:
+    """Cut content after its last complete line; the answer of a torn one was never sent."""
+    written, _, _ = content.partition(b"\0")
+    return written[: written.rfind(b"\n") + 1]

@@ -1,0 +1,99 @@
+"""Move journals into the chain: those of this process while it runs, and those that dead processes left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from functools import partial
+
+from headgate.audit.chain import load_audit_key, seal_block, write_head
+from headgate.audit.journal import Journal, abandoned_journals, remove_journal, whole_lines
+from headgate.errors import StorageReadOnly, StorageUnusable
+from headgate.home import Home
+from headgate.store.ledger import Ledger
+
+PAUSE_SECONDS = 0.2
+#: Every commit makes readers drop the pages they cache, so a busy server makes fewer and larger ones.
+_BUSY_PAUSE_SECONDS = 1.0
+_BUSY_LINES = 200
+
+
+class Pump:
+    """Keeps moving a journal into the chain, and notes the chain's head in its file."""
+
+    def __init__(
+        self, home: Home, journal: Journal, ledger: Ledger, *, on_trouble: Callable[[Exception], None]
+    ) -> None:
+        self._home = home
+        self._journal = journal
+        self._ledger = ledger
+        self._key = load_audit_key(home)
+        self._on_trouble = on_trouble
+        self._task: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Take over what dead processes left behind, then keep up with this process."""
+        try:
+            await take_over(self._home, self._ledger, self._key)
+        except StorageReadOnly as trouble:
+            self._on_trouble(trouble)
+        self._task = asyncio.create_task(self._keep_up(), name="headgate-journal")
+
+    async def stop(self) -> None:
+        """Move everything that waits, and remove the journal; one that cannot be moved is left for the next."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        try:
+            await self.flush()
+        except StorageUnusable as trouble:
+            self._on_trouble(trouble)
+            self._journal.leave()
+        else:
+            await self._journal.close(self._ledger)
+
+    async def flush(self) -> None:
+        """Move everything that waits now."""
+        async with self._turn:
+            # What comes in meanwhile is for the next time: else a busy server would commit without end.
+            head, left = None, self._journal.waiting
+            while left > 0 and (moved := await self._journal.flush(self._ledger, self._key)) is not None:
+                head, left = moved[0], left - moved[1]
+            if head is not None:
+                # In a thread: it waits for the disk, and requests must not.
+                await asyncio.to_thread(write_head, self._home, head)
+
+    async def _keep_up(self) -> None:
+        while True:
+            before = self._journal.waiting
+            await asyncio.sleep(PAUSE_SECONDS)
+            if self._journal.waiting - before >= _BUSY_LINES:
+                await asyncio.sleep(_BUSY_PAUSE_SECONDS - PAUSE_SECONDS)
+            try:
+                await asyncio.shield(self.flush())
+            except Exception as trouble:  # noqa: BLE001 - the lines are safe in the file; the next round tries again
+                self._on_trouble(trouble)
+
+
+async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
+    """Move into the chain what processes that died left in their journals, and count those journals.
+
+    Raises:
+        StorageReadOnly: it cannot be moved; nothing is lost.
+    """
+    count = 0
+    for path, handle in abandoned_journals(home):
+        try:
+            start = ledger.taken(path.name)
+            lines = whole_lines(path.read_bytes()[start:])
+            if lines:
+                write_head(home, await ledger.append(path.name, start, lines, partial(seal_block, key)))
+            await remove_journal(path, ledger)
+        finally:
+            os.close(handle)
+        count += 1
+    return count
