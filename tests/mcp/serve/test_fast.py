@@ -202,7 +202,7 @@ def test_ordinary_calls_do_take_the_short_way(
         app = hosted(port(), "http://gate.example")
         async with app.running():
             # Whoever goes the other way now fails.
-            app._inner._slow = None
+            app._inner._sdk = None
             return (await ask(app, content, headers))[2]
 
     assert b'"structuredContent"' in asyncio.run(go())

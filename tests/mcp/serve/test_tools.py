@@ -6,7 +6,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from headgate.mcp.serve.call import HANDLERS
+from headgate.mcp.serve.call import TOOL_HANDLERS
 from headgate.mcp.serve.tools import INSTRUCTIONS, TEMPLATES, TOOLS
 
 NAMES = ["schema", "query_records", "aggregate", "search", "fetch", "read_record_field"]
@@ -16,7 +16,7 @@ BY_NAME = {tool["name"]: tool for tool in TOOLS}
 @pytest.mark.requirement("S2-07", "S2-10", "S2-11", "S2-19", "S2-20", "S2-21", "S2-22", "S3-05")
 def test_there_are_exactly_six_tools_and_they_are_small():
     assert [tool["name"] for tool in TOOLS] == NAMES
-    assert list(HANDLERS) == NAMES
+    assert list(TOOL_HANDLERS) == NAMES
     assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
 
 

@@ -1,4 +1,4 @@
-"""Run a tool: read its arguments, ask the port, and tell whatever comes of it."""
+"""Run a tool: read its arguments, read through the port, and turn every result or failure into an outcome."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from headgate.errors import HeadgateError, InvalidRequest, ToolHandlerFailed
-from headgate.mcp.serve import arguments as read
+from headgate.mcp.serve.arguments import (
+    aggregate_query,
+    list_query,
+    record_query,
+    schema_query,
+    search_query,
+    window_query,
+)
 from headgate.mcp.serve.errors import failed, refused
 from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import read_record_field
@@ -22,37 +29,37 @@ Arguments = Mapping[str, Any]
 #: Gives the reader of one call, which is named for the log.
 ReaderOfCall = Callable[[str], Reader]
 
-_HALF = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
-_Ask = Callable[[Reader, Arguments], Awaitable[Outcome]]
+_LONE_SURROGATE = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
+_Handler = Callable[[Reader, Arguments], Awaitable[Outcome]]
 
 
 def _schema(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return schema(reader, read.schema_query(arguments))
+    return schema(reader, schema_query(arguments))
 
 
 def _query_records(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return query_records(reader, read.list_query(arguments))
+    return query_records(reader, list_query(arguments))
 
 
 def _aggregate(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return aggregate(reader, read.aggregate_query(arguments))
+    return aggregate(reader, aggregate_query(arguments))
 
 
 def _search(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return search(reader, read.search_query(arguments))
+    return search(reader, search_query(arguments))
 
 
 def _fetch(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    query, asked_id = read.record_query(arguments, reader.handles)
+    query, asked_id = record_query(arguments, reader.handles)
     return fetch(reader, query, asked_id)
 
 
 def _read_record_field(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return read_record_field(reader, read.window_query(arguments, reader.handles))
+    return read_record_field(reader, window_query(arguments, reader.handles))
 
 
 #: The tools in the order in which they are listed.
-HANDLERS: Mapping[str, _Ask] = {
+TOOL_HANDLERS: Mapping[str, _Handler] = {
     "schema": _schema,
     "query_records": _query_records,
     "aggregate": _aggregate,
@@ -63,25 +70,25 @@ HANDLERS: Mapping[str, _Ask] = {
 
 
 async def call(name: str, arguments: Arguments, reader: Reader) -> Outcome:
-    """Call one of the six tools; every failure is told in the outcome."""
+    """Call one of the six tools; a failure is an outcome as well."""
     try:
-        # Reading the arguments is over when this returns; nothing has been asked yet.
-        asking = HANDLERS[name](reader, arguments)
+        # The arguments are read when this returns; the port has not been called yet.
+        running = TOOL_HANDLERS[name](reader, arguments)
     except HeadgateError as error:
         return refused(error)
     try:
-        return await asking
+        return await running
     except HeadgateError as error:
         return failed(error, reader.provider_url, reader.request_id)
-    except Exception:  # noqa: BLE001 - a client is told that it failed, and nothing more
+    except Exception:  # noqa: BLE001 - a client learns that it failed, and nothing more
         get_logger().exception("tool_failed", tool=name)
         return failed(ToolHandlerFailed(), reader.provider_url, reader.request_id)
 
 
 async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) -> Outcome:
-    """Call a tool with a reader that is made for this call; that it cannot be made is told as well."""
+    """Call a tool with a reader that is made for this call; failing to make it is an outcome as well."""
     if not is_text(arguments):
-        return refused(_HALF)
+        return refused(_LONE_SURROGATE)
     try:
         reader = reader_of(f"mcp:{name}")
     except HeadgateError as error:
@@ -90,7 +97,7 @@ async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) ->
 
 
 def is_text(value: Any) -> bool:
-    """Say whether every text in a value can be written; JSON can hold halves of characters that cannot."""
+    """Say whether every text in a value can be encoded; JSON can hold lone surrogates, which cannot."""
     if isinstance(value, str):
         return is_unicode(value)
     if isinstance(value, dict):

@@ -12,13 +12,13 @@ Json = dict[str, Any]
 
 SERVER_NAME = "headgate"
 TITLE = "Headgate"
-#: Versions in which every request stands alone, and says which version it is.
+#: Versions without a handshake: every request names its version.
 MODERN = frozenset({"2026-07-28"})
-#: Versions that begin with a handshake, and know structured content.
+#: Versions with a handshake that have structured content. Only the SDK serves the ones before.
 LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 #: How long a client may keep a list.
 LIST_TTL_MS = 300_000
-_KEPT: Json = {"ttlMs": LIST_TTL_MS, "cacheScope": "private"}
+_CACHE_HINT: Json = {"ttlMs": LIST_TTL_MS, "cacheScope": "private"}
 _FIRST_WITH_LINKS = "2025-06-18"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -29,13 +29,23 @@ class ServerIdentity:
 
     version: str
     name: str = SERVER_NAME
-    #: Where its icon is, if it is anywhere.
+    #: The address of its icon.
     icon: str | None = None
 
     @property
     def stamp(self) -> Json:
         """The short form that goes with every answer."""
         return {"name": self.name, "version": self.version}
+
+    @property
+    def description(self) -> Json:
+        """The long form, for clients that ask who the server is."""
+        return {**self.stamp, "title": TITLE, **({"icons": self.icons} if self.icons else {})}
+
+    @property
+    def icons(self) -> list[Json]:
+        """The icon as the protocol writes it."""
+        return [{"src": self.icon, "mimeType": "image/svg+xml", "sizes": ["any"]}] if self.icon else []
 
 
 def result_of(outcome: Outcome, identity: ServerIdentity, version: str) -> Json:
@@ -48,9 +58,9 @@ def result_of(outcome: Outcome, identity: ServerIdentity, version: str) -> Json:
 
 
 def stamped(result: Json, identity: ServerIdentity, version: str) -> Json:
-    """Put on a result, which is nobody else's, what its protocol version wants on every one."""
+    """Add in place the members that a protocol version requires of every result."""
     if version not in MODERN:
-        # A session that began with a handshake has heard who we are.
+        # The handshake of the session has named the server.
         return result
     # The SDK would put the whole self-description into every answer.
     result["_meta"] = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
@@ -58,39 +68,29 @@ def stamped(result: Json, identity: ServerIdentity, version: str) -> Json:
     return result
 
 
-def greeting(identity: ServerIdentity, surface: Surface, version: str) -> Json:
-    """Answer the handshake of a version that begins with one."""
-    return {**_description(surface), "protocolVersion": version, "serverInfo": _whole(identity)}
-
-
-def discovered(identity: ServerIdentity, surface: Surface) -> Json:
-    """Answer who the server is, in a version without a handshake."""
-    return {
-        **_description(surface),
-        **_KEPT,
-        "supportedVersions": sorted(MODERN),
-        "resultType": "complete",
-        "_meta": {_SERVER_INFO: _whole(identity)},
-    }
-
-
-def listed(method: str, identity: ServerIdentity, surface: Surface, version: str) -> Json:
-    """Answer one of the lists, which are the same for everybody.
+def constant_result(method: str, identity: ServerIdentity, surface: Surface, version: str) -> Json:
+    """Answer a method whose result is the same for every client: a list, or who the server is.
 
     A person's records are not enumerated: the URIs of resources are found in answers.
     """
+    if method == "initialize":
+        return {**_description(surface), "protocolVersion": version, "serverInfo": identity.description}
+    if method == "server/discover":
+        return {
+            **_description(surface),
+            **_CACHE_HINT,
+            "supportedVersions": sorted(MODERN),
+            "resultType": "complete",
+            "_meta": {_SERVER_INFO: identity.description},
+        }
     lists: dict[str, Json] = {
         "tools/list": {"tools": list(surface.tools)},
         "resources/list": {"resources": list[Json]()},
         "resources/templates/list": {"resourceTemplates": list(surface.templates)},
     }
-    return stamped({**lists[method], **(_KEPT if version in MODERN else {})}, identity, version)
+    return stamped({**lists[method], **(_CACHE_HINT if version in MODERN else {})}, identity, version)
 
 
 def _description(surface: Surface) -> Json:
     offers = {"resources": {"listChanged": False, "subscribe": False}, "tools": {"listChanged": False}}
     return {"capabilities": offers, "instructions": surface.instructions}
-
-
-def _whole(identity: ServerIdentity) -> Json:
-    return {**identity.stamp, "title": TITLE}

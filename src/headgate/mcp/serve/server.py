@@ -37,7 +37,7 @@ _SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS
 def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
     """Build the server; it asks for the reader of each request anew."""
     serving = _Serving(reader_of, identity, surface)
-    icons = [t.Icon(src=identity.icon, mime_type="image/svg+xml", sizes=["any"])] if identity.icon else None
+    icons = [t.Icon.model_validate(icon) for icon in identity.icons] or None
     listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
         identity.name,

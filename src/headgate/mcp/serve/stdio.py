@@ -14,16 +14,17 @@ import msgspec
 
 from headgate.mcp.serve.call import ReaderOfCall, call_with
 from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.opening import Opening, Reply
+from headgate.mcp.serve.plain import NotPlain, PlainRequest
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import ServerIdentity, result_of
+from headgate.mcp.serve.results import ServerIdentity, constant_result, result_of
+from headgate.mcp.serve.stdio_fast import StdioFastPath
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.text.ladder import Windows
 
 
 def handles_of_token(token: str) -> HandleMaker:
-    """Make handles whose key comes from the token, so that they are the same in its every process."""
+    """Make handles with a key derived from the token, so that all processes with it read each other's."""
     return HandleMaker(
         Sealer(KeyRing(SealKey(hashlib.sha512(b"headgate handles\0" + token.encode()).digest())))
     )
@@ -32,24 +33,26 @@ def handles_of_token(token: str) -> HandleMaker:
 async def serve_stdio(reader_of: ReaderOfCall, identity: ServerIdentity, surface: Surface = WHOLE) -> None:
     """Speak until the client closes the input; nothing but the protocol goes to the output."""
     wire = _Wire(*_claimed())
-    opening = Opening(identity, surface)
+    fast = StdioFastPath(surface)
     async with anyio.create_task_group() as calls:
         while line := await wire.read():
-            replies = opening.take(line)
-            if replies is None:
-                await _hand_over(wire, opening, line, reader_of)
+            request = fast.read(line)
+            if isinstance(request, NotPlain):
+                await _hand_over(wire, fast, line, reader_of, identity)
                 return
-            for reply in replies:
-                if reply.result is None:
-                    calls.start_soon(_call, wire, reply, reader_of, identity)
-                else:
-                    await wire.answer(reply.id, reply.result)
+            if request is None:
+                continue
+            if request.arguments is None:
+                result = constant_result(request.method, identity, surface, request.version)
+                await wire.answer(request.id, result)
+            else:
+                calls.start_soon(_call, wire, request, reader_of, identity)
 
 
 def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
     """Serve another resource server's records to the client on standard input."""
     # Only here: a home is served without an HTTP client.
-    from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - as said
+    from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - slow to import
 
     async def run() -> None:
         async with http_client(token) as client:
@@ -64,26 +67,31 @@ def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
     anyio.run(run)
 
 
-async def _call(wire: _Wire, reply: Reply, reader_of: ReaderOfCall, identity: ServerIdentity) -> None:
-    outcome = await call_with(reader_of, reply.tool, reply.arguments)
-    await wire.answer(reply.id, result_of(outcome, identity, reply.version))
+async def _call(
+    wire: _Wire, request: PlainRequest, reader_of: ReaderOfCall, identity: ServerIdentity
+) -> None:
+    outcome = await call_with(reader_of, request.tool, request.arguments or {})
+    await wire.answer(request.id, result_of(outcome, identity, request.version))
 
 
-async def _hand_over(wire: _Wire, opening: Opening, line: bytes, reader_of: ReaderOfCall) -> None:
+async def _hand_over(
+    wire: _Wire, fast: StdioFastPath, line: bytes, reader_of: ReaderOfCall, identity: ServerIdentity
+) -> None:
     """Let the SDK go on, from a message that it has to judge."""
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - takes longer than most sessions need
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - importing it takes longer than most sessions need
 
-    from headgate.mcp.serve.server import build_server  # noqa: PLC0415 - the same
+    from headgate.mcp.serve.server import build_server  # noqa: PLC0415 - it imports the SDK
 
-    server = build_server(lambda _context, via: reader_of(via), opening.identity, opening.surface)
-    lines, answers = _Heard(wire, [*opening.heard, line]), _Unsaid(wire, opening.answered)
+    server = build_server(lambda _context, via: reader_of(via), identity, fast.surface)
+    lines = _ReplayedInput(wire, [*fast.replay, line])
+    answers = _OutputWithoutFirstReply(wire, fast.answered)
     # The SDK reads and writes files; these have all that it uses of one.
     async with stdio_server(cast("Any", lines), cast("Any", answers)) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def _claimed() -> tuple[BinaryIO, BinaryIO]:
-    """Take the two ends for the protocol alone; whatever else is printed goes where errors go."""
+    """Take over standard input and output for the protocol; other prints go to standard error."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -94,14 +102,14 @@ def _claimed() -> tuple[BinaryIO, BinaryIO]:
 
 @dataclass(slots=True)
 class _Wire:
-    """The two ends, a line at a time."""
+    """Standard input and output, a line at a time."""
 
     incoming: BinaryIO
     outgoing: BinaryIO
     _turn: anyio.Lock = field(default_factory=anyio.Lock, init=False)
 
     async def read(self) -> bytes:
-        """Read a line; nothing at the end."""
+        """Read a line; empty at the end of the input."""
         return await anyio.to_thread.run_sync(self.incoming.readline, abandon_on_cancel=True)
 
     async def answer(self, request_id: int | str, result: Any) -> None:
@@ -119,32 +127,32 @@ class _Wire:
 
 
 @dataclass(slots=True)
-class _Heard:
-    """What the SDK reads: how the session began, and then what comes."""
+class _ReplayedInput:
+    """The input of the SDK: the messages that were read before it took over, and then the rest."""
 
     wire: _Wire
-    begun: list[bytes]
+    replayed: list[bytes]
 
     async def __aiter__(self) -> AsyncGenerator[str]:
-        for line in self.begun:
+        for line in self.replayed:
             yield line.decode("utf-8", "replace")
         while line := await self.wire.read():
             yield line.decode("utf-8", "replace")
 
 
 @dataclass(slots=True)
-class _Unsaid:
-    """What the SDK writes, without the one answer that the client has had."""
+class _OutputWithoutFirstReply:
+    """The output of the SDK, without its answer to the replayed message that was answered before."""
 
     wire: _Wire
     answered: int | str | None
 
     async def write(self, text: str) -> None:
-        """Pass a line on."""
+        """Write a line to the client, unless it is the answer that it already has."""
         if self.answered is not None and msgspec.json.decode(text).get("id") == self.answered:
             self.answered = None
             return
         await self.wire.write(text.encode())
 
     async def flush(self) -> None:
-        """Every line has been written when it was passed on."""
+        """Do nothing: `write` has flushed every line."""

@@ -22,9 +22,10 @@ from mcp.server.stdio import stdio_server
 
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.mcp.serve.call import call_with
-from headgate.mcp.serve.opening import Opening
-from headgate.mcp.serve.results import ServerIdentity, result_of
+from headgate.mcp.serve.plain import NotPlain
+from headgate.mcp.serve.results import ServerIdentity, constant_result, result_of
 from headgate.mcp.serve.server import build_server
+from headgate.mcp.serve.stdio_fast import StdioFastPath
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
 from tests.mcp.serve.prepared import CountingPort, reader
 from tests.mcp.serve.product import Product, product
@@ -117,6 +118,8 @@ def sessions(draw: st.DrawFn) -> list[Json]:
             *(envelope(clientCapabilities=one) for one in CAPABILITIES),
             *(envelope(clientInfo=one) for one in CLIENTS),
             {**envelope(), "protocolVersion": "2026-07-28"},
+            {**envelope(), "progressToken": 3, "traceparent": "00-a-b-01", "example.com/x": {"a": 1}},
+            {**envelope(), "progressToken": True},
         ]
     )
     for _ in range(draw(st.integers(1, 3))):
@@ -165,23 +168,25 @@ class Sdk:
 
 
 async def compare(session: list[Json], surface: Surface) -> int:
-    """Hold both answers to every message against each other; say how many messages were plain."""
-    opening, sdk = Opening(IDENTITY, surface), Sdk(surface, port())
+    """Compare both answers to every message; give the number of messages that were plain."""
+    fast, sdk = StdioFastPath(surface), Sdk(surface, port())
     async with sdk.running():
         for count, message in enumerate(session):
             line = json.dumps(message)
-            replies = opening.take(line.encode())
-            if replies is None:
+            request = fast.read(line.encode())
+            if isinstance(request, NotPlain):
                 return count
             expected = await sdk.ask(line)
-            answers = []
-            for reply in replies:
-                result = reply.result
-                if result is None:
-                    outcome = await call_with(lambda _via: reader(port()), reply.tool, reply.arguments)
-                    result = result_of(outcome, IDENTITY, reply.version)
-                answers.append({"jsonrpc": "2.0", "id": reply.id, "result": result})
-            assert json.loads(msgspec.json.encode(answers)) == ([] if expected is None else [expected])
+            if request is None:
+                assert expected is None
+                continue
+            if request.arguments is None:
+                result = constant_result(request.method, IDENTITY, surface, request.version)
+            else:
+                outcome = await call_with(lambda _via: reader(port()), request.tool, request.arguments)
+                result = result_of(outcome, IDENTITY, request.version)
+            answer = {"jsonrpc": "2.0", "id": request.id, "result": result}
+            assert json.loads(msgspec.json.encode(answer)) == expected
     return len(session)
 
 
