@@ -26,6 +26,7 @@ from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.schema.declare import read_declaration
 from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.statements import SQL
 
 
 class ColumnKind(StrEnum):
@@ -161,7 +162,7 @@ def time_field(stream: StreamDeclaration) -> FieldName | None:
 
 def current(database: Database, known: Catalog) -> Catalog:
     """Give the catalog as of now; the known one, if it still is."""
-    number: int = database.value("SELECT v FROM meta WHERE k='catalog'")
+    number: int = database.value(SQL["catalog_number"])
     return known if number == known.number else load(database, number)
 
 
@@ -170,7 +171,7 @@ def bump_catalog(database: Database) -> None:
 
     Whatever changes declarations, connections, shelves or column blocks must call this.
     """
-    database.run("UPDATE meta SET v = v + 1 WHERE k='catalog'")
+    database.run(SQL["raise_catalog_number"])
 
 
 def load(database: Database, number: int) -> Catalog:
@@ -179,12 +180,12 @@ def load(database: Database, number: int) -> Catalog:
     declarations = {key: known[-1] for key, known in versions.items()}
     connections = {
         ConnectionId(row[0]): Connection(ConnectionId(row[0]), ConnectorKey(row[1]), row[2], row[3])
-        for row in database.all("SELECT id, connector_key, display_name, created_at FROM connection")
+        for row in database.all(SQL["connections"])
     }
     known = _streams(database, versions)
     retired = {key for key in known if key[1] not in declarations[key[0]].streams}
     by_stid = {stream.stid: stream for stream in known.values()}
-    rows = database.all("SELECT sid, connection_id, stid FROM shelf ORDER BY sid")
+    rows = database.all(SQL["shelves"])
     shelves = [Shelf(sid, ConnectionId(connection), by_stid[stid]) for sid, connection, stid in rows]
     live = [shelf for shelf in shelves if _key_of(shelf.stream) not in retired]
     return Catalog(
@@ -204,12 +205,12 @@ def _key_of(stream: StreamTable) -> tuple[ConnectorKey, StreamName]:
 
 
 def _connector_keys(database: Database) -> list[ConnectorKey]:
-    return [ConnectorKey(key) for (key,) in database.all("SELECT DISTINCT connector_key FROM declaration")]
+    return [ConnectorKey(key) for (key,) in database.all(SQL["connector_keys"])]
 
 
 def versions_of(database: Database, key: ConnectorKey) -> list[SourceDeclaration]:
     """Give every declaration of a connector, the newest last."""
-    rows = database.all("SELECT document FROM declaration WHERE connector_key=? ORDER BY position", (key,))
+    rows = database.all(SQL["declaration_documents"], (key,))
     return [_read(document) for (document,) in rows]
 
 
@@ -231,10 +232,10 @@ def _streams(
 ) -> dict[tuple[ConnectorKey, StreamName], StreamTable]:
     """Give every stream, each as the newest version that has it declares it."""
     fields: dict[int, list[tuple[Any, ...]]] = {}
-    for stid, *row in database.all("SELECT stid, name, fid, col, kind, slot FROM field"):
+    for stid, *row in database.all(SQL["fields"]):
         fields.setdefault(stid, []).append(tuple(row))
     found: dict[tuple[ConnectorKey, StreamName], StreamTable] = {}
-    for stid, key, name in database.all("SELECT stid, connector_key, name FROM stream"):
+    for stid, key, name in database.all(SQL["streams"]):
         declared = [version.streams[name] for version in versions[key] if name in version.streams][-1]
         found[key, name] = stream_table(stid, key, declared, fields.get(stid, []))
     return found

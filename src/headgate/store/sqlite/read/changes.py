@@ -20,6 +20,8 @@ from headgate.model.rows import Changes
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker
+from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import ALL_FIELDS
 
 _AT_ONCE = 200
@@ -53,7 +55,7 @@ def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
 
 
 def _numbers(database: Database) -> tuple[int, int]:
-    rows = dict(database.all("SELECT k, v FROM meta WHERE k IN ('seq', 'pruned_seq')"))
+    rows = dict(database.all(SQL["change_numbers"]))
     return rows["seq"], rows["pruned_seq"]
 
 
@@ -92,7 +94,7 @@ def _candidates(
     That order, unlike the order of changes, does not depend on what happened to hidden fields.
     """
     for shelf in sorted(shelves, key=lambda shelf: shelf.sid):
-        start, end = max(after, shelf.sid << 40), (shelf.sid + 1) << 40
+        start, end = max(after, shelf.sid << RID_SHIFT), (shelf.sid + 1) << RID_SHIFT
         if start >= end:
             continue
         if plan.since == 0 or _are_many(database, shelf, plan.since, start):
@@ -104,8 +106,7 @@ def _candidates(
 def _are_many(database: Database, shelf: Shelf, since: int, start: int) -> bool:
     """Say whether walking the shelf once, page by page, is less work than sorting its changes for every page."""
     count: int = database.value(
-        "SELECT count(*) FROM (SELECT 1 FROM record INDEXED BY record_seq "
-        "WHERE sid = ? AND seq > ? AND rid > ? LIMIT ?)",
+        SQL["count_changes"],
         (shelf.sid, since, start, _MANY),
     )
     return count == _MANY
@@ -128,7 +129,7 @@ def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[Se
 
 def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[Sequence[Any]]:
     rids = database.all(
-        "SELECT rid FROM record INDEXED BY record_seq WHERE sid = ? AND seq > ? AND rid > ? ORDER BY rid",
+        SQL["changed_rids"],
         (shelf.sid, since, start),
     )
     for (rid,) in rids:
@@ -145,7 +146,7 @@ def _entry(
     now = _State(not deleted, ts)
     lives: list[tuple[Any, ...]] = []
     if deleted or changed is not None:
-        lives = database.all("SELECT seq, was_live, was_ts, at FROM life WHERE rid = ? ORDER BY seq", (rid,))
+        lives = database.all(SQL["lives"], (rid,))
     then, at_horizon = _state_at(session.since, lives, now), _state_at(session.horizon, lives, now)
     saw = born_seq <= session.since and session.covers(record_id, then)
     sees = born_seq <= session.horizon and session.covers(record_id, at_horizon)

@@ -16,6 +16,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.pages import Key, page, page_keys
 from headgate.store.sqlite.read.scope import Scope, column_of, scope_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 
 
 def needs_columns(plan: PagePlan) -> bool:
@@ -120,7 +121,7 @@ def _first(places: Array, wanted: int, ties: int) -> Array:
 
 
 def _key(database: Database, rid: int, sort: Any) -> Key:
-    record_id: str = database.value("SELECT record_id FROM record WHERE rid = ?", (rid,))
+    record_id: str = database.value(SQL["record_key"], (rid,))
     return rid, rid >> RID_SHIFT, record_id, sort
 
 

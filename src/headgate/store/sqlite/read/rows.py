@@ -15,6 +15,7 @@ from headgate.model.record import Preview, Record
 from headgate.store.projection import Projector, projector
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import digest_of
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
 
@@ -101,7 +102,7 @@ def read_chunks(database: Database, rid: int, fid: int, start: int, end: int) ->
         return ""
     first, last = start // CHUNK_CHARS, (end - 1) // CHUNK_CHARS
     rows = database.all(
-        "SELECT sum, text FROM chunk WHERE rid=? AND fid=? AND n BETWEEN ? AND ? ORDER BY n",
+        SQL["long_text_part"],
         (rid, fid, first, last),
     )
     if len(rows) != last - first + 1 or any(chunk_sum(text) != stored for stored, text in rows):

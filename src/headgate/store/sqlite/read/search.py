@@ -27,6 +27,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.rows import RecordMaker, read_chunks, read_rows
 from headgate.store.sqlite.read.scope import scope_of
 from headgate.store.sqlite.row_numbers import MAX_N, MAX_SID, N_BITS, RID_SHIFT, TIME_SHIFT, bucket, rid_of
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.declare import SLOTS, TITLE_SLOT
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, long_notes
 from headgate.store.words import match_expression
@@ -234,7 +235,7 @@ def _statement(database: Database, catalog: Catalog, group: _Group, plan: Search
 
 def _shelf_words(database: Database, catalog: Catalog, group: _Group) -> list[str]:
     """Choose how shelves are told: by their own words, by their streams' words, or not in the index at all."""
-    live = dict(database.all("SELECT sid, live FROM shelf"))
+    live = dict(database.all(SQL["live_counts"]))
     whole = sum(live.values())
     part = sum(live[shelf.sid] for shelf in group.shelves)
     if part * _SMALL_PART < whole and len(group.shelves) <= _FEW:

@@ -8,6 +8,7 @@ from headgate.model.record import Connection
 from headgate.store.sqlite.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import text_row
 from headgate.store.sqlite.write.long_texts import stored_rows
 
@@ -15,11 +16,10 @@ from headgate.store.sqlite.write.long_texts import stored_rows
 def create(database: Database, connection: Connection) -> None:
     """Add a connection."""
     database.run(
-        "INSERT INTO connection(id, connector_key, display_name, created_at) VALUES(?, ?, ?, ?)",
+        SQL["insert_connection"],
         (connection.id, connection.connector_key, connection.display_name, connection.created_at),
     )
     make_shelves(database, connection.connector_key)
-    _catalog_changed(database)
 
 
 def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
@@ -28,13 +28,8 @@ def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
     Their numbers settle ties between connections. Made when a first record comes in, they would tell which
     connection had something first, even something hidden.
     """
-    # Shelves that are there are passed over, not ignored: an ignored one would use up a number.
-    database.run(
-        "INSERT INTO shelf(connection_id, stid) SELECT c.id, s.stid FROM connection c "
-        "JOIN stream s USING(connector_key) LEFT JOIN shelf h ON h.connection_id = c.id AND h.stid = s.stid "
-        "WHERE c.connector_key=? AND h.sid IS NULL ORDER BY s.stid, c.created_at, c.id",
-        (connector_key,),
-    )
+    database.run(SQL["make_shelves"], (connector_key,))
+    bump_catalog(database)
 
 
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
@@ -44,8 +39,8 @@ def rename(database: Database, connection_id: ConnectionId, display_name: str) -
         ConnectionNotFound: there is none of that id.
     """
     _must_exist(database, connection_id)
-    database.run("UPDATE connection SET display_name=? WHERE id=?", (display_name, connection_id))
-    _catalog_changed(database)
+    database.run(SQL["rename_connection"], (display_name, connection_id))
+    bump_catalog(database)
 
 
 def delete(database: Database, connection_id: ConnectionId) -> None:
@@ -59,8 +54,8 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
     for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
         if shelf.connection_id == connection_id:
             _empty(database, shelf)
-    database.run("DELETE FROM connection WHERE id=?", (connection_id,))
-    _catalog_changed(database)
+    database.run(SQL["delete_connection"], (connection_id,))
+    bump_catalog(database)
 
 
 def _empty(database: Database, shelf: Shelf) -> None:
@@ -73,8 +68,8 @@ def _empty(database: Database, shelf: Shelf) -> None:
             database.texts.flush(database.many)
     for table in (stream.table, "chunk", "blob_use", "life", "record"):
         database.run(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
-    database.run("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
-    database.run("DELETE FROM shelf WHERE sid=?", (shelf.sid,))
+    database.run(SQL["delete_column_blocks"], (shelf.sid,))
+    database.run(SQL["delete_shelf"], (shelf.sid,))
 
 
 def state(database: Database, connection_id: ConnectionId) -> bytes | None:
@@ -83,7 +78,7 @@ def state(database: Database, connection_id: ConnectionId) -> bytes | None:
     Raises:
         ConnectionNotFound: there is none of that id.
     """
-    row = database.one("SELECT state FROM connection WHERE id=?", (connection_id,))
+    row = database.one(SQL["connection_state"], (connection_id,))
     if row is None:
         raise ConnectionNotFound
     return row[0]
@@ -96,18 +91,14 @@ def put_state(database: Database, connection_id: ConnectionId, document: bytes) 
         ConnectionNotFound: there is none of that id.
     """
     _must_exist(database, connection_id)
-    database.run("UPDATE connection SET state=? WHERE id=?", (document, connection_id))
+    database.run(SQL["set_connection_state"], (document, connection_id))
 
 
 def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int) -> None:
     """Note a file that has been kept."""
-    database.run("INSERT OR IGNORE INTO blob VALUES(?, ?, ?)", (blob_id, mime_type, size_bytes))
+    database.run(SQL["insert_blob"], (blob_id, mime_type, size_bytes))
 
 
 def _must_exist(database: Database, connection_id: ConnectionId) -> None:
-    if database.one("SELECT 1 FROM connection WHERE id=?", (connection_id,)) is None:
+    if database.one(SQL["connection_exists"], (connection_id,)) is None:
         raise ConnectionNotFound
-
-
-def _catalog_changed(database: Database) -> None:
-    bump_catalog(database)

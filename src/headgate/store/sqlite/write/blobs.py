@@ -17,6 +17,7 @@ from headgate.model.rows import FoundBlob
 from headgate.store.sqlite.catalog import Catalog
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.scope import scope_of
+from headgate.store.sqlite.statements import SQL
 
 MAX_BLOB_BYTES = 1024 * 1024 * 1024
 _PIECE = 256 * 1024
@@ -98,7 +99,7 @@ def _forget(name: str) -> None:
 def find_blobs(database: Database, catalog: Catalog, plan: BlobPlan) -> tuple[FoundBlob, ...]:
     """Find a file through visible records: for each connection, the first that refers to it."""
     found: dict[str, FoundBlob] = {}
-    size = database.one("SELECT mime_type, size_bytes FROM blob WHERE blob_id = ?", (plan.blob_id,))
+    size = database.one(SQL["blob"], (plan.blob_id,))
     for reach in plan.reaches if size is not None else ():
         scope = scope_of(catalog, reach)
         if scope is None:

@@ -15,12 +15,12 @@ from headgate.store.sqlite.catalog import (
     Catalog,
     ColumnKind,
     StreamTable,
-    bump_catalog,
     current,
     stream_table,
     versions_of,
 )
 from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.accounts import make_shelves
 from headgate.store.sqlite.write.derive import text_row, typed_insert, typed_row
 from headgate.store.sqlite.write.long_texts import stored_rows
@@ -56,9 +56,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
     """
     source = read_declaration(document)
     text = msgspec.json.encode(document, order="deterministic")
-    known = database.one(
-        "SELECT document FROM declaration WHERE connector_key=? AND version=?", (key, source.version)
-    )
+    known = database.one(SQL["declared_document"], (key, source.version))
     if known is not None:
         if known[0] != text:
             raise _refused("duplicate_version", f"Version '{source.version}' was declared otherwise before.")
@@ -70,7 +68,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
             if existing is not None:
                 _refuse_another_meaning(existing, stream)
     database.run(
-        "INSERT INTO declaration SELECT ?, ?, coalesce(max(position), 0) + 1, ? FROM declaration",
+        SQL["insert_declaration"],
         (key, source.version, text),
     )
     for stream in source.streams.values():
@@ -78,7 +76,6 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
         stid = _lay_out(database, key, stream, catalog.streams.get(place) or catalog.retired.get(place))
         _index_foreign_keys(database, stid, _foreign_keys(source, stream))
     make_shelves(database, key)
-    bump_catalog(database)
     return source
 
 
@@ -97,9 +94,7 @@ def _lay_out(
     database: Database, key: ConnectorKey, stream: StreamDeclaration, old: StreamTable | None
 ) -> int:
     if old is None:
-        stid: int = database.value(
-            "INSERT INTO stream(connector_key, name) VALUES(?, ?) RETURNING stid", (key, stream.name)
-        )
+        stid: int = database.value(SQL["insert_stream"], (key, stream.name))
         database.run(f"CREATE TABLE t{stid}(rid INTEGER PRIMARY KEY) STRICT")
     else:
         stid = old.stid
@@ -113,7 +108,7 @@ def _lay_out(
 
 
 def _laid_out(database: Database, old: StreamTable, stream: StreamDeclaration) -> StreamTable:
-    rows = database.all("SELECT name, fid, col, kind, slot FROM field WHERE stid=?", (old.stid,))
+    rows = database.all(SQL["fields_of_stream"], (old.stid,))
     return stream_table(old.stid, old.connector_key, stream, rows)
 
 
@@ -126,15 +121,13 @@ def _add_field(
     if known and (column.kind if column else None) is kind:
         return False
     if not known:
-        fid: int = database.value("SELECT coalesce(max(fid), 0) + 1 FROM field WHERE stid=?", (stid,))
-        database.run("INSERT INTO field(stid, name, fid) VALUES(?, ?, ?)", (stid, field.name, fid))
+        fid: int = database.value(SQL["next_fid"], (stid,))
+        database.run(SQL["insert_field"], (stid, field.name, fid))
     if kind is None or (column is not None and column.kind is ColumnKind.WORD):
         return False
-    number: int = database.value("SELECT coalesce(max(col), 0) + 1 FROM field WHERE stid=?", (stid,))
+    number: int = database.value(SQL["next_column"], (stid,))
     database.run(f"ALTER TABLE t{stid} ADD COLUMN c{number} {_TYPES[kind]}")
-    database.run(
-        "UPDATE field SET col=?, kind=? WHERE stid=? AND name=?", (number, kind.value, stid, field.name)
-    )
+    database.run(SQL["set_field_column"], (number, kind.value, stid, field.name))
     return True
 
 
@@ -153,7 +146,7 @@ def _add_slots(database: Database, stid: int, stream: StreamDeclaration, old: St
     for name in sorted(stream.query.lexical_fields, key=_prose_first):
         if name not in taken:
             taken[name] = _free_slot(name, set(taken.values()))
-            database.run("UPDATE field SET slot=? WHERE stid=? AND name=?", (taken[name], stid, name))
+            database.run(SQL["set_field_slot"], (taken[name], stid, name))
             added = True
     return added
 
@@ -172,7 +165,7 @@ def _free_slot(name: FieldName, taken: set[int]) -> int:
 
 def _index_foreign_keys(database: Database, stid: int, names: set[FieldName]) -> None:
     """Children are found by the field that holds their parent's key."""
-    for name, column in database.all("SELECT name, col FROM field WHERE stid=? AND col IS NOT NULL", (stid,)):
+    for name, column in database.all(SQL["typed_fields_of_stream"], (stid,)):
         if name in names:
             database.run(f"CREATE INDEX IF NOT EXISTS t{stid}_c{column} ON t{stid}(c{column})")
 
@@ -191,7 +184,7 @@ def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
     """Derive a stream's rows anew, inside the writer's transaction."""
     insert = typed_insert(new)
     renew_text = old.slots != new.slots
-    for (sid,) in database.all("SELECT sid FROM shelf WHERE stid=?", (new.stid,)):
+    for (sid,) in database.all(SQL["shelves_of_stream"], (new.stid,)):
         for rows in stored_rows(database, new, sid):
             database.many(insert, [typed_row(new, rid, values) for rid, _, values in rows])
             if renew_text and old.slots:
@@ -203,5 +196,5 @@ def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
             # A large stream's texts must not all wait in memory.
             database.texts.flush(database.many)
     # Column blocks know nothing of the new columns: they are made anew when next asked for.
-    database.run("DELETE FROM column_block WHERE sid IN (SELECT sid FROM shelf WHERE stid=?)", (new.stid,))
-    database.run("UPDATE shelf SET col_seq=0 WHERE stid=?", (new.stid,))
+    database.run(SQL["delete_column_blocks_of_stream"], (new.stid,))
+    database.run(SQL["forget_column_state_of_stream"], (new.stid,))

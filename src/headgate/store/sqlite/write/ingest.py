@@ -16,10 +16,12 @@ from headgate.model.record import Op
 from headgate.model.rows import IngestReport, LineError
 from headgate.store.lines import Incoming, read_line
 from headgate.store.protocol import Batch
-from headgate.store.sqlite.catalog import Catalog, StreamTable, bump_catalog, current
+from headgate.store.sqlite.catalog import Catalog, StreamTable, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import MAX_N, MAX_SID, RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write import derive, long_texts
+from headgate.store.sqlite.write.accounts import make_shelves
 from headgate.store.sqlite.write.long_texts import long_notes, values_of
 
 _KEEP_KEY_US = 24 * 3600 * 1_000_000
@@ -118,7 +120,7 @@ def take(database: Database, batch: Checked) -> IngestReport:
     report = IngestReport(len(batch.incoming), batch.errors)
     if batch.idempotency_key is not None:
         database.run(
-            "INSERT INTO idempotency VALUES(?, ?, ?, ?)",
+            SQL["insert_idempotent_report"],
             (
                 batch.idempotency_key,
                 batch.body_digest,
@@ -150,7 +152,7 @@ def _brought_up_to_date(database: Database, batch: Checked) -> Checked:
         ConnectionNotFound: the connection has gone.
         StreamNotDeclared: the stream has gone.
     """
-    if batch.catalog == database.value("SELECT v FROM meta WHERE k='catalog'"):
+    if batch.catalog == database.value(SQL["catalog_number"]):
         return batch
     catalog = current(database, Catalog())
     stream = catalog.stream_of(batch.connection_id, batch.stream.declaration.name)
@@ -160,8 +162,8 @@ def _brought_up_to_date(database: Database, batch: Checked) -> Checked:
 def _answered_before(database: Database, batch: Checked) -> IngestReport | None:
     if batch.idempotency_key is None:
         return None
-    database.run("DELETE FROM idempotency WHERE expires_at <= ?", (batch.received_at,))
-    row = database.one("SELECT digest, report FROM idempotency WHERE key=?", (batch.idempotency_key,))
+    database.run(SQL["delete_expired_keys"], (batch.received_at,))
+    row = database.one(SQL["idempotent_report"], (batch.idempotency_key,))
     if row is None:
         return None
     if row[0] != batch.body_digest:
@@ -190,29 +192,19 @@ def _write(database: Database, batch: Checked) -> None:
         return
     _flush(database, stream, work)
     database.run(
-        "UPDATE shelf SET next_n=?, live=live+?, seq=?, updated_at=? WHERE sid=?",
+        SQL["update_shelf"],
         (shelf.next_n, shelf.live, shelf.seq, batch.received_at, shelf.sid),
     )
-    database.run("UPDATE meta SET v=? WHERE k='seq'", (shelf.seq,))
-
-
-#: Shelves settle ties of order, so they follow the order of connections: if each were numbered when its first
-#: record comes, a hidden record could decide an order that somebody sees.
-_SHELVES = (
-    "INSERT INTO shelf(connection_id, stid) SELECT id, ? FROM connection c WHERE connector_key=?"
-    " AND NOT EXISTS (SELECT 1 FROM shelf s WHERE s.connection_id = c.id AND s.stid=?) ORDER BY created_at, id"
-)
+    database.run(SQL["set_change_number"], (shelf.seq,))
 
 
 def _shelf(database: Database, batch: Checked) -> _Shelf:
-    seq: int = database.value("SELECT v FROM meta WHERE k='seq'")
+    seq: int = database.value(SQL["change_number"])
     key = (batch.connection_id, batch.stream.stid)
-    find = "SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=?"
-    row = database.one(find, key)
+    row = database.one(SQL["shelf_to_fill"], key)
     if row is None:
-        database.run(_SHELVES, (batch.stream.stid, batch.stream.connector_key, batch.stream.stid))
-        bump_catalog(database)
-        row = database.one(find, key)
+        make_shelves(database, batch.stream.connector_key)
+        row = database.one(SQL["shelf_to_fill"], key)
     assert row is not None
     if row[0] > MAX_SID:
         raise ResourceLimit(f"A store holds at most {MAX_SID} streams of connections.")
@@ -248,8 +240,7 @@ class _Stored:
 
 def _stored(database: Database, sid: int, keys: Iterable[str]) -> dict[str, _Stored]:
     rows = database.all(
-        "SELECT record_id, rid, born_seq, ts, deleted, changed, long, digest, body FROM record "
-        "WHERE sid=? AND record_id IN (SELECT value FROM json_each(?))",
+        SQL["stored_records"],
         (sid, msgspec.json.encode(list(keys)).decode()),
     )
     return {row[0]: _Stored(row[1], row[2], row[3], bool(row[4]), *row[5:]) for row in rows}
@@ -384,30 +375,20 @@ def _beside(
         work.blobs.extend(derive.blob_uses(stream, rid, values))
 
 
-_INSERT = (
-    "INSERT INTO record(rid, sid, record_id, seq, born_seq, sort, ts, emitted_at, long, digest, body) "
-    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_UPDATE = (
-    "UPDATE record SET seq=?2, sort=?3, ts=?4, emitted_at=?5, deleted=?6, changed=?7, long=?8, digest=?9, body=?10 "
-    "WHERE rid=?1"
-)
-
-
 def _flush(database: Database, stream: StreamTable, work: _Work) -> None:
     """Write everything, each table in its own order: an index that is filled in order stays small and quick."""
-    database.many(_INSERT, sorted(work.records))
-    database.many(_UPDATE, work.updates)
-    database.many("DELETE FROM chunk WHERE rid=?", work.replaced)
-    database.many("DELETE FROM blob_use WHERE rid=?", work.replaced)
+    database.many(SQL["insert_record"], sorted(work.records))
+    database.many(SQL["update_record"], work.updates)
+    database.many(SQL["delete_chunks"], work.replaced)
+    database.many(SQL["delete_blob_uses"], work.replaced)
     database.many(f"DELETE FROM {stream.table} WHERE rid=?", work.gone)
     database.many(derive.typed_insert(stream), sorted(work.typed, key=_first))
     if stream.slots:
         database.texts.take_out(tuple(stream.slots.values()), work.old_texts)
         database.texts.put(tuple(stream.slots.values()), work.texts)
-    database.many("INSERT INTO chunk VALUES(?, ?, ?, ?, ?)", work.chunks)
-    database.many("INSERT OR IGNORE INTO blob_use VALUES(?, ?, ?, ?)", work.blobs)
-    database.many("INSERT INTO life VALUES(?, ?, ?, ?, ?)", work.lives)
+    database.many(SQL["insert_chunk"], work.chunks)
+    database.many(SQL["insert_blob_use"], work.blobs)
+    database.many(SQL["insert_life"], work.lives)
 
 
 def _first(row: tuple[Any, ...]) -> Any:

@@ -13,6 +13,7 @@ from headgate.model.ids import FieldName
 from headgate.store.sqlite.catalog import StreamTable
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 
 LONG_CHARS = 32_768
 CHUNK_CHARS = 8192
@@ -66,7 +67,7 @@ def stored_rows(
     after = sid << RID_SHIFT
     while True:
         rows = database.all(
-            "SELECT rid, ts, long, body FROM record WHERE rid > ? AND rid < ? AND deleted=0 ORDER BY rid LIMIT ?",
+            SQL["live_records"],
             (after, (sid + 1) << RID_SHIFT, _AT_ONCE),
         )
         if not rows:
@@ -93,5 +94,5 @@ def long_notes(long: bytes | None) -> dict[FieldName, tuple[int, bytes]]:
 
 def whole_text(database: Database, rid: int, fid: int) -> str:
     """Put a long text together again."""
-    pieces = database.all("SELECT text FROM chunk WHERE rid=? AND fid=? ORDER BY n", (rid, fid))
+    pieces = database.all(SQL["long_text"], (rid, fid))
     return "".join(piece for (piece,) in pieces)

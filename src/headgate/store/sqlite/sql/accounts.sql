@@ -1,0 +1,60 @@
+-- name: connections
+-- Every connection.
+SELECT id, connector_key, display_name, created_at FROM connection
+
+-- name: connection_exists
+-- One row if there is a connection of that id.
+SELECT 1 FROM connection WHERE id=?
+
+-- name: insert_connection
+-- Add a connection.
+INSERT INTO connection(id, connector_key, display_name, created_at) VALUES(?, ?, ?, ?)
+
+-- name: rename_connection
+-- Give a connection another name.
+UPDATE connection SET display_name=? WHERE id=?
+
+-- name: delete_connection
+-- Remove a connection's own row.
+DELETE FROM connection WHERE id=?
+
+-- name: make_shelves
+-- Add the shelves that a connector's connections lack; INSERT OR IGNORE would use up a number for each that exists.
+INSERT INTO shelf(connection_id, stid)
+SELECT c.id, s.stid FROM connection c
+JOIN stream s USING(connector_key)
+LEFT JOIN shelf h ON h.connection_id = c.id AND h.stid = s.stid
+WHERE c.connector_key=? AND h.sid IS NULL
+ORDER BY s.stid, c.created_at, c.id
+
+-- name: delete_shelf
+-- Remove a shelf's own row.
+DELETE FROM shelf WHERE sid=?
+
+-- name: delete_column_blocks
+-- Drop the column blocks of a shelf.
+DELETE FROM column_block WHERE sid=?
+
+-- name: delete_column_blocks_of_stream
+-- Drop the column blocks of every shelf of a stream.
+DELETE FROM column_block WHERE sid IN (SELECT sid FROM shelf WHERE stid=?)
+
+-- name: forget_column_state_of_stream
+-- Note that no shelf of a stream has column blocks.
+UPDATE shelf SET col_seq=0 WHERE stid=?
+
+-- name: connection_state
+-- The document that a collector last stored for itself.
+SELECT state FROM connection WHERE id=?
+
+-- name: set_connection_state
+-- Store a collector's document.
+UPDATE connection SET state=? WHERE id=?
+
+-- name: insert_blob
+-- Note a file that lies in the blob directory.
+INSERT OR IGNORE INTO blob VALUES(?, ?, ?)
+
+-- name: blob
+-- The type and size of a file.
+SELECT mime_type, size_bytes FROM blob WHERE blob_id=?

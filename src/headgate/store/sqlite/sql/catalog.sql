@@ -1,0 +1,75 @@
+-- name: catalog_number
+-- The number that every change of the catalog raises.
+SELECT v FROM meta WHERE k='catalog'
+
+-- name: raise_catalog_number
+-- End every cache of the catalog, in every process.
+UPDATE meta SET v = v + 1 WHERE k='catalog'
+
+-- name: connector_keys
+-- Every connector that was ever declared.
+SELECT DISTINCT connector_key FROM declaration
+
+-- name: declaration_documents
+-- Every declared version of a connector, the newest last.
+SELECT document FROM declaration WHERE connector_key=? ORDER BY position
+
+-- name: declared_document
+-- One declared version of a connector.
+SELECT document FROM declaration WHERE connector_key=? AND version=?
+
+-- name: insert_declaration
+-- Add a declared version as the newest.
+INSERT INTO declaration SELECT ?, ?, coalesce(max(position), 0) + 1, ? FROM declaration
+
+-- name: streams
+-- Every stream that was ever declared.
+SELECT stid, connector_key, name FROM stream
+
+-- name: insert_stream
+-- Number a new stream; the number also names its typed table.
+INSERT INTO stream(connector_key, name) VALUES(?, ?) RETURNING stid
+
+-- name: fields
+-- Every field of every stream with its column and its slot of the word index.
+SELECT stid, name, fid, col, kind, slot FROM field
+
+-- name: fields_of_stream
+-- Every field of one stream with its column and its slot of the word index.
+SELECT name, fid, col, kind, slot FROM field WHERE stid=?
+
+-- name: typed_fields_of_stream
+-- The fields of a stream that have a column in its typed table.
+SELECT name, col FROM field WHERE stid=? AND col IS NOT NULL
+
+-- name: next_fid
+-- The next free field number of a stream.
+SELECT coalesce(max(fid), 0) + 1 FROM field WHERE stid=?
+
+-- name: next_column
+-- The next free column number of a stream's typed table.
+SELECT coalesce(max(col), 0) + 1 FROM field WHERE stid=?
+
+-- name: insert_field
+-- Number a new field.
+INSERT INTO field(stid, name, fid) VALUES(?, ?, ?)
+
+-- name: set_field_column
+-- Note a field's column in the typed table.
+UPDATE field SET col=?, kind=? WHERE stid=? AND name=?
+
+-- name: set_field_slot
+-- Note a field's column in the word index.
+UPDATE field SET slot=? WHERE stid=? AND name=?
+
+-- name: shelves
+-- Every shelf, in the order of their numbers.
+SELECT sid, connection_id, stid FROM shelf ORDER BY sid
+
+-- name: shelves_of_stream
+-- The shelves of one stream, in any connection.
+SELECT sid FROM shelf WHERE stid=?
+
+-- name: live_counts
+-- How many live records each shelf holds.
+SELECT sid, live FROM shelf
