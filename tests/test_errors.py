@@ -75,7 +75,6 @@ def test_the_type_on_the_wire_follows_from_the_status(status: int, expected: str
         ("invalid_authorization_details", 400),
         ("invalid_grant", 400),
         ("authentication_error", 401),
-        ("authorization_state.unsupported_legacy_shape", 401),
         ("permission_error", 403),
         ("grant_stream_not_allowed", 403),
         ("field_not_granted", 403),
@@ -112,7 +111,6 @@ def test_the_type_on_the_wire_follows_from_the_status(status: int, expected: str
         ("query_timeout", 503),
         ("integrity_error", 500),
         ("idempotency_conflict", 409),
-        ("request_in_progress", 409),
     ],
 )
 def test_a_code_of_the_wire_has_its_status(code: str, status: int):

@@ -21,7 +21,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from headgate.mcp.client import ImportOptions, from_mcp
-from headgate.operations import AccessControl, expose
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 
 #: Of the processor time that the SDK's ``Client.call_tool`` takes.

@@ -12,16 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.operations import (
-    AccessControl,
-    HandlerRegistration,
-    Identity,
-    OperationContext,
-    OperationSpec,
-    OperationType,
-    Visibility,
-)
+from headgate.operations.access import AccessControl, Identity
+from headgate.operations.context import OperationContext
+from headgate.operations.registration import HandlerRegistration
 from headgate.operations.registry import Registry
+from headgate.operations.spec import OperationSpec, OperationType, Visibility
 
 LIMIT_US = 40.0
 _CALLER = Identity("bench", frozenset({"use"}))

@@ -1,7 +1,7 @@
 """Headgate: a gate for personal data, and typed operations from remote MCP servers.
 
-The public doorway, and nothing else. A name is imported when it is first asked for, so that the command line
-does not wait for what it does not use, and so that the bare package works without any extra.
+Every public name is imported from here and loaded on first use, so that the command line does not import what it
+does not use, and the bare package works without an extra.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headgate.errors import AdapterError, CallError, HeadgateError, OperationError
-
-    # The aliases say that these are part of the doorway, although the bare package has none of them.
+    # What type checkers see; at run time __getattr__ loads the same names from the table below.
+    from headgate.errors import (
+        AdapterError as AdapterError,
+        CallError as CallError,
+        HeadgateError as HeadgateError,
+        OperationError as OperationError,
+    )
     from headgate.mcp.client import (
         FilePins as FilePins,
         FromMCP as FromMCP,
@@ -25,85 +29,68 @@ if TYPE_CHECKING:
         import_servers as import_servers,
         map_mcp_content_blocks as map_mcp_content_blocks,
     )
-    from headgate.mcp.gateway.server import gateway_app as gateway_app, to_mcp as to_mcp
-    from headgate.operations.access import AccessControl, Identity
-    from headgate.operations.batch import BatchEntry, BatchOutcome
-    from headgate.operations.binding import input_schema_of, output_schema_of
-    from headgate.operations.content import MCP_CONTENT_SCHEMA
-    from headgate.operations.context import AbortPolicy, OperationContext
+    from headgate.mcp.gateway.server import (
+        gateway_app as gateway_app,
+        to_mcp as to_mcp,
+    )
+    from headgate.operations.access import (
+        AccessControl as AccessControl,
+        Identity as Identity,
+    )
+    from headgate.operations.batch import (
+        BatchEntry as BatchEntry,
+        BatchOutcome as BatchOutcome,
+    )
+    from headgate.operations.binding import (
+        input_schema_of as input_schema_of,
+        output_schema_of as output_schema_of,
+    )
+    from headgate.operations.content import (
+        MCP_CONTENT_SCHEMA as MCP_CONTENT_SCHEMA,
+    )
+    from headgate.operations.context import (
+        AbortPolicy as AbortPolicy,
+        OperationContext as OperationContext,
+    )
     from headgate.operations.envelope import (
-        HttpMeta,
-        LocalMeta,
-        McpMeta,
-        ResponseEnvelope,
-        http_envelope,
-        local_envelope,
-        mcp_envelope,
-        unwrap,
+        HttpMeta as HttpMeta,
+        LocalMeta as LocalMeta,
+        McpMeta as McpMeta,
+        ResponseEnvelope as ResponseEnvelope,
+        http_envelope as http_envelope,
+        local_envelope as local_envelope,
+        mcp_envelope as mcp_envelope,
+        unwrap as unwrap,
     )
     from headgate.operations.registration import (
-        CompositionAuthority,
-        HandlerRegistration,
-        OperationAdapter,
-        OutputPolicy,
-        Provenance,
-        ScopedEnv,
-        expose,
+        CompositionAuthority as CompositionAuthority,
+        HandlerRegistration as HandlerRegistration,
+        OperationAdapter as OperationAdapter,
+        OutputPolicy as OutputPolicy,
+        Provenance as Provenance,
+        ScopedEnv as ScopedEnv,
+        expose as expose,
     )
-    from headgate.operations.registry import Overlay, Registry
-    from headgate.operations.secrets import Capabilities, Secret
+    from headgate.operations.registry import (
+        Overlay as Overlay,
+        Registry as Registry,
+    )
+    from headgate.operations.secrets import (
+        Capabilities as Capabilities,
+        Secret as Secret,
+    )
     from headgate.operations.spec import (
-        ErrorDefinition,
-        OperationSpec,
-        OperationType,
-        OutputKind,
-        Visibility,
+        ErrorDefinition as ErrorDefinition,
+        OperationSpec as OperationSpec,
+        OperationType as OperationType,
+        OutputKind as OutputKind,
+        Visibility as Visibility,
     )
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "MCP_CONTENT_SCHEMA",
-    "AbortPolicy",
-    "AccessControl",
-    "AdapterError",
-    "BatchEntry",
-    "BatchOutcome",
-    "CallError",
-    "Capabilities",
-    "CompositionAuthority",
-    "ErrorDefinition",
-    "HandlerRegistration",
-    "HeadgateError",
-    "HttpMeta",
-    "Identity",
-    "LocalMeta",
-    "McpMeta",
-    "OperationAdapter",
-    "OperationContext",
-    "OperationError",
-    "OperationSpec",
-    "OperationType",
-    "OutputKind",
-    "OutputPolicy",
-    "Overlay",
-    "Provenance",
-    "Registry",
-    "ResponseEnvelope",
-    "ScopedEnv",
-    "Secret",
-    "Visibility",
-    "__version__",
-    "expose",
-    "http_envelope",
-    "input_schema_of",
-    "local_envelope",
-    "mcp_envelope",
-    "output_schema_of",
-    "unwrap",
-]
-
-_ROOMS = {
+#: The public names by module.
+_CORE = {
     "headgate.errors": ("AdapterError", "CallError", "HeadgateError", "OperationError"),
     "headgate.operations.access": ("AccessControl", "Identity"),
     "headgate.operations.batch": ("BatchEntry", "BatchOutcome"),
@@ -139,8 +126,8 @@ _ROOMS = {
         "Visibility",
     ),
 }
-#: What comes with an extra: not in ``__all__``, because the bare package does not have it.
-_EXTRAS = {
+#: The same for names that need the ``mcp`` extra; ``__all__`` leaves them out, because the bare package lacks them.
+_MCP_EXTRA = {
     "headgate.mcp.client": (
         "FilePins",
         "FromMCP",
@@ -155,17 +142,21 @@ _EXTRAS = {
     ),
     "headgate.mcp.gateway.server": ("gateway_app", "to_mcp"),
 }
-_HOMES = {name: room for rooms in (_ROOMS, _EXTRAS) for room, names in rooms.items() for name in names}
+_MODULE_OF = {
+    name: module for table in (_CORE, _MCP_EXTRA) for module, names in table.items() for name in names
+}
 
 
 def __getattr__(name: str) -> Any:
-    room = _HOMES.get(name)
-    if room is None:
+    if name == "__all__":
+        return ["__version__", *(public for names in _CORE.values() for public in names)]
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
     try:
-        if room in _EXTRAS:
+        if module in _MCP_EXTRA:
             import_module("mcp")
-        value = getattr(import_module(room), name)
+        value = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "headgate":
             raise
@@ -177,4 +168,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *(name for names in _EXTRAS.values() for name in names)]
+    return ["__all__", "__version__", *_MODULE_OF]

@@ -24,7 +24,8 @@ from headgate.errors import (
 )
 from headgate.mcp.client.addresses import check_address
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations import AccessControl, expose
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 from tests.hostile.bounds import MEGABYTE, Effort, Memory
 from tests.hostile.server import (

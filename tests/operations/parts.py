@@ -1,15 +1,9 @@
 """Small operations to build tests from."""
 
-from headgate.operations import (
-    Capabilities,
-    HandlerRegistration,
-    OperationSpec,
-    OperationType,
-    Provenance,
-    ScopedEnv,
-    Visibility,
-)
+from headgate.operations.registration import HandlerRegistration, Provenance, ScopedEnv
 from headgate.operations.registry import Registry
+from headgate.operations.secrets import Capabilities
+from headgate.operations.spec import OperationSpec, OperationType, Visibility
 
 
 async def echo(value, _context):

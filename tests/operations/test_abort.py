@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations import AbortPolicy
+from headgate.operations.context import AbortPolicy
 from tests.operations.parts import composing, leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

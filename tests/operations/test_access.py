@@ -3,8 +3,7 @@
 import pytest
 
 from headgate.errors import CallError, RegistrationInvalid
-from headgate.operations import AccessControl, Identity
-from headgate.operations.access import refusal
+from headgate.operations.access import AccessControl, Identity, refusal
 from tests.operations.parts import operation, registry
 
 NOBODY = None

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations import AccessControl, Identity, mcp_envelope
+from headgate.operations.access import AccessControl, Identity
 from headgate.operations.batch import MAX_ENTRIES, BatchEntry
+from headgate.operations.envelope import mcp_envelope
 from tests.operations.parts import leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

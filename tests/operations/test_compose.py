@@ -3,17 +3,11 @@
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations import (
-    AccessControl,
-    CompositionAuthority,
-    Identity,
-    OperationContext,
-    OperationType,
-    Provenance,
-    ScopedEnv,
-    Visibility,
-    mcp_envelope,
-)
+from headgate.operations.access import AccessControl, Identity
+from headgate.operations.context import OperationContext
+from headgate.operations.envelope import mcp_envelope
+from headgate.operations.registration import CompositionAuthority, Provenance, ScopedEnv
+from headgate.operations.spec import OperationType, Visibility
 from tests.operations.parts import composing, echo, leaf, operation, registry, token
 
 pytestmark = pytest.mark.anyio

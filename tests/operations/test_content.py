@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.operations import MCP_CONTENT_SCHEMA, blocks_text
+from headgate.operations.content import MCP_CONTENT_SCHEMA, blocks_text
 from headgate.schema.check import check
 
 GOOD = [

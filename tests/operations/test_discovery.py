@@ -5,8 +5,9 @@ import json
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations import AccessControl, ErrorDefinition, Identity, OperationType
+from headgate.operations.access import AccessControl, Identity
 from headgate.operations.discovery import description, find_visible, search, summary, visible_specs
+from headgate.operations.spec import ErrorDefinition, OperationType
 from tests.operations.parts import leaf, operation, registry
 
 READER = Identity("reader", frozenset({"read"}))

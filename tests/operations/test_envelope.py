@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import CallError
-from headgate.operations import (
+from headgate.operations.envelope import (
     HttpMeta,
     LocalMeta,
     McpMeta,
     ResponseEnvelope,
     http_envelope,
+    is_envelope_dict,
     local_envelope,
     mcp_envelope,
     tool_error,
     unwrap,
 )
-from headgate.operations.envelope import is_envelope_dict
 from headgate.schema.issue import Issue
 from tests.schema.test_value import JSON
 

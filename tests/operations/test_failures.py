@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.errors import CALL_ERRORS, AdapterError, CallError, OperationError, RegistrationInvalid
-from headgate.operations import ErrorDefinition
+from headgate.operations.spec import ErrorDefinition
 from tests.operations.parts import operation, registry
 
 STATUS = {

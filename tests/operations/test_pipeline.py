@@ -8,19 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from headgate.errors import CallError
-from headgate.operations import (
-    MCP_CONTENT_SCHEMA,
-    AccessControl,
-    ErrorDefinition,
-    LocalMeta,
-    OperationType,
-    OutputKind,
-    OutputPolicy,
-    Visibility,
-    expose,
-    local_envelope,
-    mcp_envelope,
-)
+from headgate.operations.access import AccessControl
+from headgate.operations.content import MCP_CONTENT_SCHEMA
+from headgate.operations.envelope import LocalMeta, local_envelope, mcp_envelope
+from headgate.operations.registration import OutputPolicy, expose
+from headgate.operations.spec import ErrorDefinition, OperationType, OutputKind, Visibility
 from headgate.schema.issue import Issue
 from tests.operations.parts import leaf, operation, registry
 from tests.schema.test_normalise import CLOSED, of

@@ -7,18 +7,17 @@ import inspect
 import pytest
 
 from headgate.errors import RegistrationInvalid
-from headgate.operations import (
-    AccessControl,
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import (
     CompositionAuthority,
     HandlerRegistration,
     OperationAdapter,
-    OperationType,
     Provenance,
     ScopedEnv,
-    Visibility,
     expose,
 )
 from headgate.operations.registry import Registry
+from headgate.operations.spec import OperationType, Visibility
 from tests.operations.parts import echo, leaf, operation, spec
 
 

@@ -14,8 +14,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from headgate.errors import CallError
-from headgate.operations import Capabilities, OperationContext, Secret
-from headgate.operations.secrets import REDACTED
+from headgate.operations.context import OperationContext
+from headgate.operations.secrets import REDACTED, Capabilities, Secret
 from tests.operations.parts import composing, leaf, operation, registry, token
 
 CANARY = "canary-7b21e0"

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import RegistrationInvalid
-from headgate.operations import (
-    AccessControl,
-    ErrorDefinition,
-    OperationSpec,
-    OperationType,
-    OutputKind,
-    Visibility,
-)
+from headgate.operations.access import AccessControl
+from headgate.operations.spec import ErrorDefinition, OperationSpec, OperationType, OutputKind, Visibility
 from tests.operations.parts import spec
 from tests.schema.test_value import JSON
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import CallError
-from headgate.operations import MCP_CONTENT_SCHEMA, OutputKind
+from headgate.operations.content import MCP_CONTENT_SCHEMA
+from headgate.operations.spec import OutputKind
 from headgate.operations.stub_types import identifier
 from headgate.operations.stubs import stub_module
 from tests.operations.parts import operation, registry, spec

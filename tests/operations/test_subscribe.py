@@ -6,7 +6,8 @@ from contextlib import aclosing
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations import AccessControl, ErrorDefinition, Identity, OperationType
+from headgate.operations.access import AccessControl, Identity
+from headgate.operations.spec import ErrorDefinition, OperationType
 from tests.operations.parts import leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

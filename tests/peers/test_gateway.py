@@ -14,8 +14,11 @@ from headgate import hosting, wiring
 from headgate.errors import CallError, ConfigInvalid
 from headgate.home import open_home
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations import AccessControl, Capabilities, OperationContext, expose
+from headgate.operations.access import AccessControl
+from headgate.operations.context import OperationContext
+from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.secrets import Capabilities
 from tests.hostile.server import faulty_server, tool
 from tests.mcp.client.importing import until
 from tests.mcp.serve.product import settings_for

@@ -13,8 +13,11 @@ import pytest
 
 from headgate.errors import CallError, Unauthorized
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations import AccessControl, McpMeta, OutputKind, expose
+from headgate.operations.access import AccessControl
+from headgate.operations.envelope import McpMeta
+from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import OutputKind
 from tests.peers.journeys import (
     NAMES,
     Told,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.stores import AsJson, with_stores
-from headgate.cli.terminal import settings_of
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, settings_of
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, cast
+from typing import cast
 
 import typer
 
-from headgate.cli.terminal import settings_of
+from headgate.cli.terminal import AsJson, settings_of
 from headgate.settings import ALL_SETTINGS, Resolved
 
 app = typer.Typer(help="Look at the settings.", rich_markup_mode=None)
@@ -19,11 +19,7 @@ def _noun() -> None:
 
 
 @app.command()
-def show(
-    context: typer.Context,
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
+def show(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show every setting, its value, and where the value came from."""
     resolved = settings_of(context)
     typer.echo(json.dumps(_document(resolved), indent=2) if as_json else _table(resolved))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headgate.cli.mcp import default_cache_root
-from headgate.cli.stores import AsJson, with_stores
-from headgate.cli.terminal import State, settings_of
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, State, settings_of
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
 from headgate.model.ids import client_id, connection_id, field_name, grant_id, stream_name
 from headgate.model.instants import instant, iso

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import settings_of
+from headgate.cli.terminal import AsJson, settings_of
 from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
 
@@ -35,7 +36,6 @@ AllowHost = Annotated[
     typer.Option("--allow-host", help="A host that may have a private address.", metavar="HOST"),
 ]
 Namespace = Annotated[str, typer.Option(help="The name its operations are grouped under.", metavar="NAME")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _FILE_HINT = "Put it alone into a file that only you can read (chmod 600), and name that with --token-file."
 _WORDS = {"declared": "typed answer", "content_blocks": "content blocks", "unknown": "any answer"}
@@ -64,7 +64,7 @@ def probe(
     async def look(imported: ImportedOperations) -> dict[str, Any]:
         return imported.report()
 
-    report = _with_server(look, url, token_file, allow_host, namespace, pins=None, skip_bad=True)
+    report = _with_server(look, _Server(url, token_file, allow_host, namespace), pins=None, skip_bad=True)
     typer.echo(json.dumps(report, indent=2) if as_json else _report_text(report))
 
 
@@ -85,7 +85,7 @@ def list_operations(
             {"id": tool.id, "title": tool.title, "description": tool.description} for tool in imported.tools
         ]
 
-    rows = _with_server(names, url, token_file, allow_host, namespace, pins=_pins(context))
+    rows = _with_server(names, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
     if as_json:
         typer.echo(json.dumps({"operations": rows}, indent=2))
         return
@@ -111,7 +111,7 @@ def schema(
     async def spec(imported: ImportedOperations) -> dict[str, Any]:
         return _find(imported, operation).spec.to_dict()
 
-    found = _with_server(spec, url, token_file, allow_host, namespace, pins=_pins(context))
+    found = _with_server(spec, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
     typer.echo(json.dumps(found, indent=2))
 
 
@@ -140,7 +140,7 @@ def call(  # noqa: PLR0913 - one option each
         envelope = await Registry([registration]).execute(registration.id, value, timeout_seconds=timeout)
         return envelope.to_dict()
 
-    envelope = _with_server(run, url, token_file, allow_host, namespace, pins=_pins(context))
+    envelope = _with_server(run, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
     typer.echo(json.dumps(envelope if as_json else envelope["data"], indent=2, ensure_ascii=False))
     error = envelope.get("error")
     if error is not None:
@@ -174,7 +174,7 @@ def pins(
             imported.approve(*(() if approve_all else approve or ()))
         return imported.report()
 
-    report = _with_server(compare, url, token_file, allow_host, "remote", pins=store)
+    report = _with_server(compare, _Server(url, token_file, allow_host), pins=store)
     waiting = {"blocked": report["blocked"], "vanished": report["vanished"]}
     if as_json:
         pinned = [tool["tool"] for tool in report["tools"] if not tool["blocked"]]
@@ -202,19 +202,23 @@ def stubs(
 
         return stub_module(tool.spec for tool in imported.tools)
 
-    text = _with_server(write, url, token_file, allow_host, namespace, pins=_pins(context))
+    text = _with_server(write, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
     typer.echo(json.dumps({"module": text}) if as_json else text, nl=as_json)
 
 
-# What the commands share
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """The options that every command takes about the server it calls."""
+
+    url: str
+    token_file: Path | None
+    allow_host: list[str] | None
+    namespace: str = "remote"
 
 
 def _with_server(
     use: Callable[[ImportedOperations], Awaitable[_T]],
-    url: str,
-    token_file: Path | None,
-    allow_host: list[str] | None,
-    namespace: str,
+    server: _Server,
     *,
     pins: PinStore | None,
     skip_bad: bool = False,
@@ -225,11 +229,13 @@ def _with_server(
         from headgate.mcp.client.from_mcp import ImportOptions, from_mcp  # noqa: PLC0415
 
     options = ImportOptions(
-        allowed_hosts=frozenset(allow_host or ()), on_bad_tool="skip" if skip_bad else "fail"
+        allowed_hosts=frozenset(server.allow_host or ()), on_bad_tool="skip" if skip_bad else "fail"
     )
 
     async def run() -> _T:
-        imported = await from_mcp(url, namespace, _token(token_file), pins=pins, options=options)
+        imported = await from_mcp(
+            server.url, server.namespace, _token(server.token_file), pins=pins, options=options
+        )
         async with imported:
             return await use(imported)
 
@@ -238,12 +244,12 @@ def _with_server(
     try:
         return asyncio.run(run())
     except Unauthorized as error:
-        if token_file is None:
+        if server.token_file is None:
             raise Unauthorized("The server wants a token.", hint=_FILE_HINT) from error
         raise
     except CallError as error:
         if error.code == "tool_definition_changed":
-            error.hint = f"See what changed with: headgate ops pins {url}"
+            error.hint = f"See what changed with: headgate ops pins {server.url}"
         raise
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from headgate.cli.stores import AsJson, with_stores
-from headgate.cli.terminal import settings_of
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, settings_of
 
 if TYPE_CHECKING:
     from headgate.wiring import HomeStores

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import progress_line, settings_of
+from headgate.cli.terminal import AsJson, progress_line, settings_of
 from headgate.errors import IntegrityBroken
 from headgate.home import Home, open_home
 from headgate.model.ids import connection_id, record_id, stream_name
@@ -20,7 +20,6 @@ from headgate.model.maintenance import Copied, Damage, StoreStats
 
 app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _SHOWN_MOST = 50
 #: The columns of stats that hold amounts.
 _COUNTED = {2, 3}

@@ -1,11 +1,9 @@
-"""What commands that work on a home's store share: opening it, and running what takes time."""
+"""Run a coroutine of a command on the open store and ledger of its home."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, TypeVar
 
 from headgate.cli.extras import needs_extra
 from headgate.settings import Settings
@@ -14,11 +12,10 @@ if TYPE_CHECKING:
     from headgate.wiring import HomeStores
 
 _T = TypeVar("_T")
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def with_stores(settings: Settings, work: Callable[[HomeStores], Awaitable[_T]]) -> _T:
-    """Open the home's store and ledger, do some work, and close them."""
+    """Open the store and ledger, run the work on them, and close them."""
     # Slow to import, and the store's libraries are an extra.
     import asyncio  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What every command shares: the options given before the noun, and how a failure is told."""
+"""What every command shares: global options, the --json option, failure lines and progress lines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from headgate.settings import CONFIG_VARIABLE, Resolved, config_path, read_config, resolve
+
+#: The option of every command that can print JSON.
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ def settings_of(context: typer.Context, **flags: str | None) -> Resolved:
 
 
 def fail(message: str, hint: str, exit_code: int) -> NoReturn:
-    """Say in one line what is wrong and what to do, and end."""
+    """Print the message and the hint on one line of standard error, and exit."""
     text = " ".join(f"{message} {hint}".split())
     typer.echo(f"headgate: {text}", err=True)
     sys.exit(exit_code)
@@ -39,7 +42,7 @@ def fail(message: str, hint: str, exit_code: int) -> NoReturn:
 
 @contextmanager
 def progress_line(verb: str) -> Generator[Callable[[int, int], None]]:
-    """Show how far a long piece of work is, on a terminal alone; the line is gone when the work is done."""
+    """Show the progress of long work on one line of standard error, if it is a terminal; erase it at the end."""
     is_shown = sys.stderr.isatty()
     last = ""
 

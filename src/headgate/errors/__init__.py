@@ -14,7 +14,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     │  ├─ InvalidRecord, InvalidRecordIdentity, InvalidDeclaration, UnsupportedVersion
     │  └─ InvalidClient, InvalidClientMetadata, InvalidAuthorizationDetails, InvalidGrant
     ├─ AuthenticationFailed           401  nobody we know is asking
-    │  └─ UnsupportedLegacyState, ContextRejected
+    │  └─ ContextRejected
     ├─ PermissionRefused              403  they may not
     │  ├─ StreamNotAllowed, FieldNotGranted, InsufficientScope, TimeRangeExceeded
     │  ├─ OwnerCredentialRefused           an owner's credential where an agent reads
@@ -23,7 +23,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     │  └─ ConnectionNotFound, BlobNotFound, FieldNotFound, QueryNotFound, StreamNotDeclared
     ├─ MethodRefused                  405  the address does not take this method
     ├─ Conflict                       409  the request fits more than one thing, or another request
-    │  └─ AmbiguousConnection, AmbiguousSchemaDetail, IdempotencyConflict, RequestInProgress
+    │  └─ AmbiguousConnection, AmbiguousSchemaDetail, IdempotencyConflict
     ├─ CursorExpired                  410  the bookmark is too old
     ├─ ResourceLimit                  413  too large
     ├─ MisdirectedRequest             421  not our host
@@ -43,8 +43,7 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
        │  └─ AdapterConfigInvalid
        ├─ RegistrationInvalid              an operation is described in a way that cannot work
        └─ AdapterError                502  an import failed
-          └─ DiscoveryFailed, Unauthorized, SchemaParse, TransportFailed, NameCollision,
-             ToolDefinitionChanged, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError,
+          └─ DiscoveryFailed, Unauthorized, SchemaParse, NameCollision, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError,
              UpstreamUnreachable, UpstreamRefused, UpstreamAuthFailed, UpstreamRedirectRefused,
              UpstreamUnsupported, UpstreamBusy, UpstreamSuspended, AddressBlocked
 """
@@ -285,13 +284,6 @@ class AuthenticationFailed(HeadgateError):
     hint = "Send a valid bearer token; the challenge header says where to get one."
 
 
-class UnsupportedLegacyState(AuthenticationFailed):
-    """The access was approved under rules that no longer exist."""
-
-    code = "authorization_state.unsupported_legacy_shape"
-    hint = "Ask the owner to approve the access again."
-
-
 class ContextRejected(AuthenticationFailed):
     """The token's introspection could not be trusted.
 
@@ -469,13 +461,6 @@ class IdempotencyConflict(Conflict):
     hint = "Use a new key for a new body."
 
 
-class RequestInProgress(Conflict):
-    """A request with this Idempotency-Key is still running."""
-
-    code = "request_in_progress"
-    hint = "Wait a moment and send the same request again."
-
-
 # 410 to 429: too old, too large, not ours, not text, too often
 
 
@@ -638,8 +623,6 @@ from headgate.errors.operations import (  # noqa: E402 - they are made from the 
     OperationError as OperationError,
     RegistrationInvalid as RegistrationInvalid,
     SchemaParse as SchemaParse,
-    ToolDefinitionChanged as ToolDefinitionChanged,
-    TransportFailed as TransportFailed,
     Unauthorized as Unauthorized,
     UpstreamAuthFailed as UpstreamAuthFailed,
     UpstreamBusy as UpstreamBusy,

@@ -133,25 +133,11 @@ class SchemaParse(AdapterError):
     hint = "Import with on_bad_tool='skip' to leave the tool out."
 
 
-class TransportFailed(AdapterError):
-    """The connection to the server broke."""
-
-    code, retryable = "TRANSPORT_FAILED", True
-    hint = "Try again."
-
-
 class NameCollision(AdapterError):
     """Two operations have the same name."""
 
     code, status = "NAME_COLLISION", 409
     hint = "Use another namespace, or replace the operation on purpose."
-
-
-class ToolDefinitionChanged(AdapterError):
-    """The tool is no longer what was approved."""
-
-    code, status = "tool_definition_changed", 409
-    hint = "Look at the difference and approve the tool again."
 
 
 class UpstreamTooLarge(AdapterError):

@@ -12,9 +12,6 @@ class WarningCode(StrEnum):
     """The closed set of warnings."""
 
     LIMIT_CLAMPED = "limit_clamped"
-    COUNT_DOWNGRADED = "count_downgraded"
-    PARTIAL_RESULTS = "partial_results"
-    SOURCE_SKIPPED = "source_skipped_not_applicable"
     DEPRECATED_ALIAS = "deprecated_alias_used"
     COMPATIBILITY_FALLBACK = "compatibility_fallback"
 

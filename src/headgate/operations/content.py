@@ -17,21 +17,21 @@ class Annotations(TypedDict, total=False):
     lastModified: str
 
 
-# The functional form, because "_meta" is a wire name and not a private attribute.
 class _Common(TypedDict, total=False):
     annotations: Annotations
+    #: A wire name, not a private attribute.
     _meta: dict[str, Any]
 
 
 class TextBlock(_Common):
-    """Words."""
+    """Text."""
 
     type: Literal["text"]
     text: str
 
 
 class ImageBlock(_Common):
-    """A picture in base64."""
+    """An image in base64."""
 
     type: Literal["image"]
     data: str
@@ -39,7 +39,7 @@ class ImageBlock(_Common):
 
 
 class AudioBlock(_Common):
-    """A sound in base64."""
+    """Audio in base64."""
 
     type: Literal["audio"]
     data: str

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -108,17 +108,9 @@ class Dispatcher:
 
 
 async def _serve(prepared: Prepared, value: Any, context: OperationContext) -> Any:
-    """Run a handler; what it raises leaves here as a failure that may be shown."""
     handler = cast("Handler", prepared.registration.handler)
-    try:
+    with _shown_failures(prepared, context):
         return await handler(value, context)
-    except CallError as error:
-        shown = shown_failure(prepared, error)
-        if shown is error:
-            raise
-        raise shown from error
-    except Exception as error:
-        raise _unforeseen(prepared, context, error) from error
 
 
 async def _pump(
@@ -126,17 +118,10 @@ async def _pump(
 ) -> None:
     """Run a subscription's handler, never further ahead than one result."""
     handler = cast("StreamHandler", prepared.registration.handler)
-    try:
+    with _shown_failures(prepared, context):
         async with aclosing(cast("AsyncGenerator[Any]", handler(value, context))) as stream:
             async for result in stream:
                 await results.put(result)
-    except CallError as error:
-        shown = shown_failure(prepared, error)
-        if shown is error:
-            raise
-        raise shown from error
-    except Exception as error:
-        raise _unforeseen(prepared, context, error) from error
 
 
 async def _drain(
@@ -163,9 +148,20 @@ async def _drain(
             raise timed_out()
 
 
-def _unforeseen(prepared: Prepared, context: OperationContext, error: Exception) -> CallError:
-    _log.error("%s (request %s) failed: %s", prepared.spec.id, context.request_id, type(error).__qualname__)
-    return internal_failure()
+@contextmanager
+def _shown_failures(prepared: Prepared, context: OperationContext) -> Generator[None]:
+    """Turn what a handler raises into a failure that its caller may see."""
+    try:
+        yield
+    except CallError as error:
+        shown = shown_failure(prepared, error)
+        if shown is error:
+            raise
+        raise shown from error
+    except Exception as error:
+        failed = type(error).__qualname__
+        _log.error("%s (request %s) failed: %s", prepared.spec.id, context.request_id, failed)
+        raise internal_failure() from error
 
 
 def _log_end(request: Request, code: str) -> None:

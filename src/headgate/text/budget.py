@@ -21,8 +21,6 @@ TOOL_RESULT = 100_000
 FETCH_CHARS = 16_384
 INLINE_CHARS = 4_096
 FALLBACK_CHARS = 1_024
-#: How many connections an ambiguity names.
-CANDIDATES = 12
 
 
 class Line(msgspec.Struct, frozen=True):

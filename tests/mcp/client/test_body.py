@@ -7,7 +7,7 @@ from headgate.errors import UpstreamProtocolError, UpstreamSuspended
 from headgate.mcp.client.body import Redactor, sanitise
 from headgate.mcp.client.call_queue import Breaker
 from headgate.mcp.client.session import redact_value
-from headgate.operations import Secret
+from headgate.operations.secrets import Secret
 
 TOKEN = "tokentok-1"
 

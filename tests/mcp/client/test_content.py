@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.mcp.client.content import map_mcp_content_blocks
-from headgate.operations import MCP_CONTENT_SCHEMA
+from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.schema.check import compile_schema
 
 UNION = compile_schema(MCP_CONTENT_SCHEMA)

@@ -6,7 +6,8 @@ import pytest
 
 from headgate.errors import CallError
 from headgate.mcp.client.from_mcp import from_mcp
-from headgate.operations import Capabilities, OperationContext
+from headgate.operations.context import OperationContext
+from headgate.operations.secrets import Capabilities
 from tests.hostile.server import (
     LEGACY,
     MODERN,

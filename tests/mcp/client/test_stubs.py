@@ -2,7 +2,8 @@
 
 import pytest
 
-from headgate.operations import AccessControl, expose
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 from headgate.operations.stubs import stub_module
 from tests.hostile.server import tool

@@ -7,7 +7,10 @@ import pytest
 from headgate.errors import CallError
 from headgate.mcp.gateway.answers import MAX_ANSWER_BYTES, answer
 from headgate.mcp.gateway.tools import TOOLS
-from headgate.operations import AccessControl, ErrorDefinition, Identity, OperationType, expose, mcp_envelope
+from headgate.operations.access import AccessControl, Identity
+from headgate.operations.envelope import mcp_envelope
+from headgate.operations.registration import expose
+from headgate.operations.spec import ErrorDefinition, OperationType
 from headgate.schema.check import check
 from tests.operations.parts import leaf, operation, registry
 

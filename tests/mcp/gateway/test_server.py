@@ -13,7 +13,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from headgate.mcp.gateway.server import gateway_app, to_mcp
 from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
-from headgate.operations import AccessControl, Identity, expose, mcp_envelope
+from headgate.operations.access import AccessControl, Identity
+from headgate.operations.envelope import mcp_envelope
+from headgate.operations.registration import expose
 from tests.operations.parts import leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

@@ -50,27 +50,29 @@ def names_for_type_checkers():
     return {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
-def test_all_is_what_is_exposed_and_what_type_checkers_see():
-    in_rooms = {name for names in headgate._ROOMS.values() for name in names}
-    assert set(headgate.__all__) == in_rooms | {"__version__"}
-    assert (
-        names_for_type_checkers() - {name for names in headgate._EXTRAS.values() for name in names}
-        == in_rooms
-    )
-    assert len(headgate.__all__) == len(set(headgate.__all__))
+def test_type_checkers_see_the_names_that_are_loaded():
+    assert names_for_type_checkers() == headgate._MODULE_OF.keys()
+
+
+def test_no_name_is_listed_twice():
+    listed = [
+        name for table in (headgate._CORE, headgate._MCP_EXTRA) for names in table.values() for name in names
+    ]
+    assert len(listed) == len(set(listed)) == len(headgate._MODULE_OF)
 
 
 @pytest.mark.parametrize("name", headgate.__all__)
-def test_each_public_name_is_there_and_is_the_one_of_its_room(name):
+def test_each_public_name_is_the_one_of_its_module(name):
     value = getattr(headgate, name)
     if name != "__version__":
-        assert value is getattr(sys.modules[headgate._HOMES[name]], name)
+        assert value is getattr(sys.modules[headgate._MODULE_OF[name]], name)
     assert name in dir(headgate)
 
 
-def test_what_an_extra_brings_comes_through_the_same_door():
+def test_a_name_of_the_extra_is_loaded_in_the_same_way_and_is_not_in_all():
     pytest.importorskip("mcp", reason="the mcp extra is not installed")
     assert headgate.to_mcp is sys.modules["headgate.mcp.gateway.server"].to_mcp
+    assert "to_mcp" not in headgate.__all__
 
 
 def test_other_names_are_missing():
