@@ -1,7 +1,8 @@
 """The port of the resource server: what every surface reads through.
 
 An instance is bound to one access, so no method takes a token. There are two implementations: in process,
-and over HTTP against any resource server. Whoever is behind the port, it decides, and it alone touches rows.
+and over HTTP against any resource server. The implementation decides, and it alone touches rows. The types
+of the bodies are in headgate.model.wire, which ``text`` can import too.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ class ReadAnswer(msgspec.Struct, frozen=True):
     #: What the body was written from, where that is at hand: rows as they are made here. Not to be changed.
     document: Row | None = None
 
-    def body(self) -> dict[str, Any]:
-        """Give the body as plain values; every call makes a fresh copy, for the caller to change.
+    def body(self) -> Any:
+        """Decode the body; every call makes a new value, which the caller may change.
 
-        Record ``data`` members hold granted and asked fields only.
+        It is one of the types in headgate.model.wire, by the method that answered: the caller annotates it.
+        Record ``data`` members hold granted and selected fields only.
         """
         return _read_body(self.content)
 

@@ -1,0 +1,331 @@
+"""The JSON bodies of the resource server, as types: what a surface reads out of an answer.
+
+A body may come from another server, and members it leaves out are not there: so every member that is not
+needed to tell a body's kind may be missing. The types describe; they check nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
+
+
+class TextPreview(TypedDict, total=False):
+    """The true length of a text that was cut."""
+
+    size_chars: int
+    #: SHA-256 of the whole text, in hex.
+    digest: str
+
+
+class RecordBody(TypedDict, total=False):
+    """A record's envelope, or the mark of a deleted one."""
+
+    object: str
+    id: RecordId
+    stream: StreamName
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
+    display_name: str
+    #: The granted and selected fields.
+    data: dict[str, Any]
+    emitted_at: str
+    previews: dict[FieldName, TextPreview]
+    #: Related records by relation: one record, a list, or None.
+    expanded: dict[str, RecordBody | ChildrenBody | None]
+    links: dict[str, Any]
+    meta: PageMeta
+    deleted: bool
+    deleted_at: str
+
+
+class ChildrenBody(TypedDict, total=False):
+    """The records of a relation to many."""
+
+    object: str
+    url: str
+    has_more: bool
+    data: list[RecordBody]
+
+
+class CountBody(TypedDict, total=False):
+    """How many records there are: ``kind`` is ``exact``, or ``none`` without a ``value``."""
+
+    kind: str
+    value: int
+
+
+class ExtentBody(TypedDict, total=False):
+    """The number of records of a stream, and the times they span."""
+
+    total: int
+    earliest_at: str
+    latest_at: str
+
+
+class PageMeta(TypedDict, total=False):
+    """What to know about a page."""
+
+    count: CountBody
+    warnings: list[dict[str, Any]]
+    window: ExtentBody
+
+
+class PageBody(TypedDict, total=False):
+    """A page of records or changes."""
+
+    object: str
+    data: list[RecordBody]
+    has_more: bool
+    url: str
+    links: dict[str, Any]
+    next_cursor: str
+    next_changes_since: str
+    meta: PageMeta
+
+
+class SnippetBody(TypedDict, total=False):
+    """The words around a match."""
+
+    field: FieldName
+    text: str
+
+
+class ExcerptBody(TypedDict, total=False):
+    """One proof of a match, and where to read on."""
+
+    field_path: FieldName
+    preview_text: str
+    truncated: bool
+    read: dict[str, int]
+
+
+class HitBody(TypedDict, total=False):
+    """A search hit."""
+
+    object: str
+    id: str
+    stream: StreamName
+    record_key: RecordId
+    connector_id: str
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
+    display_name: str
+    emitted_at: str
+    authored_at: str
+    matched_fields: list[FieldName]
+    evidence_excerpts: list[ExcerptBody]
+    snippet: SnippetBody
+    record_url: str
+    #: Fields of the record, where they were asked for.
+    data: dict[str, Any]
+    previews: dict[FieldName, TextPreview]
+
+
+class RecallBody(TypedDict, total=False):
+    """Whether every match was ranked."""
+
+    complete: bool
+    ranking_scope: str
+    truncated: bool
+    sources_searched_count: int
+    ranked_candidate_count: int
+
+
+class SearchMeta(TypedDict, total=False):
+    """What to know about a page of hits."""
+
+    count: int | None
+    count_accuracy: str
+    recall: RecallBody
+    warnings: list[dict[str, Any]]
+    reduced: str
+
+
+class SearchBody(TypedDict, total=False):
+    """A page of hits."""
+
+    object: str
+    data: list[HitBody]
+    has_more: bool
+    url: str
+    links: dict[str, Any]
+    next_cursor: str
+    meta: SearchMeta
+
+
+class WindowedField(TypedDict, total=False):
+    """The field that a window shows a part of."""
+
+    path: str
+    #: ``string``, or ``json`` for an object or a list.
+    type: str
+    size_chars: int
+    digest: str
+
+
+class TextWindow(TypedDict, total=False):
+    """A part of a text, and its place in the whole."""
+
+    text: str
+    start_chars: int
+    end_chars: int
+    limit_chars: int
+    total_chars: int
+    complete: bool
+    has_more: bool
+    next_offset_chars: int | None
+    previous_offset_chars: int | None
+    match_start_chars: int | None
+    match_end_chars: int | None
+    next_cursor: str | None
+    previous_cursor: str | None
+
+
+class FieldWindowBody(TypedDict, total=False):
+    """A part of one field of one record."""
+
+    object: str
+    stream: StreamName
+    record_id: RecordId
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
+    display_name: str
+    field: WindowedField
+    window: TextWindow
+    url: str
+    links: dict[str, Any]
+    meta: PageMeta
+
+
+class GroupBody(TypedDict, total=False):
+    """One group of an aggregation."""
+
+    key: Any
+    count: int
+
+
+class AggregateBody(TypedDict, total=False):
+    """A number, or one for each group."""
+
+    object: str
+    stream: StreamName
+    metric: str
+    field: FieldName | None
+    group_by: FieldName | None
+    group_by_time: FieldName | None
+    granularity: str | None
+    time_zone: str | None
+    approximate: bool
+    filtered_record_count: int
+    value: int | float | str | None
+    limit: int
+    groups: list[GroupBody]
+    other_count: int
+    links: dict[str, Any]
+    meta: PageMeta
+
+
+class GrantedConnection(TypedDict, total=False):
+    """A connection that a stream is granted of."""
+
+    connection_id: ConnectionId
+    display_name: str
+
+
+class FlagBody(TypedDict, total=False):
+    """Whether a use of a field is declared, and whether this token may make it."""
+
+    declared: bool
+    usable: bool
+    reason: str
+    operators: list[str]
+
+
+class FieldFlags(TypedDict, total=False):
+    """What may be done with a field, in a full schema."""
+
+    type: str
+    granted: bool
+    role: str
+    exact_filter: FlagBody
+    range_filter: FlagBody
+    lexical_search: FlagBody
+    semantic_search: FlagBody
+    aggregation: dict[str, FlagBody]
+
+
+class RelationBody(TypedDict, total=False):
+    """A relation to another stream, and whether it can be expanded."""
+
+    name: str
+    stream: StreamName
+    foreign_key: FieldName
+    cardinality: str
+    target_stream: StreamName
+    child_parent_key_field: FieldName
+    default_limit: int
+    max_limit: int
+    granted: bool
+    usable: bool
+    reason: str
+
+
+class StreamBody(TypedDict, total=False):
+    """A stream of a schema, compact or full."""
+
+    object: str
+    name: StreamName
+    connector_key: ConnectorKey
+    connection_id: ConnectionId
+    display_name: str
+    record_count: int
+    granted: bool
+    primary_key: list[FieldName]
+    cursor_field: FieldName | None
+    consent_time_field: FieldName | None
+    #: A line of flags in a compact schema.
+    field_capabilities: dict[FieldName, str | FieldFlags]
+    expand_capabilities: list[RelationBody]
+    relationships: list[RelationBody]
+    #: Ids in a compact schema, documents in a full one.
+    views: list[Any]
+    count: bool
+    granted_connections: list[GrantedConnection]
+    semantics: str
+    schema: dict[str, Any]
+    selection: dict[str, bool]
+    query: dict[str, Any]
+    freshness: dict[str, Any]
+    description: str
+    label: str
+    detail: str
+    time_constraint: dict[str, Any]
+
+
+class ConnectorBody(TypedDict, total=False):
+    """A connector of a schema, with its streams."""
+
+    object: str
+    connector_key: ConnectorKey
+    connector_id: str
+    source: dict[str, str]
+    display_name: str
+    stream_count: int
+    grant_id: str
+    granted_connections: list[GrantedConnection]
+    streams: list[StreamBody]
+
+
+class SchemaBody(TypedDict, total=False):
+    """What an access may read and ask."""
+
+    object: str
+    bearer: dict[str, Any]
+    connectors: list[ConnectorBody]
+    detail: str
+    connector_count: int
+    stream_count: int
+    links: dict[str, Any]
+    meta: PageMeta
