@@ -1,8 +1,8 @@
-"""Columns in memory: numpy arrays of typed values, one per shelf and field, kept true by change numbers.
+"""Columns in memory: one numpy array for each shelf and field, brought up to date by change numbers.
 
-A column is what its shelf held at one change number. Inside a read transaction the shelf's number says how
-much has changed since, and only those records are read again. Blocks in the file hold a recent state, so that
-a new process does not have to read every typed row. One cache belongs to one thread.
+Every column notes the change number that its values are true as of. Inside a read transaction the shelf's number
+shows whether a column lacks changes, and only the records that changed since are read. A column that is not in
+memory starts from the blocks in the file, which hold a recent state. One cache belongs to one thread.
 """
 
 from __future__ import annotations
@@ -10,255 +10,204 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from headgate.store.sqlite.catalog import ColumnKind, Shelf, StreamTable
+from headgate.errors import IntegrityBroken
+from headgate.store.sqlite.catalog import Shelf, StreamTable
+from headgate.store.sqlite.columns.blocks import BLOCK_ROWS, TextNumbers, unpack
+from headgate.store.sqlite.columns.specs import Array, ColumnSpec, OwnColumn, column_specs, quarter_hours
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 
-Array = NDArray[Any]
-
-BLOCK = 16_384
-NO_INTEGER = -(2**63)
-NO_QUARTER = -(2**31)
-QUARTER_US = 900 * 1_000_000
-#: Columns that every shelf has, beside those of its typed table.
-LIVE, TIME, QUARTER = 0, -1, -2
 _N_MASK = (1 << RID_SHIFT) - 1
-_SPARE = 1024
-
-_TYPES: Mapping[ColumnKind, tuple[Any, Any]] = {
-    ColumnKind.WORD: (np.uint32, 0),
-    ColumnKind.HASH: (np.int64, NO_INTEGER),
-    ColumnKind.INTEGER: (np.int64, NO_INTEGER),
-    ColumnKind.NUMBER: (np.float64, np.nan),
-    ColumnKind.BOOLEAN: (np.int8, -1),
-    ColumnKind.TIME: (np.int64, NO_INTEGER),
-}
-_OWN: Mapping[int, tuple[Any, Any]] = {
-    LIVE: (np.bool_, False),
-    TIME: (np.int64, NO_INTEGER),
-    QUARTER: (np.int32, NO_QUARTER),
-}
 
 
-class Words:
-    """Numbers for the texts of one column; 0 is no text."""
+@dataclass(slots=True)
+class _LoadedColumn:
+    """One column of one shelf in memory."""
 
-    __slots__ = ("names", "numbers")
-
-    def __init__(self) -> None:
-        self.numbers: dict[str | None, int] = {None: 0}
-        self.names: list[str | None] = [None]
-
-    def encode(self, texts: Iterable[str | None]) -> Array:
-        """Give the number of each text; new ones get new numbers."""
-        numbers, names = self.numbers, self.names
-        out: list[int] = []
-        for text in texts:
-            number = numbers.get(text)
-            if number is None:
-                number = numbers[text] = len(names)
-                names.append(text)
-            out.append(number)
-        return np.array(out, np.uint32)
+    #: Longer than the shelf, so that it seldom has to grow.
+    values: Array
+    #: The change number that the values are true as of. Some may be newer, none is older.
+    seq: int
 
 
 class ShelfColumns:
-    """The columns of one shelf, as of one change number."""
+    """The columns of one shelf that are in memory."""
 
-    __slots__ = ("arrays", "dead", "rows", "seq", "sid")
+    __slots__ = ("loaded", "rows", "sid")
 
-    def __init__(self, sid: int, seq: int) -> None:
+    def __init__(self, sid: int) -> None:
         self.sid = sid
-        self.seq = seq
         self.rows = 0
-        self.dead = -1
-        self.arrays: dict[int, Array] = {}
+        self.loaded: dict[int, _LoadedColumn] = {}
 
     def column(self, number: int) -> Array:
-        """Give a column's values, one for each record that ever was."""
-        return self.arrays[number][: self.rows]
+        """Give a column's values, one for each record number that was ever used."""
+        return self.loaded[number].values[: self.rows]
 
-    def grow(self, rows: int, kinds: Mapping[int, tuple[Any, Any]]) -> None:
-        """Make room for more records."""
-        for number, array in self.arrays.items():
-            if len(array) < rows:
-                self.arrays[number] = _empty(rows, kinds[number])
-                self.arrays[number][: len(array)] = array
-        self.rows = rows
+
+class _ShelfHead(NamedTuple):
+    """What the shelf table holds of one shelf."""
+
+    sid: int
+    #: The shelf's last change.
+    seq: int
+    next_n: int
+    #: The change number that the blocks are true as of.
+    col_seq: int
+    #: Of the whole store: tombstones up to this change have been removed.
+    pruned_seq: int
+
+    def can_update(self, seq: int) -> bool:
+        """Say whether a column of this change number can be brought up to date.
+
+        One that is ahead of this transaction cannot go back. One from before `pruned_seq` cannot be told which
+        records were deleted, because their tombstones are gone.
+        """
+        return min(self.seq, self.pruned_seq) <= seq <= self.seq
+
+
+class _Stale(NamedTuple):
+    """A column in memory that lacks the changes after its number."""
+
+    sid: int
+    number: int
+    column: _LoadedColumn
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What columns are read from: one read transaction, one stream."""
+
+    database: Database
+    stream: StreamTable
+    specs: Mapping[int, ColumnSpec]
 
 
 class ColumnCache:
-    """Columns of any shelves, brought up to date as they are asked for."""
+    """Columns of any shelves, loaded and brought up to date when a read needs them."""
 
     def __init__(self) -> None:
         self._shelves: dict[int, ShelfColumns] = {}
-        self._words: dict[tuple[int, int], Words] = {}
+        self._texts: dict[tuple[int, int], TextNumbers] = {}
 
-    def words(self, stream: StreamTable, number: int) -> Words:
-        """Give the numbers of a text column."""
-        return self._words.setdefault((stream.stid, number), Words())
+    def texts(self, stream: StreamTable, number: int) -> TextNumbers:
+        """Give the numbers that stand for the texts of a column; all shelves of a stream share them."""
+        return self._texts.setdefault((stream.stid, number), TextNumbers())
 
     def get(
         self, database: Database, stream: StreamTable, shelves: Sequence[Shelf], numbers: Iterable[int]
     ) -> list[ShelfColumns]:
-        """Give columns as of the read transaction that the database is in."""
-        wanted = [LIVE, TIME, *(number for number in dict.fromkeys(numbers) if number not in {LIVE, TIME})]
-        kinds = column_types(stream)
+        """Give shelves with these columns, and LIVE and TIME, as of the read transaction of the database."""
+        source = _Source(database, stream, column_specs(stream))
+        wanted = tuple(dict.fromkeys((OwnColumn.LIVE, OwnColumn.TIME, *numbers)))
         heads = _heads(database, shelves)
-        tails: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        found = [
-            self._prepare(database, stream, sid, head, wanted, kinds, tails) for sid, head in heads.items()
-        ]
-        for stale, starts in tails.items():
-            self._read_tail(database, stream, stale, starts, kinds)
-        changed = {sid for starts in tails.values() for sid, _ in starts}
-        for columns in found:
-            columns.seq = heads[columns.sid][0]
-            if columns.dead < 0 or columns.sid in changed:
-                columns.dead = columns.rows - int(np.count_nonzero(columns.column(LIVE)))
-        return found
+        stale = [one for head in heads.values() for one in self._prepare(source, head, wanted)]
+        for changed, starts in _by_columns(stale).items():
+            self._read_changes(source, changed, starts)
+        # Only now: a read that was stopped half way leaves columns that are read again.
+        for one in stale:
+            one.column.seq = heads[one.sid].seq
+        return [self._shelves[sid] for sid in heads]
 
-    def _prepare(
-        self,
-        database: Database,
-        stream: StreamTable,
-        sid: int,
-        head: tuple[int, int, int, int],
-        wanted: Sequence[int],
-        kinds: Mapping[int, tuple[Any, Any]],
-        tails: dict[tuple[int, ...], list[tuple[int, int]]],
-    ) -> ShelfColumns:
-        seq, next_n, col_seq, pruned = head
-        columns = self._shelves.get(sid)
-        if columns is None or columns.seq > seq or columns.seq < min(seq, pruned):
-            # A cache that is ahead of this transaction cannot go back, and one from before the horizon
-            # cannot learn what was deleted: it starts again from the blocks.
-            columns = self._shelves[sid] = ShelfColumns(sid, col_seq)
-        if columns.rows < next_n - 1:
-            columns.grow(next_n - 1, kinds)
-        if columns.arrays and columns.seq < seq:
-            tails.setdefault(tuple(columns.arrays), []).append((sid, columns.seq))
-        missing = [number for number in wanted if number not in columns.arrays]
-        for number in missing:
-            columns.arrays[number] = self._load(database, stream, columns, number, kinds[number])
-        if missing and col_seq < seq:
-            tails.setdefault(tuple(missing), []).append((sid, col_seq))
-        return columns
+    def _prepare(self, source: _Source, head: _ShelfHead, wanted: Sequence[int]) -> list[_Stale]:
+        """Load what is missing of a shelf; returns the columns that lack changes."""
+        shelf = self._shelves.get(head.sid)
+        if shelf is None:
+            shelf = self._shelves[head.sid] = ShelfColumns(head.sid)
+        shelf.rows = head.next_n - 1
+        stale: list[_Stale] = []
+        for number in wanted:
+            column = shelf.loaded.get(number)
+            if column is None or not head.can_update(column.seq):
+                column = shelf.loaded[number] = self._load(source, head, shelf, number)
+            if len(column.values) < shelf.rows:
+                column.values = _grown(column.values, source.specs[number], shelf.rows)
+            if column.seq < head.seq:
+                stale.append(_Stale(head.sid, number, column))
+        return stale
 
-    def _load(
-        self,
-        database: Database,
-        stream: StreamTable,
-        columns: ShelfColumns,
-        number: int,
-        kind: tuple[Any, Any],
-    ) -> Array:
-        array = _empty(columns.rows, kind)
-        if number == QUARTER:
-            array[: columns.rows] = quarters(columns.column(TIME))
-            return array
-        words = self.words(stream, number)
-        for b, block in database.all(
-            "SELECT b, data FROM column_block WHERE sid=? AND fid=?", (columns.sid, number)
-        ):
-            values = unpack(block, words)
-            array[b * BLOCK : b * BLOCK + len(values)] = values
-        return array
+    def _load(self, source: _Source, head: _ShelfHead, shelf: ShelfColumns, number: int) -> _LoadedColumn:
+        if number == OwnColumn.QUARTER_HOUR:
+            times = shelf.loaded[OwnColumn.TIME]
+            return _LoadedColumn(quarter_hours(times.values), times.seq)
+        values = source.specs[number].empty(shelf.rows)
+        texts = self.texts(source.stream, number)
+        try:
+            for b, block in source.database.all(
+                "SELECT b, data FROM column_block WHERE sid=? AND fid=?", (head.sid, number)
+            ):
+                held = unpack(block, texts)
+                values[b * BLOCK_ROWS : b * BLOCK_ROWS + len(held)] = held
+        except (ValueError, TypeError, IndexError, msgspec.MsgspecError) as error:
+            raise IntegrityBroken("A column block is damaged.", hint="Restore a backup.") from error
+        return _LoadedColumn(values, head.col_seq)
 
-    def _read_tail(
-        self,
-        database: Database,
-        stream: StreamTable,
-        numbers: Sequence[int],
-        starts: Sequence[tuple[int, int]],
-        kinds: Mapping[int, tuple[Any, Any]],
+    def _read_changes(
+        self, source: _Source, numbers: Sequence[int], starts: Sequence[tuple[int, int]]
     ) -> None:
-        """Read the records that changed after a number, and put their values in place."""
+        """Read the records that changed on some shelves, each after its number, and put their values in place."""
         typed = [number for number in numbers if number > 0]
         select = "".join(f", t.c{number}" for number in typed)
-        rows = database.all(
+        rows = source.database.all(
             f"SELECT r.rid, r.deleted, r.ts{select} FROM json_each(?) w "
             "JOIN record r INDEXED BY record_seq ON r.sid = w.value->>0 AND r.seq > w.value->>1 "
-            f"LEFT JOIN {stream.table} t ON t.rid = r.rid ORDER BY r.rid",
+            f"LEFT JOIN {source.stream.table} t ON t.rid = r.rid ORDER BY r.rid",
             (json.dumps(starts),),
         )
         if not rows:
             return
         rids, deleted, times, *others = zip(*rows, strict=True)
-        values: dict[int, Array] = {LIVE: ~np.array(deleted, np.bool_), TIME: _integers(times)}
-        values[QUARTER] = quarters(values[TIME])
-        for number, texts in zip(typed, others, strict=True):
-            is_word = kinds[number] is _TYPES[ColumnKind.WORD]
+        values: dict[int, Array] = {
+            OwnColumn.LIVE: ~np.array(deleted, np.bool_),
+            OwnColumn.TIME: source.specs[OwnColumn.TIME].array(times),
+        }
+        values[OwnColumn.QUARTER_HOUR] = quarter_hours(values[OwnColumn.TIME])
+        for number, held in zip(typed, others, strict=True):
+            spec = source.specs[number]
             values[number] = (
-                self.words(stream, number).encode(texts) if is_word else _array(texts, kinds[number])
+                self.texts(source.stream, number).encode(held) if spec.is_text else spec.array(held)
             )
-        self._put(np.array(rids, np.int64), [*numbers, LIVE], values)
+        self._put(np.array(rids, np.int64), numbers, values)
 
     def _put(self, rids: Array, numbers: Sequence[int], values: Mapping[int, Array]) -> None:
         sids, places = rids >> RID_SHIFT, (rids & _N_MASK) - 1
         cuts = [0, *(np.flatnonzero(np.diff(sids)) + 1).tolist(), len(rids)]
         for start, end in itertools.pairwise(cuts):
-            arrays = self._shelves[int(sids[start])].arrays
+            loaded = self._shelves[int(sids[start])].loaded
             for number in numbers:
-                if number in arrays:
-                    arrays[number][places[start:end]] = values[number][start:end]
+                loaded[number].values[places[start:end]] = values[number][start:end]
 
 
-def column_types(stream: StreamTable) -> dict[int, tuple[Any, Any]]:
-    """Give the array type and the value for 'none' of every column a stream has."""
-    return {**_OWN, **{column.number: _TYPES[column.kind] for column in stream.columns.values()}}
-
-
-def quarters(times: Array) -> Array:
-    """Give the quarter of an hour that each time falls into."""
-    out = np.full(len(times), NO_QUARTER, np.int32)
-    known = times != NO_INTEGER
-    # Beyond the range of 32 bits lies no year that a calendar could show.
-    out[known] = np.clip(times[known] // QUARTER_US, NO_QUARTER + 1, 2**31 - 1)
-    return out
-
-
-def pack(array: Array, words: Words | None) -> bytes:
-    """Write a block; texts go along with it, so that no list of texts has to outlive the records."""
-    if words is None:
-        return msgspec.msgpack.encode((array.dtype.name, None, array.tobytes()))
-    used, places = np.unique(array, return_inverse=True)
-    numbers: list[int] = used.tolist()
-    names = [words.names[number] for number in numbers]
-    return msgspec.msgpack.encode(("uint32", names, places.astype(np.uint32).tobytes()))
-
-
-def unpack(block: bytes, words: Words) -> Array:
-    """Read a block."""
-    dtype, names, raw = msgspec.msgpack.decode(block, type=tuple[str, list[str | None] | None, bytes])
-    values: Array = np.frombuffer(raw, np.dtype(dtype))
-    return values if names is None else words.encode(names)[values]
-
-
-def _heads(database: Database, shelves: Sequence[Shelf]) -> dict[int, tuple[int, int, int, int]]:
+def _heads(database: Database, shelves: Sequence[Shelf]) -> dict[int, _ShelfHead]:
     sids = ",".join(str(shelf.sid) for shelf in shelves)
     rows = database.all(
         "SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE k='pruned_seq') FROM shelf "
         f"WHERE sid IN ({sids}) ORDER BY sid"
     )
-    return {sid: (seq, next_n, col_seq, pruned) for sid, seq, next_n, col_seq, pruned in rows}
+    return {sid: _ShelfHead(sid, *rest) for sid, *rest in rows}
 
 
-def _empty(rows: int, kind: tuple[Any, Any]) -> Array:
-    dtype, none = kind
-    return np.full(max(rows + rows // 8, _SPARE), none, dtype)
+def _by_columns(stale: Iterable[_Stale]) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """Group by sets of columns, so that shelves that lack the same ones are read by one statement.
+
+    The value lists shelves, each with the change number to start after.
+    """
+    numbers: dict[tuple[int, int], list[int]] = {}
+    for one in stale:
+        numbers.setdefault((one.sid, one.column.seq), []).append(one.number)
+    groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for start, columns in numbers.items():
+        groups.setdefault(tuple(columns), []).append(start)
+    return groups
 
 
-def _integers(values: Sequence[int | None]) -> Array:
-    return np.array([NO_INTEGER if value is None else value for value in values], np.int64)
-
-
-def _array(values: Sequence[Any], kind: tuple[Any, Any]) -> Array:
-    dtype, none = kind
-    return np.array([none if value is None else value for value in values], dtype)
+def _grown(values: Array, spec: ColumnSpec, rows: int) -> Array:
+    out = spec.empty(rows)
+    out[: len(values)] = values
+    return out

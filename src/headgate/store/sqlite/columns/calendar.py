@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from headgate.model.query import Granularity
-from headgate.store.sqlite.columns.cache import Array
+from headgate.store.sqlite.columns.specs import Array
 
 _SECOND = 1_000_000
 _DAY = 86_400

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from headgate.store.sqlite.columns.cache import Array
+from headgate.store.sqlite.columns.specs import Array
 
 _CHUNK = 32_768
 _MANTISSA = 52

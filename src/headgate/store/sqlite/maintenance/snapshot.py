@@ -1,7 +1,7 @@
-"""Write column blocks: the state of a shelf's columns as of one change number, so that a start is quick.
+"""Write column blocks: the state of a shelf's columns as of one change number, so that a process starts fast.
 
-Done in small steps, each a transaction of its own. A block may be newer than its shelf's number says: whoever
-reads it reads again every record that changed after that number, so only an older one would be wrong.
+The work is done in small steps, each in a transaction of its own. A block may be newer than its shelf's number
+says: a reader reads every record that changed after that number again, so only an older one would be wrong.
 """
 
 from __future__ import annotations
@@ -15,52 +15,92 @@ from typing import Any
 
 import numpy as np
 
-from headgate.store.sqlite.catalog import Catalog, StreamTable, current
-from headgate.store.sqlite.columns.cache import BLOCK, LIVE, TIME, Array, Words, column_types, pack
+from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable, current
+from headgate.store.sqlite.columns.blocks import BLOCK_ROWS, TextNumbers, pack, pack_texts
+from headgate.store.sqlite.columns.specs import Array, ColumnSpec, OwnColumn, column_specs
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 
-#: A shelf with fewer changes than this since its last blocks is read quickly enough without new ones.
+#: A shelf with fewer changes than this since its last blocks is read fast enough without new ones.
 ENOUGH_CHANGES = 1000
 #: Cells of one step: rows times columns. A step of this size takes a few tens of milliseconds.
 _STEP_CELLS = 32_768
-_AT_ONCE = 250
+_STEP_COLUMNS = max(1, _STEP_CELLS // BLOCK_ROWS)
+_ROWS_AT_ONCE = 250
 _N_MASK = (1 << RID_SHIFT) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """Some columns of one block; or, without columns, the note that a shelf's blocks are all written."""
+class _BlockStep:
+    """Write one block of some columns."""
 
     stream: StreamTable
     sid: int
-    #: The catalog's and the shelf's number when the steps were planned.
-    catalog: int
+    block: int
+    columns: tuple[int, ...]
+
+    def take(self, database: Database) -> None:
+        first = self.sid << RID_SHIFT | self.block * BLOCK_ROWS + 1
+        typed = [number for number in self.columns if number > 0]
+        select = "".join(f", t.c{number}" for number in typed)
+        columns = _read_columns(
+            database,
+            f"SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN {self.stream.table} t ON t.rid = r.rid "
+            "WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid",
+            (first, first + BLOCK_ROWS),
+        )
+        if not columns:
+            return
+        rids, deleted, times, *others = columns
+        values = {OwnColumn.LIVE: [not one for one in deleted], OwnColumn.TIME: times}
+        values |= dict(zip(typed, others, strict=True))
+        places, specs = np.array(rids, np.int64) - first, column_specs(self.stream)
+        database.many(
+            "INSERT OR REPLACE INTO column_block(sid, fid, b, data) VALUES(?, ?, ?, ?)",
+            [
+                (self.sid, number, self.block, _packed(specs[number], places, values[number]))
+                for number in self.columns
+            ],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _NoteStep:
+    """Note that the blocks of a shelf are all written."""
+
+    sid: int
+    #: The shelf's and the catalog's number when the steps were planned.
     seq: int
-    block: int = 0
-    columns: tuple[int, ...] = ()
+    catalog: int
+
+    def take(self, database: Database) -> None:
+        # Whatever drops blocks raises the catalog's number: then some of these may be gone again.
+        database.run(
+            "UPDATE shelf SET col_seq=? WHERE sid=? AND (SELECT v FROM meta WHERE k='catalog') = ?",
+            (self.seq, self.sid, self.catalog),
+        )
 
 
 class Snapshot:
-    """The steps that are still to be taken."""
+    """An idle task: the steps that are still to be taken."""
 
     __slots__ = ("_steps",)
 
     def __init__(self) -> None:
-        self._steps: deque[_Step] = deque()
+        self._steps: deque[_BlockStep | _NoteStep] = deque()
 
     def plan(self, database: Database, *, enough: int = ENOUGH_CHANGES) -> bool:
-        """Look for shelves with many changes since their last blocks; says whether there is work."""
+        """Look for shelves with many changes since their last blocks; returns whether there is work."""
         if not self._steps:
             with database.reading(float("inf")):
                 self._steps.extend(_plan(database, enough))
         return bool(self._steps)
 
     def step(self, database: Database) -> bool:
-        """Take one step; says whether more are left."""
+        """Take one step; returns whether more are left."""
         if self._steps:
             with database.writing():
-                _take(database, self._steps[0])
+                self._steps[0].take(database)
             self._steps.popleft()
         return bool(self._steps)
 
@@ -72,24 +112,21 @@ class Snapshot:
                 pass
 
 
-def _plan(database: Database, enough: int) -> Iterator[_Step]:
+def _plan(database: Database, enough: int) -> Iterator[_BlockStep | _NoteStep]:
     catalog = current(database, Catalog())
     for sid, seq, col_seq in database.all("SELECT sid, seq, col_seq FROM shelf WHERE seq > col_seq"):
         shelf = catalog.by_sid.get(sid)
-        if shelf is None or not _has_changed(database, sid, col_seq, enough):
-            continue
-        numbers = sorted(column_types(shelf.stream).keys() & {LIVE, TIME} | _typed(shelf.stream))
-        width = max(1, _STEP_CELLS // BLOCK)
-        for block in _touched(database, sid, col_seq):
-            for start in range(0, len(numbers), width):
-                yield _Step(
-                    shelf.stream, sid, catalog.number, seq, block, tuple(numbers[start : start + width])
-                )
-        yield _Step(shelf.stream, sid, catalog.number, seq)
+        if shelf is not None and _has_changed(database, sid, col_seq, enough):
+            yield from _block_steps(shelf, _touched(database, sid, col_seq))
+            yield _NoteStep(sid, seq, catalog.number)
 
 
-def _typed(stream: StreamTable) -> set[int]:
-    return {column.number for column in stream.columns.values()}
+def _block_steps(shelf: Shelf, blocks: Sequence[int]) -> Iterator[_BlockStep]:
+    typed = [column.number for column in shelf.stream.columns.values()]
+    numbers = (OwnColumn.TIME, OwnColumn.LIVE, *sorted(typed))
+    for block in blocks:
+        for start in range(0, len(numbers), _STEP_COLUMNS):
+            yield _BlockStep(shelf.stream, shelf.sid, block, numbers[start : start + _STEP_COLUMNS])
 
 
 def _has_changed(database: Database, sid: int, col_seq: int, enough: int) -> bool:
@@ -100,69 +137,31 @@ def _has_changed(database: Database, sid: int, col_seq: int, enough: int) -> boo
 
 
 def _touched(database: Database, sid: int, col_seq: int) -> list[int]:
+    """Find the blocks that hold a record which changed after a number."""
     rows = database.all(
-        f"SELECT DISTINCT ((rid & {_N_MASK}) - 1) / {BLOCK} FROM record INDEXED BY record_seq WHERE sid=? AND seq > ?",
+        f"SELECT DISTINCT ((rid & {_N_MASK}) - 1) / {BLOCK_ROWS} FROM record INDEXED BY record_seq "
+        "WHERE sid=? AND seq > ?",
         (sid, col_seq),
     )
     return sorted(block for (block,) in rows)
 
 
-def _take(database: Database, step: _Step) -> None:
-    if not step.columns:
-        # Whatever drops blocks raises the catalog's number: then some of these may be gone again.
-        database.run(
-            "UPDATE shelf SET col_seq=? WHERE sid=? AND (SELECT v FROM meta WHERE k='catalog') = ?",
-            (step.seq, step.sid, step.catalog),
-        )
-        return
-    first = step.sid << RID_SHIFT | step.block * BLOCK + 1
-    typed = [number for number in step.columns if number > 0]
-    select = "".join(f", t.c{number}" for number in typed)
-    columns = _columns(
-        database,
-        f"SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN {step.stream.table} t ON t.rid = r.rid "
-        "WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid",
-        (first, first + BLOCK),
-    )
-    if columns:
-        blocks = _blocks(step, typed, first, columns)
-        database.many("INSERT OR REPLACE INTO column_block VALUES(?, ?, ?, ?)", blocks)
-
-
-def _columns(database: Database, sql: str, values: tuple[int, int]) -> list[list[Any]]:
-    """Read rows as columns, a few at a time: so many rows at once would set off a search for garbage."""
+def _read_columns(database: Database, sql: str, values: tuple[int, int]) -> list[list[Any]]:
+    """Read rows as columns, a few at a time: all rows of a block at once would start the garbage collector."""
     rows: Iterator[tuple[Any, ...]] = database.db.execute(sql, values)
     columns: list[list[Any]] = []
-    while portion := list(itertools.islice(rows, _AT_ONCE)):
-        read = zip(*portion, strict=True)
+    while portion := list(itertools.islice(rows, _ROWS_AT_ONCE)):
         columns = columns or [[] for _ in portion[0]]
-        for column, more in zip(columns, read, strict=True):
+        for column, more in zip(columns, zip(*portion, strict=True), strict=True):
             column.extend(more)
     return columns
 
 
-def _blocks(
-    step: _Step, typed: Sequence[int], first: int, columns: Sequence[Sequence[Any]]
-) -> list[tuple[int, int, int, bytes]]:
-    rids, deleted, times, *others = columns
-    held: dict[int, Sequence[Any]] = {
-        LIVE: [not one for one in deleted],
-        TIME: times,
-        **dict(zip(typed, others, strict=True)),
-    }
-    places = np.array(rids, np.int64) - first
-    return [
-        (step.sid, number, step.block, _packed(step.stream, number, places, held[number]))
-        for number in step.columns
-    ]
-
-
-def _packed(stream: StreamTable, number: int, places: Array, values: Sequence[Any]) -> bytes:
-    dtype, none = column_types(stream)[number]
-    array = np.full(int(places[-1]) + 1, none, dtype)
-    words = Words() if dtype is np.uint32 else None
-    if words is None:
-        array[places] = [none if value is None else value for value in values]
-    else:
-        array[places] = words.encode(values)
-    return pack(array, words)
+def _packed(spec: ColumnSpec, places: Array, values: Sequence[Any]) -> bytes:
+    array = np.full(int(places[-1]) + 1, spec.none, spec.dtype)
+    if not spec.is_text:
+        array[places] = spec.array(values)
+        return pack(array)
+    numbers = TextNumbers()
+    array[places] = numbers.encode(values)
+    return pack_texts(array, numbers)

@@ -10,8 +10,9 @@ from headgate.model.plan import PagePlan
 from headgate.model.query import Count, Order
 from headgate.model.rows import Extent, Page
 from headgate.store.sqlite.catalog import Catalog, ColumnKind
-from headgate.store.sqlite.columns.aggregates import Selection, select
-from headgate.store.sqlite.columns.cache import NO_INTEGER, TIME, Array, ColumnCache
+from headgate.store.sqlite.columns.cache import ColumnCache
+from headgate.store.sqlite.columns.selection import Selection, select
+from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.pages import Key, page, page_keys
 from headgate.store.sqlite.read.scope import Scope, column_of, scope_of
@@ -30,7 +31,7 @@ def filtered_page(database: Database, catalog: Catalog, cache: ColumnCache, plan
     if scope is None:
         return page(database, catalog, plan)
     number = _sort_column(scope, plan)
-    numbers = [TIME] if number is None else [TIME, number]
+    numbers = [OwnColumn.TIME] if number is None else [OwnColumn.TIME, number]
     selection = select(database, cache, scope, plan.reach, plan.filters, numbers)
     keys = None
     if plan.filters and number is not None:
@@ -46,7 +47,7 @@ def _sort_column(scope: Scope, plan: PagePlan) -> int | None:
     if name is None or not plan.by_cursor_field:
         return None
     if name == scope.stream.time_field:
-        return TIME
+        return OwnColumn.TIME
     column = column_of(scope.stream, name)
     return None if column.kind in {ColumnKind.WORD, ColumnKind.HASH} else column.number
 
@@ -136,7 +137,7 @@ def _is_after(catalog: Catalog, key: Key, plan: PagePlan) -> bool:
 
 
 def _extent(selection: Selection) -> Extent:
-    known = [values[values != NO_INTEGER] for values in selection.values(TIME)]
+    known = [values[values != NO_INTEGER] for values in selection.values(OwnColumn.TIME)]
     ends = [(int(values.min()), int(values.max())) for values in known if len(values)]
     if not ends:
         return Extent(selection.count(), None, None)
