@@ -9,7 +9,7 @@ SRC = Path(__file__).parents[2] / "src"
 #: Being renamed; a name leaves this list when it is defined once.
 STILL_DOUBLE: set[str] = {
     *("Answer", "Catalog", "Connection", "Desk", "Doorkeeper", "Endpoint", "Identity", "Limits", "Reply"),
-    *("Retention", "Scope", "Session", "_File"),
+    *("Scope", "Session"),
 }
 
 

@@ -15,7 +15,7 @@ from headgate.model.ids import ConnectionId
 from headgate.model.plan import BOOKMARK_DAYS
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import writing_store
-from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, Retention
+from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, ChangeRetention
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 from tests.web.gatehouse import NOW, Gatehouse, gatehouse, record
@@ -409,7 +409,7 @@ def forget_changes(place: headgate.home.Home) -> None:
     """Do what maintenance does on the day after a note, and again when that note is old."""
     with writing_store(place) as database:
         for day in (1, KEEP_DAYS + 2):
-            retention = Retention(lambda day=day: NOW + day * DAY)
+            retention = ChangeRetention(lambda day=day: NOW + day * DAY)
             while retention.plan(database):
                 retention.step(database)
 

@@ -46,7 +46,7 @@ from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.columns.aggregates import aggregate, summaries
 from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.database import Database, open_reader, translate_errors
-from headgate.store.sqlite.maintenance.retention import Retention
+from headgate.store.sqlite.maintenance.retention import ChangeRetention
 from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.read.changes import changes
 from headgate.store.sqlite.read.filtered import filtered_page, needs_columns
@@ -145,7 +145,7 @@ class SqliteStore:
     def __init__(self, home: Home, now: Callable[[], int]) -> None:
         path = home.path / FILE
         self._now = now
-        self._writer = start_writer(path, idle_tasks=(Retention(now),))
+        self._writer = start_writer(path, idle_tasks=(ChangeRetention(now),))
         self._files = BlobFiles(home.path / BLOBS)
         self._here = _Lane(path)
         self._columns = _Thread(path, "columns")

@@ -17,7 +17,7 @@ from headgate.model.record import Tombstone
 from headgate.model.rows import Changes
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
-from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, Retention
+from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, ChangeRetention
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from tests.hostile.store.scene import (
     FIELDS,
@@ -133,7 +133,7 @@ def test_whoever_counted_before_counts_right_after_tombstones_are_forgotten(scen
 
     def prune(day: int) -> None:
         with writing_store(scene.home) as database:
-            horizon = Retention(lambda: NOW + day * DAY)
+            horizon = ChangeRetention(lambda: NOW + day * DAY)
             while horizon.plan(database):
                 horizon.step(database)
 
@@ -168,7 +168,7 @@ def test_forgetting_takes_small_steps_and_goes_on_where_it_was_stopped(
     longest, steps = 0.0, 0
     for _ in range(20):
         with writing_store(scene.home) as database:
-            horizon = Retention(lambda: NOW + (3 + KEEP_DAYS) * DAY)
+            horizon = ChangeRetention(lambda: NOW + (3 + KEEP_DAYS) * DAY)
             # Only two steps, then stopped: the next process begins anew.
             for _ in range(2):
                 if horizon.plan(database):

@@ -30,7 +30,7 @@ FORMAT = 1
 _PIECE = 1024 * 1024
 
 
-class _File(msgspec.Struct, frozen=True):
+class _FileSum(msgspec.Struct, frozen=True):
     bytes: int
     sha256: str
 
@@ -44,7 +44,7 @@ class Manifest(msgspec.Struct, frozen=True):
     record_count: int
     #: One digest for each stream of each connection, over its records in the order they came in.
     shelves: dict[str, str]
-    files: dict[str, _File]
+    files: dict[str, _FileSum]
 
 
 def back_up(database: Database, home: Home, target: Path, progress: Progress) -> Copied:
@@ -228,16 +228,16 @@ def _refuse_unless(condition: bool, what: str) -> None:  # noqa: FBT001 - it rea
         raise IntegrityBroken(f"The backup cannot be used. {what}", hint="Use another backup.")
 
 
-def _sum(path: Path) -> _File:
+def _sum(path: Path) -> _FileSum:
     hashed, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
             hashed.update(piece)
             size += len(piece)
-    return _File(size, hashed.hexdigest())
+    return _FileSum(size, hashed.hexdigest())
 
 
-def _copy_file(source: Path, target: Path) -> _File:
+def _copy_file(source: Path, target: Path) -> _FileSum:
     hashed, size = hashlib.sha256(), 0
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with source.open("rb") as read, os.fdopen(handle, "wb") as written:
@@ -247,7 +247,7 @@ def _copy_file(source: Path, target: Path) -> _File:
             written.write(piece)
         written.flush()
         os.fsync(written.fileno())
-    return _File(size, hashed.hexdigest())
+    return _FileSum(size, hashed.hexdigest())
 
 
 def _copied(manifest: Manifest) -> Copied:

@@ -21,7 +21,7 @@ _DAY_US = 24 * 3600 * 1_000_000
 _AT_ONCE = 500
 
 
-class Retention:
+class ChangeRetention:
     """The steps that are still to be taken, by the clock."""
 
     __slots__ = ("_after", "_now")
