@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -22,25 +21,20 @@ from headgate.errors import (
 )
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
-from headgate.model.plan import Reach
+from headgate.model.plan import Reach, SearchReach
 from headgate.model.record import Connection
 from headgate.schema.declare import read_declaration
+from headgate.store.sqlite.column_values import CONVERTERS, ColumnKind, Converter
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.statements import SQL
 
+if TYPE_CHECKING:
+    from headgate.store.sqlite.read.pages import Finder
+    from headgate.store.sqlite.read.scope import SqlScope
+    from headgate.store.sqlite.read.search import Spread
 
-class ColumnKind(StrEnum):
-    """How a column of a typed table holds a field's values."""
-
-    #: Text that is grouped by: the text itself.
-    WORD = "word"
-    #: Other text: a checksum, enough to find candidates for an exact filter.
-    HASH = "hash"
-    INTEGER = "integer"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    #: Microseconds since 1970.
-    TIME = "time"
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +60,13 @@ class StreamTable:
     fids: Mapping[FieldName, int]
     columns: Mapping[FieldName, Column]
     slots: Mapping[FieldName, int]
-    #: What follows from the above and is worth keeping.
-    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    #: The fields that have a column, in the order of the columns, each with what stores its values.
+    converters: Sequence[tuple[FieldName, Converter]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Look the converters up once; every record that is stored needs them."""
+        converters = [(name, CONVERTERS[column.kind]) for name, column in self.columns.items()]
+        object.__setattr__(self, "converters", converters)
 
     @property
     def table(self) -> str:
@@ -95,6 +94,37 @@ class Shelf:
         object.__setattr__(self, "name", self.stream.declaration.name)
 
 
+class BoundedMemo(dict[_Key, _Value]):
+    """A dictionary that starts again when it is full: those who ask often are soon in it again."""
+
+    __slots__ = ("_most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def remember(self, key: _Key, value: _Value) -> _Value:
+        """Add a value, and give it back."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogMemo:
+    """What was compiled against one catalog. It ends with the catalog, which every change of it replaces."""
+
+    #: By reach and length of previews: the statement that finds one record; None: the reach covers nothing.
+    finders: BoundedMemo[tuple[Reach, int | None], Finder | None] = field(
+        default_factory=lambda: BoundedMemo(1024)
+    )
+    #: By reach: its SQL conditions; None: it covers nothing.
+    scopes: BoundedMemo[Reach, SqlScope | None] = field(default_factory=lambda: BoundedMemo(1024))
+    #: By the reaches of a search: which shelves it looks at, and in which columns of the index.
+    spreads: BoundedMemo[tuple[SearchReach, ...], Spread] = field(default_factory=lambda: BoundedMemo(256))
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """Everything declared and connected, as of one number."""
@@ -116,8 +146,7 @@ class Catalog:
         default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
     )
     retired_shelves: tuple[Shelf, ...] = ()
-    #: What follows from this catalog and is worth keeping as long as it is true.
-    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    memo: CatalogMemo = field(default_factory=CatalogMemo, compare=False, repr=False)
 
     @property
     def shelf_count(self) -> int:

@@ -15,7 +15,8 @@ from headgate.model.instants import DAY_US, iso
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
 from headgate.model.query import Metric, Scalar
 from headgate.model.rows import Aggregate, Group, ShelfSummary
-from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, StreamTable
+from headgate.store.sqlite.catalog import Catalog, Column, StreamTable
+from headgate.store.sqlite.column_values import ColumnKind
 from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.columns.calendar import bucket_name, count_buckets
 from headgate.store.sqlite.columns.selection import Selection, select

@@ -10,14 +10,14 @@ import numpy as np
 
 from headgate.model.plan import Reach
 from headgate.model.query import ExactFilter, Filter, Scalar
-from headgate.store.sqlite.catalog import Column, ColumnKind, StreamTable
+from headgate.store.sqlite.catalog import Column, StreamTable
+from headgate.store.sqlite.column_values import ColumnKind, text_hash
 from headgate.store.sqlite.columns.blocks import TextNumbers
 from headgate.store.sqlite.columns.cache import ColumnCache, ShelfColumns
 from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.scope import Scope, bindable, column_of
+from headgate.store.sqlite.read.scope import SqlScope, bindable, column_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
-from headgate.store.sqlite.write.derive import text_hash
 
 #: Equals no text's number: a filter for a text that the column does not have selects nothing.
 _UNKNOWN_TEXT = 2**32 - 1
@@ -56,7 +56,7 @@ class Selection:
 def select(
     database: Database,
     cache: ColumnCache,
-    scope: Scope,
+    scope: SqlScope,
     reach: Reach,
     filters: Sequence[Filter],
     numbers: Sequence[int],

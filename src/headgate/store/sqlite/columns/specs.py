@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.store.sqlite.catalog import ColumnKind, StreamTable
+from headgate.store.sqlite.catalog import StreamTable
+from headgate.store.sqlite.column_values import ColumnKind
 
 Array = NDArray[Any]
 

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 
 from headgate.model.ids import FieldName
-from headgate.store.sqlite.catalog import ColumnKind, StreamTable
+from headgate.store.sqlite.catalog import StreamTable
+from headgate.store.sqlite.column_values import ColumnKind, column_value, text_hash
 from headgate.store.sqlite.maintenance.stored_rows import StoredColumns, typed_index
-from headgate.store.sqlite.write.derive import column_value, digest_of, sort_of, text_hash, ts_of
+from headgate.store.sqlite.write.derive import digest_of, sort_of, ts_of
 
 #: One value for each record.
 _Values = Sequence[Any]

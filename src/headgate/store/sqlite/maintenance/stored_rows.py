@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from headgate.model.ids import FieldName
-from headgate.store.sqlite.catalog import ColumnKind, StreamTable
+from headgate.store.sqlite.catalog import StreamTable
+from headgate.store.sqlite.column_values import ColumnKind
 
 #: What a statement selects before the typed values, in the order of the fields below.
 _OWN = [

@@ -9,13 +9,14 @@ import numpy as np
 from headgate.model.plan import PagePlan
 from headgate.model.query import Count, Order
 from headgate.model.rows import Extent, Page
-from headgate.store.sqlite.catalog import Catalog, ColumnKind
+from headgate.store.sqlite.catalog import Catalog
+from headgate.store.sqlite.column_values import ColumnKind
 from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.columns.selection import Selection, select
 from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.pages import Key, page, page_keys
-from headgate.store.sqlite.read.scope import Scope, column_of, scope_of
+from headgate.store.sqlite.read.scope import SqlScope, column_of, scope_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 
@@ -41,7 +42,7 @@ def filtered_page(database: Database, catalog: Catalog, cache: ColumnCache, plan
     return Page(found.records, found.next, count, _extent(selection) if plan.with_extent else None)
 
 
-def _sort_column(scope: Scope, plan: PagePlan) -> int | None:
+def _sort_column(scope: SqlScope, plan: PagePlan) -> int | None:
     """Give the column that holds the order, if numbers do."""
     name = scope.stream.declaration.cursor_field
     if name is None or not plan.by_cursor_field:
@@ -53,7 +54,7 @@ def _sort_column(scope: Scope, plan: PagePlan) -> int | None:
 
 
 def _keys(
-    database: Database, catalog: Catalog, selection: Selection, scope: Scope, plan: PagePlan, number: int
+    database: Database, catalog: Catalog, selection: Selection, scope: SqlScope, plan: PagePlan, number: int
 ) -> list[Key]:
     wanted = plan.limit + 1
     found: list[Key] = []

@@ -13,13 +13,12 @@ from headgate.model.plan import ExpandPlan, PagePlan, Position, RecordPlan
 from headgate.model.query import Count, Order
 from headgate.model.record import Children, Record
 from headgate.model.rows import Extent, Page
-from headgate.store.sqlite.catalog import Catalog, ColumnKind, Shelf, StreamTable
+from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
+from headgate.store.sqlite.column_values import ColumnKind, column_value
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, read_rows
-from headgate.store.sqlite.read.scope import Scope, column_of, scope_of
-from headgate.store.sqlite.write.derive import column_value
+from headgate.store.sqlite.read.scope import SqlScope, column_of, scope_of
 
-_FINDERS_KEPT = 1024
 _SEARCHES_AT_ONCE = 5
 #: A row of a page in the making: rid, sid, record_id, sort.
 Key = tuple[int, int, str, Any]
@@ -30,7 +29,7 @@ class Finder:
 
     __slots__ = ("_make", "_sql", "_times", "_values")
 
-    def __init__(self, database: Database, catalog: Catalog, scope: Scope, plan: RecordPlan) -> None:
+    def __init__(self, database: Database, catalog: Catalog, scope: SqlScope, plan: RecordPlan) -> None:
         shelves = [f"= {shelf.sid}" for shelf in scope.shelves]
         if len(shelves) > _SEARCHES_AT_ONCE:
             # A list of shelves is put into a table of its own at every run, which a few searches do without.
@@ -52,18 +51,13 @@ class Finder:
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
     """Give the statement for a plan's reach; None when the reach covers nothing."""
-    finders: dict[Any, Finder | None] | None = catalog.kept.get("finders")
-    if finders is None:
-        finders = catalog.kept["finders"] = {}
+    finders = catalog.memo.finders
     key = (plan.reach, plan.preview_chars)
     try:
         return finders[key]
     except KeyError:
         scope = scope_of(catalog, plan.reach)
-        if len(finders) >= _FINDERS_KEPT:
-            finders.clear()
-        finders[key] = None if scope is None else Finder(database, catalog, scope, plan)
-        return finders[key]
+        return finders.remember(key, None if scope is None else Finder(database, catalog, scope, plan))
 
 
 def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record, ...]:
@@ -91,7 +85,7 @@ def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Ke
     )
 
 
-def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: Scope) -> list[Key]:
+def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope) -> list[Key]:
     """Find the rows of a page and one more, in order: those that have a place first, then those without."""
     wanted = plan.limit + 1
     after = plan.after
@@ -122,7 +116,7 @@ class _By:
 
 
 def _part(
-    database: Database, scope: Scope, plan: PagePlan, by: _By, place: tuple[Any, ...] | None, wanted: int
+    database: Database, scope: SqlScope, plan: PagePlan, by: _By, place: tuple[Any, ...] | None, wanted: int
 ) -> list[Key]:
     shape = (by.columns, by.condition, plan.order, 0 if place is None else len(place))
     sql = scope.statements.get(shape)
@@ -132,7 +126,7 @@ def _part(
     return cast("list[Key]", database.all(sql, (*beginning, *scope.values, wanted)))
 
 
-def _part_sql(scope: Scope, columns: str, condition: str, asked: Order, place_size: int) -> str:
+def _part_sql(scope: SqlScope, columns: str, condition: str, asked: Order, place_size: int) -> str:
     direction, beyond = ("DESC", "<") if asked is Order.DESC else ("ASC", ">")
     order = ", ".join(f"{column} {direction}" for column in [*columns.split(", "), "r.sid"])
     start = keyset = ""
@@ -222,7 +216,7 @@ def _children(
     return Children(tuple(maker.make(row) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit)
 
 
-def _same_connection(scope: Scope | None, parent: Record) -> Shelf | None:
+def _same_connection(scope: SqlScope | None, parent: Record) -> Shelf | None:
     shelves = scope.shelves if scope is not None else ()
     return next((shelf for shelf in shelves if shelf.connection_id == parent.connection_id), None)
 

@@ -15,15 +15,14 @@ from headgate.model.plan import Reach
 from headgate.model.query import ExactFilter, Filter, Scalar
 from headgate.store.lines import MAX_INTEGER
 from headgate.store.projection import text_in
-from headgate.store.sqlite.catalog import Catalog, Column, ColumnKind, Shelf, StreamTable
-from headgate.store.sqlite.write.derive import text_hash
+from headgate.store.sqlite.catalog import Catalog, Column, Shelf, StreamTable
+from headgate.store.sqlite.column_values import ColumnKind, text_hash
 
-_SCOPES_KEPT = 1024
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SqlScope:
     """Which rows a statement may see: conditions on ``r`` (record) and ``t`` (typed), and their values."""
 
     stream: StreamTable
@@ -55,19 +54,15 @@ class Scope:
         return not self.conditions
 
 
-def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> Scope | None:
+def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> SqlScope | None:
     """Give the scope of a reach; the same reach comes again and again, so its scope is kept."""
     if filters:
         return _scope(catalog, reach, filters)
-    scopes: dict[Reach, Scope | None] = catalog.kept.setdefault("scopes", {})
-    if reach not in scopes:
-        if len(scopes) >= _SCOPES_KEPT:
-            scopes.clear()
-        scopes[reach] = _scope(catalog, reach, ())
-    return scopes[reach]
+    scopes = catalog.memo.scopes
+    return scopes[reach] if reach in scopes else scopes.remember(reach, _scope(catalog, reach, ()))
 
 
-def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> Scope | None:
+def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScope | None:
     """Turn a reach into a scope; None when it covers no shelf that holds anything.
 
     Raises:
@@ -87,7 +82,7 @@ def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> Scope |
         values.append(msgspec.json.encode(sorted(reach.resources)).decode())
     for one in filters:
         _filter(stream, one, conditions, values)
-    return Scope(stream, shelves, tuple(conditions), tuple(values), uses_typed=bool(filters))
+    return SqlScope(stream, shelves, tuple(conditions), tuple(values), uses_typed=bool(filters))
 
 
 def column_of(stream: StreamTable, name: FieldName) -> Column:

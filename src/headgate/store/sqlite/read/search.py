@@ -42,7 +42,6 @@ _MASK_BITS = 24
 _NEWEST = (1 << 63) - 1
 _OLDEST = 0
 _OVERLAP_CHARS = 512
-_SPREADS_KEPT = 256
 #: Few shelves with a small part of the store are found by their words in the index; else by row number.
 _FEW, _SMALL_PART, _STREAM_PART = 8, 5, 2.5
 _SID = f"(rowid >> {N_BITS} & {MAX_SID})"
@@ -162,22 +161,20 @@ def _next(span: _Span, shown: Sequence[_Ranked], *, has_more_here: bool) -> Sear
 
 
 @dataclass(frozen=True, slots=True)
-class _Spread:
+class Spread:
     """Where a search looks: groups of shelves, and which reach a shelf is seen through."""
 
     groups: tuple[_Group, ...]
     reaches: Mapping[int, SearchReach]
 
 
-def _spread(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> _Spread:
+def _spread(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> Spread:
     """Give where a search looks; the same reaches come again and again, so that is kept."""
-    spreads: dict[tuple[SearchReach, ...], _Spread] = catalog.kept.setdefault("spreads", {})
-    if reaches not in spreads:
-        if len(spreads) >= _SPREADS_KEPT:
-            spreads.clear()
-        by_sid = {shelf.sid: one for one in reaches for shelf in catalog.shelves_of(one.reach)}
-        spreads[reaches] = _Spread(tuple(_groups(catalog, reaches)), by_sid)
-    return spreads[reaches]
+    known = catalog.memo.spreads.get(reaches)
+    if known is not None:
+        return known
+    by_sid = {shelf.sid: one for one in reaches for shelf in catalog.shelves_of(one.reach)}
+    return catalog.memo.spreads.remember(reaches, Spread(tuple(_groups(catalog, reaches)), by_sid))
 
 
 def _groups(catalog: Catalog, reaches: Iterable[SearchReach]) -> list[_Group]:
@@ -352,7 +349,7 @@ def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
 
 
 def _hits(
-    database: Database, catalog: Catalog, plan: SearchPlan, spread: _Spread, ranked: Sequence[_Ranked]
+    database: Database, catalog: Catalog, plan: SearchPlan, spread: Spread, ranked: Sequence[_Ranked]
 ) -> tuple[Hit, ...]:
     highlighter = Highlighter(plan.terms)
     makers: dict[tuple[FieldName, ...], RecordMaker] = {}

@@ -11,14 +11,8 @@ from headgate.errors import InvalidDeclaration
 from headgate.model.declaration import Field, FieldKind, SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectorKey, FieldName
 from headgate.schema.declare import read_declaration
-from headgate.store.sqlite.catalog import (
-    Catalog,
-    ColumnKind,
-    StreamTable,
-    current,
-    stream_table,
-    versions_of,
-)
+from headgate.store.sqlite.catalog import Catalog, StreamTable, current, stream_table, versions_of
+from headgate.store.sqlite.column_values import ColumnKind
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.accounts import make_shelves

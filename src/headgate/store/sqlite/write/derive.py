@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from headgate.model.ids import FieldName
 from headgate.model.instants import instant
-from headgate.store.sqlite.catalog import ColumnKind, StreamTable
+from headgate.store.sqlite.catalog import StreamTable
+from headgate.store.sqlite.column_values import ColumnKind, column_value
 from headgate.store.sqlite.row_numbers import RID_SHIFT, tid_of
 from headgate.store.words import cut
 
 #: Stands for every field in a record's change numbers; no field can have this name, as none may hold NUL.
 ALL_FIELDS = "\0"
-_FLOAT_EXACT = 2.0**53
 
 
 def digest_of(record_id: str, long: bytes | None, body: bytes) -> bytes:
@@ -42,63 +41,12 @@ def ts_of(stream: StreamTable, values: Mapping[str, Any]) -> int | None:
     return instant(value) if isinstance(value, str) else None
 
 
-def column_value(kind: ColumnKind, value: Any) -> Any:
-    """Give what a typed column holds for a value; None for one of another type."""
-    return None if value is None else _HOLDERS[kind](value)
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _hash(value: Any) -> int | None:
-    return text_hash(value) if isinstance(value, str) else None
-
-
-def _time(value: Any) -> int | None:
-    return instant(value) if isinstance(value, str) else None
-
-
-def _boolean(value: Any) -> int | None:
-    return int(value) if isinstance(value, bool) else None
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    # JSON does not tell 3.0 from 3.
-    return (
-        int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _FLOAT_EXACT else None
-    )
-
-
-_HOLDERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
-    ColumnKind.WORD: _word,
-    ColumnKind.HASH: _hash,
-    ColumnKind.TIME: _time,
-    ColumnKind.BOOLEAN: _boolean,
-    ColumnKind.NUMBER: _number,
-    ColumnKind.INTEGER: _integer,
-}
-
-
-def text_hash(text: str) -> int:
-    """Give the checksum of a text, by which an exact filter finds candidates."""
-    return zlib.crc32(text.encode())
-
-
 def typed_row(stream: StreamTable, rid: int, values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Give a record's row of the typed table, in the order of the stream's columns."""
-    holders = stream.kept.get("holders")
-    if holders is None:
-        pairs = stream.columns.items()
-        holders = stream.kept["holders"] = [(name, _HOLDERS[column.kind]) for name, column in pairs]
     get = values.get
-    return rid, *[None if (value := get(name)) is None else hold(value) for name, hold in holders]
+    return rid, *[
+        None if (value := get(name)) is None else convert(value) for name, convert in stream.converters
+    ]
 
 
 def typed_insert(stream: StreamTable) -> str:
