@@ -34,7 +34,7 @@ SPEC = OperationSpec(
 
 
 async def shout(value: Any, context: OperationContext) -> dict[str, str]:
-    """Ask the remote tool, and make more of its answer."""
+    """Call the remote tool, and change its result."""
     assert context.env is not None
     blocks = await context.env.call("remote/echo", {"message": value["text"]})
     return {"text": blocks[0]["text"].upper() + "!"}

@@ -17,17 +17,17 @@ def anyio_backend():
 @pytest.fixture
 def figure(record_property: Callable[[str, object], None]) -> Figure:
     """Note what a fault test measured; it is shown at the end of the run."""
-    return lambda fault, told: record_property("figure", f"{fault}  {told}")
+    return lambda fault, text: record_property("figure", f"{fault}  {text}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    told = [
+    figures = [
         value
         for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
         for name, value in report.user_properties
         if name == "figure" and report.when == "call"
     ]
-    if told:
+    if figures:
         terminalreporter.section("figures")
-        for one in sorted(told):
+        for one in sorted(figures):
             terminalreporter.write_line(str(one))

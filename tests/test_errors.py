@@ -9,7 +9,7 @@ import pytest
 from headgate import errors
 from headgate.errors import CALL_ERRORS, CallError, ContextRejected, HeadgateError, OperationError, all_errors
 
-#: A module may refine an error for itself, but names no failure of its own.
+#: A module may refine an error for itself, but defines no error class.
 ALL = [error for error in all_errors() if error.__module__.startswith(errors.__name__)]
 
 

@@ -1,4 +1,4 @@
-"""The package as it is installed: bare, and with the ``mcp`` extra alone; its tests run in environments of their own.
+"""The package as it is installed: bare, and with the ``mcp`` extra alone; each tested in a separate environment.
 
 An environment holds links to the packages that the metadata asks for and to nothing else, so a library that
 somebody forgot to declare is missing there. Nothing is fetched.

@@ -63,13 +63,13 @@ def test_a_file_that_sets_something_unknown_is_refused():
     assert "port" in refused.value.hint
 
 
-def test_variables_that_look_like_ours_but_set_nothing_are_told():
+def test_variables_that_look_like_ours_but_set_nothing_are_reported():
     assert resolve({}, {"HEADGATE_PROT": "1", "HEADGATE_CONFIG": "x"}, {}, FILE).unknown_variables == (
         "HEADGATE_PROT",
     )
 
 
-def test_a_file_that_nobody_named_need_not_be_there(tmp_path: Path):
+def test_a_file_that_was_not_named_may_be_missing(tmp_path: Path):
     assert read_config(tmp_path / "none.toml", required=False) == {}
     with pytest.raises(ConfigInvalid):
         read_config(tmp_path / "none.toml", required=True)

@@ -26,7 +26,7 @@ def lines(out: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_logs_are_json_lines_when_nobody_looks(out: io.StringIO):
+def test_logs_are_json_lines_without_a_terminal(out: io.StringIO):
     configure_logs("info", "auto", out)
     get_logger().info("read", request_id="req_1", count=3)
     (line,) = lines(out)

@@ -19,7 +19,7 @@ from headgate.settings import ALL_SETTINGS
 from headgate.web.api.openapi import reference_page
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
-#: What ``--help`` is told, so that a page does not depend on who wrote it.
+#: The environment of ``--help``, so that a page does not depend on the terminal.
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 

@@ -1,6 +1,6 @@
-"""The owner's directory: where things lie, and that nobody else can read them.
+"""The owner's directory: its paths, and private files in it that only the owner can read.
 
-Knows names and modes only; what the files hold is for the rooms that write them.
+Handles names and modes only; the packages that write the files define their content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GROUP_AND_OTHERS = 0o077
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """One owner's directory and the places in it."""
+    """One owner's directory and the paths in it."""
 
     path: Path
 
@@ -31,7 +31,7 @@ class Home:
 
 
 def open_home(path: Path) -> Home:
-    """Make the directory if it is not there, and refuse one that others can enter.
+    """Create the directory if it is missing, and refuse one that other users can enter.
 
     Raises:
         ConfigInvalid: it is not a directory, is not ours, or is open to others.
@@ -43,12 +43,12 @@ def open_home(path: Path) -> Home:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put a whole file in place at once, readable by its owner alone.
+    """Replace a file atomically and durably, readable by its owner only.
 
-    A reader sees the old content or the new, never a part; after a power loss too.
+    A reader sees the old content or the new, never a part, even after a power loss.
 
     Raises:
-        StorageReadOnly: nothing can be put there.
+        StorageReadOnly: the directory cannot be written.
     """
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -69,7 +69,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path) -> bytes | None:
-    """Read a private file whole, or say that there is none.
+    """Read a private file; None if it does not exist.
 
     Raises:
         ConfigInvalid: it is a link or device, is not ours, or is open to others.
@@ -86,7 +86,7 @@ def read_private(path: Path) -> bytes | None:
 
 
 def read_or_create_private(path: Path, create: Callable[[], bytes]) -> bytes:
-    """Read a private file, or write it with fresh content where there is none: how each key file begins.
+    """Read a private file such as a key, or create it with fresh content if it does not exist.
 
     Raises:
         ConfigInvalid: it is a link or device, is not ours, or is open to others.
@@ -100,7 +100,7 @@ def read_or_create_private(path: Path, create: Callable[[], bytes]) -> bytes:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make names put into a directory last through a power loss."""
+    """Flush the entries of a directory, so that a new name survives a power loss."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

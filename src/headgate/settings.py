@@ -1,7 +1,7 @@
 """Configuration, and where each value came from.
 
-A value is looked for in four places, first match wins: a flag on the command line, the environment
-(``HEADGATE_PORT``), a TOML file, the default. Nothing else in the house reads the environment.
+A value comes from the first of four places that has it: a flag on the command line, the environment
+(``HEADGATE_PORT``), a TOML file, the default. No other module reads the environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PORT_MAX = 65535
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, resolved."""
+    """The resolved value of every setting."""
 
     home: Path
     host: str
@@ -44,7 +44,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a setting is for, how its text is read, and what it is when nobody says."""
+    """The name, description, default text and parser of one setting."""
 
     name: str
     about: str
@@ -67,7 +67,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings, where each came from, and variables that look like ours but set nothing."""
+    """The settings, where each came from, and ``HEADGATE_`` variables that match no setting."""
 
     settings: Settings
     origins: Mapping[str, Origin]
@@ -180,7 +180,7 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "gateway_clients",
-        "Clients whose tokens may use the gateway, with commas between; nobody else sees an operation there.",
+        "Clients whose tokens may use the gateway, with commas between; other clients see no operation there.",
         "",
         _ids,
     ),
@@ -188,7 +188,7 @@ ALL_SETTINGS: tuple[Setting, ...] = (
 
 
 def config_path(environment: Mapping[str, str]) -> Path:
-    """Say which TOML file is read: the one the environment names, or the platform's usual place."""
+    """Return the path of the TOML file: the one the environment names, or the platform's default."""
     named = environment.get(CONFIG_VARIABLE)
     return (
         Path(named).expanduser() if named else Path(platformdirs.user_config_dir("headgate")) / "config.toml"
@@ -196,7 +196,7 @@ def config_path(environment: Mapping[str, str]) -> Path:
 
 
 def read_config(path: Path, *, required: bool) -> dict[str, Any]:
-    """Read the TOML file; a file that is not there holds nothing, unless somebody named it.
+    """Read the TOML file; a missing file is empty unless it was named explicitly.
 
     Raises:
         ConfigInvalid: it cannot be read, or is not TOML.
@@ -216,7 +216,7 @@ def read_config(path: Path, *, required: bool) -> dict[str, Any]:
 def resolve(
     flags: Mapping[str, str | None], environment: Mapping[str, str], file: Mapping[str, Any], file_path: Path
 ) -> Resolved:
-    """Take each setting from the first place that has it.
+    """Resolve each setting from the first place that has it.
 
     Raises:
         ConfigInvalid: a value is not acceptable, or the file sets something that does not exist.

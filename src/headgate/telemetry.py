@@ -1,7 +1,7 @@
-"""Logs: text on a terminal, JSON lines elsewhere; ids, never values.
+"""Logging: text on a terminal, JSON lines elsewhere; ids, never values.
 
-What may be logged is a closed list of names. Anything else is withheld here, in the last step before
-the line is written, so that no caller can log a record's content or a token by mistake.
+A line may carry only the keys of a closed list. The last processor replaces the value of every other key, so
+that no caller can log a record's content or a token by mistake.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 WITHHELD = "<withheld>"
 _TALKATIVE = ("httpcore2", "httpx2", "mcp")
 
-#: The only names a log line may carry; all of them are names, ids, codes, counts or times.
+#: The only keys a log line may carry; their values are names, ids, codes, counts or times.
 LOGGABLE = frozenset(
     {
         "address",
@@ -51,7 +51,7 @@ LOGGABLE = frozenset(
 
 
 def configure_logs(level: str, log_format: str, out: TextIO) -> None:
-    """Send every log line of the process to one stream, ours and the libraries' alike."""
+    """Send every log line of the process, including those of libraries, to one stream."""
     as_text = log_format == "text" or (log_format == "auto" and out.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -73,24 +73,24 @@ def configure_logs(level: str, log_format: str, out: TextIO) -> None:
         level, structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processor=render), out
     )
     for library in _TALKATIVE:
-        # Below a warning they tell of every message, some with all that is in it.
+        # At lower levels they log every message, some with its content.
         logging.getLogger(library).setLevel(logging.WARNING)
 
 
 def get_logger() -> structlog.stdlib.BoundLogger:
-    """Give a logger; bind ids to it, never values."""
+    """Return a logger; bind ids to it, never values."""
     return structlog.stdlib.get_logger()
 
 
 def logs_requests() -> bool:
-    """Say whether lines about requests are written at all: asking is cheaper than making one."""
+    """Return whether request lines are written; checking is cheaper than building one."""
     return logging.root.isEnabledFor(logging.INFO)
 
 
 def withhold_values(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """Replace everything that is not on the list of loggable names."""
+    """Replace the value of every key that is not loggable."""
     for name in event:
-        # structlog's own marks start with an underscore and never reach the line.
+        # structlog's internal keys start with an underscore and do not reach the line.
         if name not in LOGGABLE and not name.startswith("_"):
             event[name] = WITHHELD
     return event
@@ -133,6 +133,6 @@ def _replace_handlers(level: str, formatter: logging.Formatter, out: TextIO) -> 
         library = logging.getLogger(name)
         library.handlers.clear()
         library.propagate = True
-    # Uvicorn's access lines hold query values, and its news is told by the web room in our words.
+    # Uvicorn's access lines hold query values; headgate.web logs requests and the start of the server instead.
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -140,7 +140,7 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
         address = mcp_url(settings).removesuffix("/mcp")
 
         def reader_of(via: str) -> Reader:
-            # Looked up at every call, so that a revocation works on the next one.
+            # Admitted at every call, so that a revocation takes effect on the next one.
             access = services.admission.admit(token)
             if access.is_owner:
                 raise OwnerCredentialRefused
@@ -155,7 +155,7 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What a demonstration needs: the token of its one client, and what there is to see."""
+    """The token of the demonstration's one client, and its connections by name."""
 
     token: str
     connections: Mapping[str, ConnectionId]

@@ -1,4 +1,4 @@
-"""Run the real program as a newcomer would: a process of its own, with a clean environment."""
+"""Run the real program as a newcomer would: in a new process with a clean environment."""
 
 from __future__ import annotations
 

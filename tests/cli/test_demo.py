@@ -23,22 +23,23 @@ def test_the_demo_prints_what_an_agent_needs_and_leaves_nothing_behind(tmp_path:
     try:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(10)]
-        said = "".join(lines)
-        url = re.search(r"MCP URL +(\S+)", said)[1]
-        token = re.search(r"token +(\S+)", said)[1]
+        shown = "".join(lines)
+        url = re.search(r"MCP URL +(\S+)", shown)[1]
+        token = re.search(r"token +(\S+)", shown)[1]
         assert (
-            f'claude mcp add --transport http headgate {url} --header "Authorization: Bearer {token}"' in said
+            f'claude mcp add --transport http headgate {url} --header "Authorization: Bearer {token}"'
+            in shown
         )
-        assert len(re.findall(r"^  - .*\?$", said, re.MULTILINE)) == 3
+        assert len(re.findall(r"^  - .*\?$", shown, re.MULTILINE)) == 3
         index = call(url, token, "schema")
         assert [index["data"]["connector_count"], index["data"]["stream_count"]] == [2, 4]
         counted = sum(
             stream["record_count"] for one in index["data"]["connectors"] for stream in one["streams"]
         )
         assert 4900 < counted < 5200
-        told = call(url, token, "query_records", stream="messages")
-        assert told["error"]["code"] == "ambiguous_connection"
-        assert len(told["error"]["available_connections"]) == 4
+        refusal = call(url, token, "query_records", stream="messages")
+        assert refusal["error"]["code"] == "ambiguous_connection"
+        assert len(refusal["error"]["available_connections"]) == 4
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0

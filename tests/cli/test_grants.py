@@ -40,7 +40,7 @@ def is_one_line(text: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "expected"),
     [
         (("grants",), 64, "Missing command"),
         (("grants", "create"), 64, "'--client'"),
@@ -64,26 +64,26 @@ def is_one_line(text: str) -> bool:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )  # fmt: skip
-def test_a_slip_is_told_in_one_line_with_what_to_do(
-    filled: Path, arguments: tuple[str, ...], code: int, told: str
+def test_a_wrong_option_is_reported_in_one_line_with_a_hint(
+    filled: Path, arguments: tuple[str, ...], code: int, expected: str
 ):
     outcome = run(filled, *arguments)
     assert (outcome.code, outcome.out) == (code, "")
     assert is_one_line(outcome.err), outcome.err
-    assert told in outcome.err
+    assert expected in outcome.err
 
 
 def test_what_is_empty_says_so_and_is_an_empty_array_for_programs(tmp_path: Path):
     for arguments in (("grants", "list"), ("audit", "list"), ("audit", "who-read", "m1")):
-        told, array = run(tmp_path, *arguments), run(tmp_path, *arguments, "--json")
-        assert (told.code, told.out, told.err.count("\n")) == (0, "", 1)
+        text, array = run(tmp_path, *arguments), run(tmp_path, *arguments, "--json")
+        assert (text.code, text.out, text.err.count("\n")) == (0, "", 1)
         assert (array.code, json.loads(array.out), array.err) == (0, [], "")
     nothing = run(tmp_path, "grants", "create", "--client", "a")
     assert nothing.code == 1
     assert "README" in nothing.err
 
 
-def test_fields_said_in_two_places_are_all_granted_and_saving_tells_json(filled: Path):
+def test_fields_of_two_options_are_all_granted_and_saving_prints_json(filled: Path):
     fields = ("--fields", "messages=subject", "--fields", "messages=body")
     made = json.loads(run(filled, "grants", "create", "--client", "a", *fields, "--json").out)
     shown = json.loads(run(filled, "grants", "show", made["grant_ids"][0], "--json").out)

@@ -71,7 +71,7 @@ def test_config_show_makes_nothing(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_variable_that_sets_nothing_is_told_beside_the_answer(tmp_path: Path):
+def test_a_variable_that_sets_nothing_is_reported_on_standard_error(tmp_path: Path):
     outcome = headgate(tmp_path, "config", "show", "--json", HEADGATE_PROT="1")
     assert json.loads(outcome.out)
     assert "HEADGATE_PROT" in outcome.err

@@ -27,7 +27,7 @@ class Done:
 
 
 def invoke(arguments):
-    """Run the command in this process; it brings its own event loop, so it needs a thread of its own."""
+    """Run the command in this process; it brings its own event loop, so it needs a separate thread."""
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["headgate", *arguments]),

@@ -87,7 +87,7 @@ def test_erase_without_a_yes_erases_nothing(made: tuple[Home, ConnectionId]):
 
 
 @pytest.mark.parametrize("words", [("stats",), ("fsck",), ("backup", "copy"), ("erase", "cin_1", "--yes")])
-def test_a_home_without_a_store_is_told_and_none_is_made(tmp_path: Path, words: tuple[str, ...]):
+def test_a_home_without_a_store_is_reported_and_none_is_made(tmp_path: Path, words: tuple[str, ...]):
     shown = store(Home(tmp_path / "home"), *words)
     assert (shown.code, shown.out) == (78, "")
     assert shown.err.count("\n") == 1

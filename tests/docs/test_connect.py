@@ -90,8 +90,8 @@ def test_every_command_that_makes_a_grant_works_as_it_stands(page: Path, filled:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_piece_of_configuration_leads_to_the_one_server(page: Path):
     for block in blocks(page, "json"):
-        told = json.loads(block)
-        (server,) = (told.get("mcpServers") or told["servers"]).values()
+        config = json.loads(block)
+        (server,) = (config.get("mcpServers") or config["servers"]).values()
         if "command" in server:
             assert (server["command"], server["args"]) == ("headgate", ["mcp"])
         else:

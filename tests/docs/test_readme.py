@@ -52,7 +52,7 @@ def test_the_walk_from_a_file_to_a_refusal_goes_as_it_is_written(walked: list[st
     log, refusal = ended.split("\n{", 1)
     assert re.search(r"agent  GET /v1/streams/\{stream\}/records  answered  3 records", log)
     assert "is revoked." in log
-    told = json.loads("{" + refusal)["error"]
-    assert {name: told[name] for name in ("type", "code")} == {
+    error = json.loads("{" + refusal)["error"]
+    assert {name: error[name] for name in ("type", "code")} == {
         name: SHOWN[1]["error"][name] for name in ("type", "code")
     }

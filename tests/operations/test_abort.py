@@ -265,16 +265,16 @@ async def test_a_handler_that_cancels_itself_is_aborted_and_its_caller_lives():
 
 async def test_children_do_not_outlive_a_parent_that_ends():
     watched = Watched()
-    kept = []
+    tasks = []
 
     async def outer(_value, context):
-        kept.append(asyncio.ensure_future(context.env.execute("ns/leaf")))
+        tasks.append(asyncio.ensure_future(context.env.execute("ns/leaf")))
         await watched.started("leaf")
         return "done"
 
     held = registry(leaf(watched.waiting("leaf")), composing(outer, "ns/leaf"))
     assert await held.call("ns/outer") == "done"
-    assert await outcome(kept[0]) == "ABORTED"
+    assert await outcome(tasks[0]) == "ABORTED"
     assert watched.ended == ["leaf"]
     assert held.in_flight == ()
 

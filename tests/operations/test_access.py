@@ -6,7 +6,7 @@ from headgate.errors import CallError, RegistrationInvalid
 from headgate.operations.access import AccessControl, Identity, refusal
 from tests.operations.parts import operation, registry
 
-NOBODY = None
+ANONYMOUS = None
 ANNA = Identity(
     "anna", frozenset({"read", "write"}), {"doc:1": frozenset({"edit"}), "list": frozenset({"see"})}
 )
@@ -16,16 +16,16 @@ STAR = Identity("star", frozenset(), {"doc:*": frozenset({"edit"})})
 @pytest.mark.parametrize(
     ("access", "identity", "resource_id", "passes"),
     [
-        (AccessControl(), NOBODY, None, True),
+        (AccessControl(), ANONYMOUS, None, True),
         (AccessControl(), ANNA, None, True),
-        (AccessControl(required_scopes=("read",)), NOBODY, None, False),
+        (AccessControl(required_scopes=("read",)), ANONYMOUS, None, False),
         (AccessControl(required_scopes=("read", "write")), ANNA, None, True),
         (AccessControl(required_scopes=("read", "admin")), ANNA, None, False),
         (AccessControl(required_scopes_any=("admin", "write")), ANNA, None, True),
         (AccessControl(required_scopes_any=("admin", "root")), ANNA, None, False),
-        (AccessControl(required_scopes_any=()), NOBODY, None, True),
+        (AccessControl(required_scopes_any=()), ANONYMOUS, None, True),
         (AccessControl(required_scopes=("read",), required_scopes_any=("root",)), ANNA, None, False),
-        (AccessControl(resource_type="doc"), NOBODY, None, False),
+        (AccessControl(resource_type="doc"), ANONYMOUS, None, False),
         (AccessControl(resource_type="doc"), ANNA, None, True),
         (AccessControl(resource_type="photo"), ANNA, None, False),
         (AccessControl(resource_type="doc", resource_action="edit"), ANNA, None, True),
@@ -73,7 +73,7 @@ async def test_denial_comes_before_the_input_is_looked_at_and_before_the_handler
             never, access_control=AccessControl(required_scopes=("root",)), input_schema={"type": "object"}
         )
     )
-    for identity, status in ((NOBODY, 401), (ANNA, 403)):
+    for identity, status in ((ANONYMOUS, 401), (ANNA, 403)):
         with pytest.raises(CallError) as denied:
             await held.execute("ns/op", ["not", "an", "object"], identity=identity)
         assert (denied.value.code, denied.value.status) == ("FORBIDDEN", status)

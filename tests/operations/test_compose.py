@@ -191,14 +191,14 @@ async def test_a_handler_cannot_forge_an_internal_context():
 
 
 async def test_an_env_is_of_no_use_after_its_call():
-    kept = []
+    envs = []
 
     async def outer(_value, context):
-        kept.append(context.env)
+        envs.append(context.env)
 
     held = registry(leaf(), composing(outer, "ns/leaf"))
     await held.call("ns/outer")
-    assert await code_of(kept[0].call("ns/leaf")) == "ABORTED"
+    assert await code_of(envs[0].call("ns/leaf")) == "ABORTED"
 
 
 async def test_a_child_is_called_three_levels_deep():

@@ -40,7 +40,7 @@ def test_a_caller_sees_what_it_can_reach_and_no_more():
 
 
 @pytest.mark.requirement("S0-11")
-def test_what_is_hidden_restricted_or_missing_cannot_be_told_apart():
+def test_what_is_hidden_restricted_or_missing_looks_the_same():
     shown = []
     for name in ("ns/hidden", "ns/closed", "ns/none"):
         with pytest.raises(CallError) as raised:

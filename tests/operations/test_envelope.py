@@ -185,7 +185,7 @@ def test_an_envelope_is_neither_true_nor_false():
         bool(mcp_envelope([]))
 
 
-def test_a_code_nobody_knows_is_not_retryable_and_internal():
+def test_an_unknown_code_is_not_retryable_and_internal():
     wire = {**mcp_envelope([], issues=[ISSUE]).to_dict(), "error": {"code": "SOMETHING_NEW"}}
     error = ResponseEnvelope.from_dict(wire).error
     assert (error.code, error.status, error.retryable) == ("SOMETHING_NEW", 500, False)

@@ -69,7 +69,7 @@ async def test_a_hidden_operation_looks_exactly_like_a_missing_one():
     assert vars(hidden) == vars(missing)
     assert str(hidden) == str(missing)
     assert (hidden.code, hidden.status) == ("NOT_FOUND", 404)
-    # Not even its type, its access control or its input schema can be told from outside.
+    # Not even its type, its access control or its input schema can be learned from outside.
     odd = leaf(name="op", input_schema=False, access_control=AccessControl(required_scopes=("x",)))
     assert vars(await failure(registry(odd))) == vars(missing)
 

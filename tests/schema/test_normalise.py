@@ -96,8 +96,8 @@ def places(issues):
 @pytest.mark.requirement("S4-06")
 @pytest.mark.parametrize("name", VECTORS)
 def test_the_vectors_hold_in_both_modes(name):
-    schema, value, kept, dropped, issues = VECTORS[name]
-    for extras, expected in ((Extras.KEEP, kept), (Extras.DROP, dropped)):
+    schema, value, with_extras, dropped, issues = VECTORS[name]
+    for extras, expected in ((Extras.KEEP, with_extras), (Extras.DROP, dropped)):
         result, found = normalise_output(schema, value, extras=extras)
         # Spelled out, because 3.0 == 3 and True == 1 in Python.
         assert json.dumps(result) == json.dumps(expected)

@@ -11,20 +11,14 @@ ROOT = Path(__file__).parents[2]
 READ = ("src", "tests", "docs", "tools", "bench", "examples")
 #: Being reworded; a place leaves this list when it is clean.
 NOT_YET_CLEAN = (
+    *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench", "docs"),
     *(
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "bench",
-        "docs",
-        "src",
-        "tests/cli",
-        "tests/conformance",
+        f"src/headgate/{name}"
+        for name in ("auth", "hosting.py", "mcp/client", "mcp/serve", "policy", "reading")
     ),
-    *("tests/conftest.py", "tests/docs", "tests/hostile", "tests/mcp", "tests/operations", "tests/parity"),
-    *("tests/peers", "tests/policy", "tests/reading", "tests/schema", "tests/store", "tests/test_errors.py"),
-    *("tests/test_extras.py", "tests/test_settings.py", "tests/test_telemetry.py", "tests/text", "tests/web"),
-    "tools",
+    *(f"src/headgate/{name}" for name in ("sources", "store", "text", "web")),
+    *("tests/conformance", "tests/hostile", "tests/mcp", "tests/parity", "tests/peers", "tests/policy"),
+    *("tests/reading", "tests/store", "tests/text", "tests/web"),
 )
 
 

@@ -1,1 +1,1 @@
-"""Speak to a terminal; one module per noun."""
+"""The command line; one module for each group of commands."""

@@ -1,4 +1,4 @@
-"""Say which extra is missing, instead of which module."""
+"""Report the missing extra instead of the missing module."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     """Grant a client something, and print its token once."""
     settings = settings_of(context).settings
-    # Read before anything is opened, so that a slip of the pen is told as one.
+    # Parsed before anything is opened, so that a wrong option is reported as a usage error.
     name, choice = _read("client", client_id, client), _choice(connection, stream, fields, since, until)
     daily = _budget(budget)
 
@@ -81,11 +81,11 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
     if save:
         path = _save(context, issued, mcp_url(settings))
-        told = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
-        typer.echo(json.dumps(told) if as_json else f"Saved for 'headgate mcp' in {path}")
+        document = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
+        typer.echo(json.dumps(document) if as_json else f"Saved for 'headgate mcp' in {path}")
         return
     typer.echo(
-        json.dumps(_issued(issued, mcp_url(settings))) if as_json else _told(issued, mcp_url(settings))
+        json.dumps(_issued(issued, mcp_url(settings))) if as_json else _issued_text(issued, mcp_url(settings))
     )
 
 
@@ -172,7 +172,7 @@ def revoke(
 
 
 def _offer(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
-    """Say what there is to choose from, where the choice went wrong."""
+    """Build a hint that lists the valid values of the option at fault."""
     if not catalog.connections:
         return "Add a connection and records first; the README shows how."
     declared = {name: one for source in catalog.declarations.values() for name, one in source.streams.items()}
@@ -209,7 +209,7 @@ def _choice(
 
 
 def _read(option: str, reader: Callable[[str], _T], text: str) -> _T:
-    """Read an option's value; what it cannot be is told by the option's name."""
+    """Parse an option's value; the error names the option."""
     try:
         return reader(text)
     except InvalidRequest:
@@ -229,7 +229,7 @@ def _fields(text: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
-    """Put together what was said about the same stream in several places."""
+    """Merge the fields of options that name the same stream."""
     found: dict[Any, tuple[Any, ...]] = {}
     for stream, names in chosen:
         found[stream] = (*found.get(stream, ()), *names)
@@ -266,7 +266,7 @@ def _issued(issued: Issued, url: str) -> dict[str, Any]:
     }
 
 
-def _told(issued: Issued, url: str) -> str:
+def _issued_text(issued: Issued, url: str) -> str:
     lines = [f"grant  {grant.id}" for grant in issued.grants]
     if issued.package_id is not None:
         lines.append(f"package  {issued.package_id}")

@@ -1,4 +1,4 @@
-"""The ``headgate`` command: its global options, its nouns, and how it fails.
+"""The ``headgate`` command: global options, command groups, and exit codes.
 
 Exit codes are contract and documented in docs/reference/cli.md.
 """
@@ -58,7 +58,7 @@ def main(
 
 
 def _sentence(error: typer.TyperException) -> str:
-    """Say what was wrong with a command line, and with which of its words."""
+    """Return the message of a usage error, with the option or argument at fault."""
     tell: Callable[[], str] = getattr(error, "format_message", error.__str__)
     return f"{tell().rstrip('.')}."
 

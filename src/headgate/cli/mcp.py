@@ -44,7 +44,7 @@ def mcp(
 
 
 def default_cache_root() -> str:
-    """Say where granted tokens are kept when nobody says otherwise."""
+    """Return the default directory of granted tokens."""
     return platformdirs.user_config_dir("headgate")
 
 
@@ -72,7 +72,7 @@ def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
 
 def _now() -> int:
     # The clock of this process: headgate.wiring would bring the whole server along.
-    return int(time.time())  # noqa: TID251 - as said
+    return int(time.time())  # noqa: TID251 - see above
 
 
 def _credential(address: str, root: Path) -> tuple[str, str]:

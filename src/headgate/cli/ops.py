@@ -330,6 +330,6 @@ def _pin_lines(report: dict[str, Any]) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Put a stranger's words on one line of a terminal, without anything the terminal would obey."""
+    """Make a foreign text safe for one line of a terminal: no line breaks, no control characters."""
     words = " ".join(text.split())
     return "".join(character if character.isprintable() else "?" for character in words)[:200]

@@ -2,7 +2,7 @@
 
 A class holds what is contract: a stable ``code``, an HTTP ``status`` and a ``hint`` that says what to do
 next. Its docstring is its default message; message texts are not contract. Nothing here decides how a
-failure is shown: each edge (REST, MCP, terminal) translates in one function of its own.
+failure is shown: each edge (REST, MCP, terminal) has one function that translates.
 
 ::
 
@@ -13,13 +13,13 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
     │  ├─ InvalidResultId, ConflictingConnectionId, InvalidResourceUri, SealBroken
     │  ├─ InvalidRecord, InvalidRecordIdentity, InvalidDeclaration, UnsupportedVersion
     │  └─ InvalidClient, InvalidClientMetadata, InvalidAuthorizationDetails, InvalidGrant
-    ├─ AuthenticationFailed           401  nobody we know is asking
+    ├─ AuthenticationFailed           401  no valid token
     │  └─ ContextRejected
-    ├─ PermissionRefused              403  they may not
+    ├─ PermissionRefused              403  the token does not allow it
     │  ├─ StreamNotAllowed, FieldNotGranted, InsufficientScope, TimeRangeExceeded
     │  ├─ OwnerCredentialRefused           an owner's credential where an agent reads
     │  └─ GrantExpired, GrantRevoked, GrantInvalid, GrantConsumed, PackageRevoked
-    ├─ NotFound                       404  nothing visible is there
+    ├─ NotFound                       404  nothing that the token can see
     │  └─ ConnectionNotFound, BlobNotFound, FieldNotFound, QueryNotFound, StreamNotDeclared
     ├─ MethodRefused                  405  the address does not take this method
     ├─ Conflict                       409  the request fits more than one thing, or another request
@@ -43,9 +43,10 @@ failure is shown: each edge (REST, MCP, terminal) translates in one function of 
        │  └─ AdapterConfigInvalid
        ├─ RegistrationInvalid              an operation is described in a way that cannot work
        └─ AdapterError                502  an import failed
-          └─ DiscoveryFailed, Unauthorized, SchemaParse, NameCollision, UpstreamTooLarge, UpstreamTimeout, UpstreamProtocolError,
-             UpstreamUnreachable, UpstreamRefused, UpstreamAuthFailed, UpstreamRedirectRefused,
-             UpstreamUnsupported, UpstreamBusy, UpstreamSuspended, AddressBlocked
+          └─ DiscoveryFailed, Unauthorized, SchemaParse, NameCollision, UpstreamTooLarge,
+             UpstreamTimeout, UpstreamProtocolError, UpstreamUnreachable, UpstreamRefused,
+             UpstreamAuthFailed, UpstreamRedirectRefused, UpstreamUnsupported, UpstreamBusy,
+             UpstreamSuspended, AddressBlocked
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class HeadgateError(Exception):
     code: str = "api_error"
     status: int = 500
     hint: str = ""
-    #: What a command that fails so ends with; see docs/reference/cli.md.
+    #: The exit code of a command that fails with this error; see docs/reference/cli.md.
     exit_code: int = 1
     #: Names of the argument, field or setting at fault, when one is.
     param: str | None
@@ -99,7 +100,7 @@ class HeadgateError(Exception):
 
 @functools.cache
 def default_message(cls: type[HeadgateError]) -> str:
-    """Give the first sentence of an error's docstring: what is said when nothing better is known."""
+    """Return the first line of an error's docstring, the message of an error raised without one."""
     return (inspect.getdoc(cls) or cls.code).split("\n")[0]
 
 
@@ -207,7 +208,7 @@ class InvalidResourceUri(InvalidRequest):
 class SealBroken(InvalidRequest):
     """The sealed token was not made here for this purpose, or is too old.
 
-    The reason says which; each edge decides what its caller is told.
+    The reason says which; each edge decides how much of it to show.
     """
 
     code = "invalid_seal"
@@ -274,7 +275,7 @@ class InvalidGrant(InvalidRequest):
     hint = "Start the authorization again."
 
 
-# 401: nobody we know is asking
+# 401: no valid token
 
 
 class AuthenticationFailed(HeadgateError):
@@ -298,7 +299,7 @@ class ContextRejected(AuthenticationFailed):
         super().__init__(message)
 
 
-# 403: they may not
+# 403: the token does not allow it
 
 
 class PermissionRefused(HeadgateError):
@@ -378,7 +379,7 @@ class PackageRevoked(PermissionRefused):
     hint = "Stop using this token."
 
 
-# 404: nothing visible is there
+# 404: nothing that the token can see
 
 
 class NotFound(HeadgateError):
@@ -574,7 +575,7 @@ class StorageFull(StorageUnusable):
 class RemoteRefused(HeadgateError):
     """Another resource server refused the read.
 
-    Its code, status and type are passed on as they came.
+    Its code, status and type are passed on unchanged.
     """
 
     code, status = "remote_refused", 502
@@ -599,8 +600,8 @@ class RemoteRefused(HeadgateError):
         return self._type
 
     def __reduce__(self) -> tuple[Any, ...]:
-        told = {"type": self._type, "code": self.code, "message": self.message, "hint": self.hint}
-        return (RemoteRefused, (self.status, {**self.data, **told, "param": self.param}))
+        facts = {"type": self._type, "code": self.code, "message": self.message, "hint": self.hint}
+        return (RemoteRefused, (self.status, {**self.data, **facts, "param": self.param}))
 
 
 class ConfigInvalid(HeadgateError):
@@ -610,7 +611,7 @@ class ConfigInvalid(HeadgateError):
     hint = "Run 'headgate config show' to see each setting and where it came from."
 
 
-# Typed operations have a file of their own; the tree above is one all the same.
+# Errors of typed operations are defined in a second module and imported here to complete the tree.
 from headgate.errors.operations import (  # noqa: E402 - they are made from the root of the tree
     CALL_ERRORS as CALL_ERRORS,
     AdapterConfigInvalid as AdapterConfigInvalid,

@@ -33,12 +33,12 @@ class OperationError(HeadgateError):
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """What is known about a call error's code: its status, and whether a retry may help."""
+    """The status and hint of a call error's code, and whether a retry may help."""
 
     status: int
     retryable: bool
     hint: str
-    #: The status when a retry may help after all.
+    #: The status of an error that is raised as retryable although its code usually is not.
     retry_status: int | None = None
 
 

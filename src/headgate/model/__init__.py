@@ -1,1 +1,1 @@
-"""Values: what things are. No I/O, no rules."""
+"""Immutable values that all packages share. No I/O and no access rules."""

@@ -1,4 +1,4 @@
-"""Disclosures: what left the house, for whom, and what was refused. Ids and counts, never values."""
+"""Disclosures: what was sent to whom, and what was refused. Ids and counts, never values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Disclosed(msgspec.Struct, frozen=True):
 
 
 class Disclosure(msgspec.Struct, frozen=True):
-    """One read: who asked, through which tool or route, and what it was answered with."""
+    """One read: who asked, through which tool or route, and what the answer held."""
 
     #: Microseconds since 1970.
     at: int

@@ -29,7 +29,7 @@ class AccessMode(StrEnum):
 
 
 class GrantState(StrEnum):
-    """Where a grant stands in its life."""
+    """Whether a grant can still be used, and if not, why."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -38,7 +38,7 @@ class GrantState(StrEnum):
 
 
 class TokenKind(StrEnum):
-    """Who a token speaks for, which decides the doors it opens."""
+    """Who a token speaks for, which decides the addresses that accept it."""
 
     OWNER = "owner"
     CLIENT = "client"
@@ -110,13 +110,13 @@ class Grant:
         _need_some_and_no_twins("streams", [stream.name for stream in self.streams])
 
     def stream(self, name: StreamName) -> StreamGrant | None:
-        """Give what is granted of a stream, if anything is."""
+        """Return the grant of one stream, or None."""
         return next((stream for stream in self.streams if stream.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is asking and under which grants: what a token stands for at this moment."""
+    """The caller of a request and the grants it acts under: what admission finds for a token."""
 
     token_kind: TokenKind
     subject_id: SubjectId

@@ -1,6 +1,6 @@
-"""Identifiers: one small type for each, and the grammar it keeps to.
+"""Identifiers: a distinct type for each kind, and the grammar of its text.
 
-The types are plain strings at run time; a checker keeps a stream name from being passed for a connection.
+The types are plain strings at run time; the type checker rejects a stream name passed for a connection.
 Text from outside becomes an id only through the function of the same name in lower case.
 """
 
@@ -117,7 +117,7 @@ def blob_id(text: str) -> BlobId:
 
 
 def is_blob_id(text: str) -> bool:
-    """Say whether a text is the id of a file."""
+    """Return whether a text is the id of a file."""
     return _BLOB_ID.fullmatch(text) is not None
 
 
@@ -134,7 +134,7 @@ def request_id(text: str) -> RequestId:
 
 
 def is_unicode(text: str) -> bool:
-    """Say whether the text can be written as UTF-8: half a surrogate pair cannot."""
+    """Return whether the text can be written as UTF-8: half a surrogate pair cannot."""
     if text.isascii():
         return True
     try:
@@ -145,7 +145,7 @@ def is_unicode(text: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Say whether every character shows itself in a line of text.
+    """Return whether every character shows itself in a line of text.
 
     Controls, line breaks, direction marks and invisible characters do not: printed among other
     text they could change what a reader sees, or be lost when the text is copied.

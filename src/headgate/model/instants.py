@@ -17,7 +17,7 @@ _DATE_CHARS = 10
 def instant(text: str) -> int | None:
     """Read an ISO 8601 date or date-time; without a zone it is taken as UTC.
 
-    Gives None for anything else, so that a record without a readable time is outside every range.
+    Returns None for anything else, so that a record without a readable time is outside every range.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -53,7 +53,7 @@ def _day(days: int) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Say whether the text is a plain calendar date such as 2026-04-01."""
+    """Return whether the text is a plain calendar date such as 2026-04-01."""
     if len(text) != _DATE_CHARS:
         return False
     try:

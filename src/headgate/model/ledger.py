@@ -1,4 +1,4 @@
-"""What the ledger keeps: clients, issued grants and tokens, and the chain of disclosures."""
+"""What the ledger stores: issued grants and tokens, and the chain of disclosures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 
 @dataclass(frozen=True, slots=True)
 class IssuedGrant:
-    """A grant and where it stands. The grant never changes; only its life goes on."""
+    """A grant with its revocation and expiry. The grant itself never changes."""
 
     grant: Grant
     package_id: PackageId | None = None
@@ -23,7 +23,7 @@ class IssuedGrant:
     daily_records: int | None = None
 
     def state(self, now: int) -> GrantState:
-        """Say where the grant stands; a revoked one stays revoked, whatever the clock says."""
+        """Return the state at a time; a revoked grant stays revoked after its expiry."""
         if self.revoked_at is not None:
             return GrantState.REVOKED
         if self.grant.expires_at is not None and now >= self.grant.expires_at:
@@ -33,7 +33,7 @@ class IssuedGrant:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token, known by its digest alone."""
+    """A token; only its digest is stored."""
 
     #: SHA-256 of the token's text.
     digest: bytes
@@ -73,7 +73,7 @@ class AuditBlock:
         return self.last - self.events.count(b"\n")
 
     def entries(self) -> list[AuditEntry]:
-        """Give each event with its place."""
+        """Yield each event with its number."""
         lines = self.events.split(b"\n")
         return [
             AuditEntry(seq, line, self.seal) for seq, line in enumerate(lines, self.last - len(lines) + 1)
@@ -94,7 +94,7 @@ class SealedBlock:
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """Where the chain ends."""
+    """The last entry of the chain and its seal."""
 
     seq: int
     seal: bytes

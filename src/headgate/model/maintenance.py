@@ -1,4 +1,4 @@
-"""What care of a store reports: what it holds, what is damaged, what was copied or erased."""
+"""Reports of store maintenance: contents, damage, backups and erasures."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class StreamStats:
 
     stream: StreamName
     record_count: int
-    #: Told by looking at a few records, not by reading them all.
+    #: Estimated from a sample of the records.
     about_bytes: int
     #: Microseconds since 1970, by the stream's own time; None where it is ordered by something else.
     oldest: int | None
     newest: int | None
     #: When a record was last taken in.
     last_updated: int | None
-    #: Whether the newest declaration has the stream; what is left of one that it has not is shown to nobody.
+    #: Whether the newest declaration has the stream; no reader sees the records of a stream that it dropped.
     is_declared: bool = True
 
 
@@ -66,7 +66,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What a look at every record found."""
+    """The result of a check of every record."""
 
     record_count: int
     damages: tuple[Damage, ...]
@@ -84,7 +84,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What is gone for good."""
+    """What an erasure removed."""
 
     record_count: int
     blob_count: int

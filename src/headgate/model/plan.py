@@ -1,4 +1,4 @@
-"""Plans: what the store is told to do. A plan has passed every rule; the store only carries it out.
+"""Plans: reads that the store executes. A plan has passed every access rule; the store applies none.
 
 A plan holds concrete terms alone (these connections, these fields, these bounds), so the store needs no
 grant, and nothing outside a plan's reach can be selected, compared, counted or ranked.
@@ -13,7 +13,7 @@ from headgate.model.grant import TimeConstraint
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.query import Count, Filter, Granularity, Metric, Order
 
-#: For so long a client may stay away and still be told what changed; a store may forget what is older.
+#: How long a bookmark of changes stays valid; the store may discard older changes.
 BOOKMARK_DAYS = 180
 
 
@@ -53,7 +53,7 @@ class RecordPlan(msgspec.Struct, frozen=True):
     reach: Reach
     record_id: RecordId
     expand: tuple[ExpandPlan, ...] = ()
-    #: Longer texts are cut here and told in the record's previews; None gives them whole.
+    #: Longer texts are cut to so many characters and listed in the record's previews; None returns them whole.
     preview_chars: int | None = None
 
 
@@ -122,7 +122,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class SearchPosition(msgspec.Struct, frozen=True):
-    """A place in the order of hits: after this one. What it holds is the engine's own affair."""
+    """A place in the order of hits: after this one. Its content is private to the store engine."""
 
     place: tuple[int | str | None, ...]
 

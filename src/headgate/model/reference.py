@@ -17,7 +17,7 @@ import msgspec
 from headgate.errors import InvalidResultId
 from headgate.model.ids import ConnectionId, RecordId, StreamName, is_plain
 
-#: Most ids; nothing in them can be wrong.
+#: The form of most ids; one that matches needs no further check.
 _PLAIN = re.compile(r"(?:([A-Za-z0-9_-]+)/)?([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)")
 _GRAMMARS = "An id is 'connection_id/stream:record_id' or 'stream:record_id'."
 

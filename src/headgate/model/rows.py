@@ -1,4 +1,4 @@
-"""What the store gives back for a plan: rows, not yet an answer."""
+"""What the store returns for a plan: rows that the reading package turns into an answer."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class SearchPage(msgspec.Struct, frozen=True):
-    """Hits in order, and how honestly they could be ranked."""
+    """Hits in order, and whether all matches could be ranked."""
 
     hits: tuple[Hit, ...]
     next: SearchPosition | None
@@ -132,13 +132,13 @@ class ShelfSummary:
     connection_id: ConnectionId
     stream: StreamName
     record_count: int
-    #: Microseconds since 1970: when a record was last taken in; None for an empty shelf.
+    #: Microseconds since 1970: when a record was last ingested; None for an empty shelf.
     last_updated: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class LineError:
-    """Why one line of a batch was not taken."""
+    """Why one line of a batch was rejected."""
 
     #: Which line, counted from 0.
     index: int
@@ -150,12 +150,12 @@ class LineError:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a batch. Good lines are stored whatever becomes of the others."""
+    """The result of a batch. Valid lines are stored even if others are rejected."""
 
     accepted: int
     errors: tuple[LineError, ...] = ()
 
     @property
     def rejected(self) -> int:
-        """How many lines were not taken."""
+        """How many lines were rejected."""
         return len(self.errors)

@@ -1,4 +1,4 @@
-"""Sealed tokens: the one codec for everything opaque that leaves the house and comes back.
+"""Sealed tokens: the one codec for every opaque token that clients send back.
 
 Page cursors, change bookmarks, search cursors, window cursors and resource handles are all sealed here:
 encrypted, so they disclose nothing; authenticated together with their kind and a binding, so a token works
@@ -53,7 +53,7 @@ class Failure(StrEnum):
     UNSUPPORTED_VERSION = "unsupported_version"
     #: The key it was sealed with has left the ring.
     UNKNOWN_KEY = "unknown_key"
-    #: It was altered, or sealed for another binding: the two cannot be told apart.
+    #: It was altered, or sealed for another binding: the two are indistinguishable.
     NOT_OURS = "not_ours"
     EXPIRED = "expired"
 
@@ -63,7 +63,7 @@ _KINDS = frozenset(kind.value for kind in Kind)
 
 @dataclass(frozen=True, slots=True)
 class SealKey:
-    """One key. Its id is derived from it, so that no counter has to be kept."""
+    """One key. Its id is derived from the key, so that no counter has to be stored."""
 
     secret: bytes
 
@@ -73,7 +73,7 @@ class SealKey:
 
     @property
     def id(self) -> bytes:
-        """Four bytes that tell the keys of a ring apart and say nothing about them."""
+        """Four bytes that identify the key in its ring and disclose nothing about it."""
         return hashlib.sha256(b"headgate seal key id" + self.secret).digest()[:_KEY_ID_BYTES]
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class KeyRing:
     previous: SealKey | None = None
 
     def rotated(self, fresh: SealKey) -> KeyRing:
-        """Seal with a fresh key from now on; tokens of the present one stay good."""
+        """Return a ring that seals with a fresh key; tokens of the present key still open."""
         return KeyRing(fresh, self.current)
 
 
@@ -110,7 +110,7 @@ class Sealer:
         return f"{kind.value}{_VERSION}.{text}"
 
     def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = _NEVER) -> bytes:
-        """Give back the payload of a token that was sealed for this kind and binding.
+        """Return the payload of a token that was sealed for this kind and binding.
 
         Raises:
             SealBroken: it was not, or it has expired by ``now``.
@@ -145,7 +145,7 @@ def _raw(kind: Kind, token: str) -> bytes:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise SealBroken(Failure.MALFORMED) from None
-    # The last character of base64 has spare bits: only the one spelling that we write is ours.
+    # The last character of base64 has spare bits: only the spelling that seal() writes is accepted.
     if base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii") != text:
         raise SealBroken(Failure.MALFORMED)
     return raw

@@ -1,4 +1,4 @@
-"""Warnings: what an answer says about itself that changes neither its status nor its meaning."""
+"""Warnings of an answer; they change neither its status nor its meaning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReadWarning:
     detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def document(self) -> dict[str, Any]:
-        """Write it the way the wire shows it."""
+        """Return the JSON form."""
         shown: dict[str, Any] = {"code": self.code.value, "message": self.message}
         if self.param is not None:
             shown["param"] = self.param
@@ -36,7 +36,7 @@ class ReadWarning:
 
 
 def limit_clamped(param: str, requested: int, most: int) -> ReadWarning:
-    """Say that a limit was cut to the most allowed."""
+    """Build the warning for a limit that was reduced to the maximum."""
     return ReadWarning(
         WarningCode.LIMIT_CLAMPED,
         f"{param} was cut to {most}.",

@@ -1,7 +1,7 @@
-"""Who is asking, and what an operation demands of them.
+"""Access control of operations: identities, requirements, and the rule that compares them.
 
-One pure rule, ``refusal``, is the only judge; it looks at an identity and nothing else. Who that identity is
-(the caller, or the authority of a composing operation) is decided by the registry.
+Only ``refusal`` decides, and only by the identity. Which identity that is (the caller, or the authority of a
+composing operation) is decided by the registry.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _no_resources() -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody known: their scopes, and the actions they may take on resources.
+    """An authenticated caller: its scopes, and the actions it may take on resources.
 
     A resource is named ``type:id``, ``type:*`` or plain ``type``.
     """
@@ -35,7 +35,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControl:
-    """What an identity must hold; the default demands nothing, not even an identity."""
+    """What an identity must hold; the default requires nothing, not even an identity."""
 
     #: All of these.
     required_scopes: tuple[str, ...] = ()
@@ -52,18 +52,18 @@ class AccessControl:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody passes, the anonymous caller too."""
+        """Whether every caller passes, including an anonymous one."""
         return not (self.required_scopes or self.required_scopes_any or self.resource_type)
 
 
-#: Demands nothing.
+#: Requires nothing.
 OPEN = AccessControl()
 
 
 def refusal(
     access: AccessControl, identity: Identity | None, *, resource_id: str | None = None
 ) -> str | None:
-    """Say why this identity may not pass, or None when it may.
+    """Return why this identity is refused, or None if it is allowed.
 
     With a resource id only that resource counts, or the wildcard; without one any of the type does.
     """

@@ -24,7 +24,7 @@ class BatchEntry:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What became of one entry: an envelope, or the error that kept it from having one."""
+    """The outcome of one entry: an envelope, or the error in its place."""
 
     request_id: str
     envelope: ResponseEnvelope | None
@@ -42,17 +42,17 @@ async def run_batch(
     *,
     concurrency: int,
 ) -> tuple[BatchOutcome, ...]:
-    """Run requests, so many at a time.
+    """Run requests with bounded concurrency.
 
     Raises:
         CallError: there are too many of them (``INVALID_INPUT``).
     """
     if len(requests) > MAX_ENTRIES:
         raise CallError("INVALID_INPUT", f"A batch has at most {MAX_ENTRIES} entries.")
-    room = asyncio.Semaphore(max(1, concurrency))
+    slots = asyncio.Semaphore(max(1, concurrency))
 
     async def run(request: Request) -> BatchOutcome:
-        async with room:
+        async with slots:
             try:
                 envelope = await execute(request)
             except CallError as error:

@@ -20,13 +20,13 @@ _T = TypeVar("_T")
 
 
 def input_schema_of(model: Any) -> dict[str, Any]:
-    """Give the JSON Schema of what a model, or any type pydantic knows, accepts."""
+    """Return the JSON Schema of what a model, or any type pydantic knows, accepts."""
     adapter: TypeAdapter[Any] = TypeAdapter(model)
     return adapter.json_schema(mode="validation")
 
 
 def output_schema_of(model: Any) -> dict[str, Any]:
-    """Give the JSON Schema of what a model, or any type pydantic knows, is written as."""
+    """Return the JSON Schema of what a model, or any type pydantic knows, is written as."""
     adapter: TypeAdapter[Any] = TypeAdapter(model)
     return adapter.json_schema(mode="serialization")
 
@@ -43,7 +43,7 @@ class Bound(Generic[_T]):
             )
         self.registration = registration
         self._adapter = TypeAdapter(model)
-        # Holding a registration is the right to run it, so visibility has nothing to say here.
+        # A caller that holds the registration may run it, so visibility is not checked.
         prepared = prepare(expose(registration, access_control=registration.access_control))
         self._dispatcher = Dispatcher(lambda _: prepared, lambda: 0)
 

@@ -1,4 +1,4 @@
-"""What generated functions stand on: something that calls operations, and arguments that may be left out."""
+"""What generated stubs import: the caller protocol, and a marker for arguments that are left out."""
 
 from __future__ import annotations
 

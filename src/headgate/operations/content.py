@@ -1,6 +1,6 @@
 """MCP content blocks as plain JSON: their shapes, and the schema that all of them fit.
 
-A block is a view over what the server sent, so keys unknown here survive. Nothing in this module speaks MCP.
+A block is a view over what the server sent, so keys unknown here survive. This module does not use the MCP library.
 """
 
 from __future__ import annotations
@@ -125,5 +125,5 @@ MCP_CONTENT_SCHEMA: dict[str, Any] = {
 
 
 def blocks_text(blocks: Iterable[Mapping[str, Any]], *, separator: str = "\n") -> str:
-    """Join the text blocks; whether that text is JSON is for the reader to know."""
+    """Join the text blocks; the text is not parsed."""
     return separator.join(str(block["text"]) for block in blocks if block.get("type") == "text")

@@ -1,7 +1,7 @@
-"""What a handler knows about the call it serves: who asks, with which secrets, until when.
+"""What a handler knows about the call it serves: the caller, its secrets, its deadline.
 
-A context is read, never trusted: the registry takes none from outside, and only it can mark a call as
-internal. So a handler that builds one of its own gains nothing by it.
+A context is never trusted: the registry accepts none from outside, and only it can mark a call as internal, so a
+handler gains nothing by building one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
 
 
 class AbortPolicy(StrEnum):
-    """What becomes of the calls a call has started, when it is ended early."""
+    """What happens to the child calls of a call that is aborted."""
 
     ABORT_DEPENDENTS = "abort_dependents"
     CONTINUE_RUNNING = "continue_running"
 
 
 class Env(Protocol):
-    """The operations a composing handler can reach; all others look missing to it.
+    """The operations a composing handler can call; all others appear not to exist.
 
     ``env.github.list_issues({...})`` is short for ``env.call("github/list_issues", {...})``.
     """
@@ -34,7 +34,7 @@ class Env(Protocol):
     async def call(
         self, operation_id: str, value: Any = None, *, timeout_seconds: float | None = None
     ) -> Any:
-        """Run an operation and give its data, or raise its error."""
+        """Run an operation and return its data, or raise its error."""
         ...
 
     async def execute(
@@ -45,7 +45,7 @@ class Env(Protocol):
         timeout_seconds: float | None = None,
         abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS,
     ) -> ResponseEnvelope:
-        """Run an operation and give its envelope, error results included."""
+        """Run an operation and return its envelope, also for an error result."""
         ...
 
     def __getattr__(self, namespace: str) -> Any: ...
@@ -59,14 +59,14 @@ class _Ids(msgspec.Struct, frozen=True):
 class OperationContext(_Ids, frozen=True, kw_only=True):
     """One call, as its handler sees it.
 
-    A struct and not a dataclass, because one is made for every call and this is the quicker of the two.
+    A struct, because one is made for every call and a struct is cheaper than a dataclass.
     """
 
-    #: Whom access control judged: the caller, or the authority of the composing operation.
+    #: The identity that access control checked: the caller, or the authority of the composing operation.
     identity: Identity | None = None
-    #: The root caller, for audit only; nothing is decided by it.
+    #: The root caller, for audit only; access control ignores it.
     caller: Identity | None = None
-    #: What a peer says about its own user; nothing is decided by it, and children do not inherit it.
+    #: What a peer claims about its user; access control ignores it, and child calls do not inherit it.
     forwarded_for: Mapping[str, Any] | None = None
     capabilities: Capabilities = NO_CAPABILITIES
     metadata: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
@@ -78,11 +78,11 @@ class OperationContext(_Ids, frozen=True, kw_only=True):
 
     @property
     def internal(self) -> bool:
-        """Whether another operation calls; only the pipeline has contexts that say so."""
+        """Whether another operation calls; true only in contexts that the dispatcher makes."""
         return False
 
     def remaining_seconds(self) -> float | None:
-        """Say how much time is left, zero when none is, None when there is no deadline."""
+        """Return the time left: zero after the deadline, None without one."""
         if self.deadline is None:
             return None
         return max(0.0, self.deadline - asyncio.get_running_loop().time())

@@ -1,4 +1,4 @@
-"""What a caller from outside can find out: the operations it may use, and nothing about any other.
+"""Discovery for outside callers: the operations a caller may use, and nothing about any other.
 
 ``visible_specs`` is the only source of list, schema and search, so none of them can show what another hides.
 """
@@ -43,7 +43,7 @@ def find_visible(
     """Find one operation that this caller can reach.
 
     Raises:
-        CallError: there is none (``NOT_FOUND``), or it is not for this caller: the two look alike.
+        CallError: it does not exist or is not for this caller (``NOT_FOUND`` for both).
     """
     key = parse_operation_id(operation_id)
     for spec in visible_specs(registrations, identity):
@@ -80,7 +80,7 @@ def _has_words(spec: OperationSpec, words: list[str]) -> bool:
 
 
 def summary(spec: OperationSpec) -> dict[str, Any]:
-    """Say in a few words what an operation is."""
+    """Return the short description that list and search show."""
     wire = {
         "id": spec.id,
         "namespace": spec.namespace,
@@ -92,7 +92,7 @@ def summary(spec: OperationSpec) -> dict[str, Any]:
 
 
 def description(spec: OperationSpec) -> dict[str, Any]:
-    """Say all that an outsider may know: how to call it, not whom it lets in nor where it comes from."""
+    """Return the full description for outsiders: how to call it, without access control and provenance."""
     whole = spec.to_dict()
     shown = ("version", "tags", "input_schema", "output_schema", "error_schemas")
     return {**summary(spec), **{name: whole[name] for name in shown}}

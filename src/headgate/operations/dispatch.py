@@ -1,6 +1,6 @@
-"""The life of a call: the steps in their order, around a handler that runs in a task of its own.
+"""Run a call: the checks in order, then the handler in a separate task, then the envelope.
 
-This is the edge where things happen; what is right and wrong is decided in ``steps`` and ``failures``.
+This module has the side effects; the decisions are pure functions in ``steps`` and ``failures``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _ComposedContext(OperationContext, frozen=True, kw_only=True):
 
 
 class Dispatcher:
-    """Runs requests against whatever a look-up finds for them."""
+    """Runs requests against the operations that a lookup function finds."""
 
     __slots__ = ("_find", "_now_ms", "running")
 
@@ -61,7 +61,7 @@ class Dispatcher:
     async def subscribe(
         self, request: Request, idle_timeout_seconds: float | None
     ) -> AsyncGenerator[ResponseEnvelope]:
-        """Run one subscription; each result is an envelope of its own."""
+        """Run one subscription; each result comes in a separate envelope."""
         prepared, value = self._admit(request, streaming=True)
         call = self._open(request)
         results: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
@@ -98,7 +98,7 @@ class Dispatcher:
             identity=request.identity,
             caller=request.caller,
             forwarded_for=request.forwarded_for,
-            # Always those of the operation that is about to run, never its parent's.
+            # Those of the operation that runs, never its parent's.
             capabilities=registration.capabilities,
             metadata=dict(request.metadata) if request.metadata else {},
             env=env,
@@ -127,7 +127,7 @@ async def _pump(
 async def _drain(
     call: RunningCall, results: asyncio.Queue[Any], idle_timeout_seconds: float | None
 ) -> AsyncIterator[Any]:
-    """Give results until the task that makes them has ended and the last one is out."""
+    """Yield results until the producing task has ended and its last result was yielded."""
     assert call.task is not None
     while True:
         while not results.empty():

@@ -1,7 +1,7 @@
-"""The operations that a composing handler can reach, and in whose name it reaches them.
+"""Calls that a composing handler makes to other operations.
 
-A child call is judged by the authority of the operation that composes, and runs with its own secrets. What is
-not in the scoped env looks missing.
+Access control of a child call uses the authority of the composing operation, and the child runs with the child's
+secrets. An operation outside the scoped env appears not to exist.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ComposingEnv:
         timeout_seconds: float | None = None,
         abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS,
     ) -> ResponseEnvelope:
-        """Run an operation and give its envelope, error results included."""
+        """Run an operation and return its envelope, also for an error result."""
         scope, authority = self._registration.scoped_env, self._registration.composition_authority
         if scope is None or not scope.allows(parse_operation_id(operation_id)):
             raise not_found(operation_id)
@@ -68,7 +68,7 @@ class ComposingEnv:
     async def call(
         self, operation_id: str, value: Any = None, *, timeout_seconds: float | None = None
     ) -> Any:
-        """Run an operation and give its data, or raise its error."""
+        """Run an operation and return its data, or raise its error."""
         envelope = await self.execute(operation_id, value, timeout_seconds=timeout_seconds)
         return envelope.unwrap()
 
@@ -97,7 +97,7 @@ class Namespace:
 
 
 def earlier(deadline: float | None, timeout_seconds: float | None) -> float | None:
-    """Shorten a deadline; it is never put off."""
+    """Return the earlier of two deadlines; a child never gets a later one."""
     if timeout_seconds is None:
         return deadline
     wanted = asyncio.get_running_loop().time() + timeout_seconds

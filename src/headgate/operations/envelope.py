@@ -1,7 +1,7 @@
-"""The one wrapper every result travels in: the data, where it came from, and what is wrong with it.
+"""The envelope of every result: the data, where it came from, and where it breaks its schema.
 
-An envelope is data first: reading ``data`` never raises, also when the remote tool failed. ``unwrap()`` is
-the explicit other way. Only this class is an envelope; a mapping that looks like one is not, except on a wire.
+Reading ``data`` never raises, even when the remote tool failed; ``unwrap()`` raises. Only an instance of this
+class is an envelope; a mapping of the same shape is one only when it is read from a wire.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headgate.operations.spec import OutputKind
 from headgate.schema.issue import Issue
 
 _MESSAGE_CHARS = 500
-#: The code of an issue that says: declared, but not sent.
+#: The code of an issue: a declared output was not sent.
 OUTPUT_MISSING = "MCP_OUTPUT_MISSING"
 
 
@@ -88,7 +88,7 @@ class ResponseEnvelope:
         return self.error is None
 
     def unwrap(self, *, allow_issues: bool = False) -> Any:
-        """Give the data, or raise the error.
+        """Return the data, or raise the error.
 
         Raises:
             CallError: the tool failed, or the data breaks its schema and issues are not allowed.
@@ -98,14 +98,14 @@ class ResponseEnvelope:
         raise self.error.with_traceback(None)
 
     def unwrap_or_none(self) -> Any:
-        """Give the data, or None when the remote result is an error."""
+        """Return the data, or None when the remote result is an error."""
         return None if self.is_error else self.data
 
     def __bool__(self) -> Never:
         raise TypeError("An envelope is neither true nor false; ask .ok")
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the wire form; what is absent is left out, not null."""
+        """Return the wire form; what is absent is left out, not null."""
         wire: dict[str, Any] = {"data": self.data, "meta": _meta_to_dict(self.meta)}
         if self.request_id:
             wire["requestId"] = self.request_id
@@ -179,7 +179,7 @@ def mcp_envelope(  # noqa: PLR0913 - one keyword for each part of a tool result
 
 
 def unwrap(envelope: ResponseEnvelope) -> Any:
-    """Give an envelope's data, or raise its error."""
+    """Return an envelope's data, or raise its error."""
     return envelope.unwrap()
 
 
@@ -206,13 +206,13 @@ def tool_error(
 
 
 def error_to_dict(error: CallError) -> dict[str, Any]:
-    """Give the wire form of a call error."""
+    """Return the wire form of a call error."""
     wire: dict[str, Any] = {"code": error.code, "message": error.message, "retryable": error.retryable}
     return wire if error.details is None else {**wire, "details": error.details}
 
 
 def error_from_dict(wire: Mapping[str, Any]) -> CallError:
-    """Read the wire form of a call error; a code nobody knows counts as internal, not retryable."""
+    """Read the wire form of a call error; an unknown code counts as internal, not retryable."""
     return CallError(
         str(wire["code"]),
         str(wire.get("message", "")),
@@ -222,7 +222,7 @@ def error_from_dict(wire: Mapping[str, Any]) -> CallError:
 
 
 def is_envelope_dict(value: object) -> bool:
-    """Tell whether a value read from a wire is an envelope; never asked of a handler's result."""
+    """Return whether a value read from a wire has the shape of an envelope; not for a handler's result."""
     if not isinstance(value, Mapping):
         return False
     wire = cast("Mapping[str, Any]", value)

@@ -1,7 +1,7 @@
-"""Which failure of a handler a caller gets to see. Pure.
+"""Which failures of a handler its caller sees. Pure.
 
-A declared code passes with its details. What nobody declared becomes ``INTERNAL``, so that a caller never
-depends on something that the operation does not promise, and nothing internal leaks.
+A declared code passes with its details. An undeclared one becomes ``INTERNAL``, so that callers do not depend on
+it and nothing internal leaks.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from headgate.errors import CallError
 from headgate.operations.prepared import Prepared
 from headgate.schema.value import copy_json
 
-#: What an imported operation may answer undeclared; a composing one would pass on its children's as its own.
+#: Codes that an imported operation may raise undeclared; a composing one would pass on those of its children.
 _LEAF_CODES = frozenset({"INVALID_INPUT", "INVALID_OUTPUT", "TIMEOUT"})
 
 
 def not_found(operation_id: str) -> CallError:
-    """Say that there is no such operation: missing and hidden ones alike, letter for letter."""
+    """Build the error for a missing operation and, with the same text, for a hidden one."""
     return CallError("NOT_FOUND", f"There is no operation {operation_id[:200]!a}.")
 
 
@@ -44,5 +44,5 @@ def _with_declared_status(prepared: Prepared, error: CallError) -> CallError:
 
 
 def internal_failure() -> CallError:
-    """Say that a handler failed in a way it did not foresee, and no more than that."""
+    """Build the error for an exception that the handler did not declare, without its text."""
     return CallError("INTERNAL", "The operation failed.")

@@ -1,4 +1,4 @@
-"""Names of operations: how one is written, and how any spelling of it is read.
+"""Names of operations: the canonical spelling, and a parser for the others.
 
 The key is ``(namespace, local name)``. ``github/list_issues``, ``/github/list_issues`` and
 ``github.list_issues`` are the same operation; a local name may hold dots, a namespace may not.
@@ -14,7 +14,7 @@ OperationKey: TypeAlias = tuple[str, str]
 
 
 def check_namespace(namespace: str) -> str:
-    """Give the namespace back when it can be one.
+    """Return the namespace if it is valid.
 
     Raises:
         RegistrationInvalid: it is empty, has blanks at its ends, or holds a separator.
@@ -37,7 +37,7 @@ def operation_id(namespace: str, name: str) -> str:
 
 
 def parse_operation_id(text: str) -> OperationKey:
-    """Read any spelling of an id; what is no id at all gives a key that nothing has."""
+    """Read any spelling of an id; text that is no id gives a key that matches nothing."""
     bare = text.removeprefix("/")
     separator = "/" if "/" in bare else "."
     namespace, _, name = bare.partition(separator)

@@ -1,4 +1,4 @@
-"""A registration with its schemas compiled: done once, when it is registered.
+"""Registrations with compiled schemas, made once at registration.
 
 Imported schemas are foreign and pass the strict guard; those of this process only have to be schemas.
 """
@@ -17,7 +17,7 @@ from headgate.schema.guard import FOREIGN, OWN, SchemaLimits
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An operation ready to be called; None stands for a schema that says nothing."""
+    """An operation ready to be called; None stands for an empty schema."""
 
     registration: HandlerRegistration
     input: CompiledSchema | None

@@ -1,7 +1,6 @@
-"""One operation ready to run: its spec, its handler, where it came from and what it may use.
+"""Registrations: an operation's spec with its handler, provenance, secrets and policies.
 
-A registration is one immutable bundle. Adapters make them; the assembly layer registers them; nothing here
-runs one.
+A registration is immutable. Adapters make them and applications register them; nothing here runs one.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
 from headgate.operations.spec import OperationSpec, OperationType, Visibility
 
 if TYPE_CHECKING:
-    # At run time the other way round: binding runs registrations.
+    # Only for annotations: binding imports this module at run time.
     from headgate.operations.binding import Bound
 
-#: Takes the input and the context; gives a value or an envelope.
+#: Takes the input and the context; returns a value or an envelope.
 Handler: TypeAlias = Callable[[Any, OperationContext], Awaitable[Any]]
-#: The same for a subscription: gives many.
+#: The same for a subscription: yields many.
 StreamHandler: TypeAlias = Callable[[Any, OperationContext], AsyncIterator[Any]]
 
 _T = TypeVar("_T")
@@ -45,7 +44,7 @@ class Provenance(StrEnum):
     @property
     def is_leaf(self) -> bool:
         """Whether it calls out and never composes."""
-        # Written out, because it is asked several times in every call and hashing an enum is slow.
+        # Compared one by one: it runs several times in every call, and hashing an enum is slow.
         return self is not Provenance.LOCAL and self is not Provenance.SESSION
 
 
@@ -56,7 +55,7 @@ class OutputPolicy(StrEnum):
     FLAG = "flag"
     #: The call fails.
     STRICT = "strict"
-    #: Nobody looks.
+    #: The output is not checked.
     OFF = "off"
 
 
@@ -66,20 +65,20 @@ def _no_resources() -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class CompositionAuthority:
-    """In whose name a handler calls other operations: its own, never the caller's."""
+    """The identity a composing handler uses to call other operations, instead of its caller's."""
 
     label: str
     scopes: frozenset[str] = frozenset()
     resources: Mapping[str, frozenset[str]] = field(default_factory=_no_resources)
 
     def as_identity(self) -> Identity:
-        """Give the identity that the called operations judge."""
+        """Return the identity that access control of the called operations checks."""
         return Identity(self.label, self.scopes, self.resources)
 
 
 @dataclass(frozen=True, slots=True)
 class ScopedEnv:
-    """The operations a handler may name, one by one or by namespace; all others look missing."""
+    """The operations a handler may call, by id or namespace; all others appear not to exist."""
 
     allowed_ops: frozenset[str] = frozenset()
     allowed_namespaces: frozenset[str] = frozenset()
@@ -90,12 +89,12 @@ class ScopedEnv:
         object.__setattr__(self, "allowed_namespaces", frozenset(self.allowed_namespaces))
 
     def allows(self, key: OperationKey) -> bool:
-        """Tell whether the handler may name this operation."""
+        """Return whether the handler may call this operation."""
         return key[0] in self.allowed_namespaces or operation_id(*key) in self.allowed_ops
 
 
 class _OfSpec(Generic[_T]):
-    """An attribute of the spec, readable on the registration."""
+    """Makes an attribute of the spec readable on the registration."""
 
     def __init__(self, read: Callable[[OperationSpec], _T]) -> None:
         self.read = read
@@ -108,7 +107,7 @@ class _OfSpec(Generic[_T]):
 
 @dataclass(frozen=True, slots=True)
 class HandlerRegistration:
-    """A spec and the handler that serves it; everything the spec says can be asked here too."""
+    """A spec and its handler; the attributes of the spec are readable here too."""
 
     spec: OperationSpec
     handler: Handler | StreamHandler
@@ -118,9 +117,9 @@ class HandlerRegistration:
     scoped_env: ScopedEnv | None = None
     capabilities: Capabilities = NO_CAPABILITIES
     output_policy: OutputPolicy = OutputPolicy.FLAG
-    #: Whether declared defaults are put into the input; never for an imported one, whose server is the judge.
+    #: Whether declared defaults are put into the input; not for imports, whose server applies them.
     apply_input_defaults: bool = True
-    #: Whether the handler yields many results; left out, it is seen from the handler itself.
+    #: Whether the handler yields many results; None derives it from the handler.
     is_streaming: bool | None = None
 
     name = _OfSpec(lambda spec: spec.name)
@@ -150,9 +149,9 @@ class HandlerRegistration:
             raise RegistrationInvalid(f"{self.spec.id}: {problem}")
 
     def bind(self, model: type[_T]) -> Bound[_T]:
-        """Give a callable that runs this very operation and answers with a model.
+        """Return a callable that runs this operation and returns a model.
 
-        Whoever holds a registration may run it, also an internal one; a registry is not needed.
+        A caller that holds the registration may run it, even an internal one, without a registry.
 
         Raises:
             RegistrationInvalid: the operation composes others, so it needs its registry.
@@ -176,9 +175,9 @@ class OperationAdapter(Protocol):
 
 
 def expose(registration: HandlerRegistration, *, access_control: AccessControl) -> HandlerRegistration:
-    """Make an operation reachable from outside, for those whom the access control lets in.
+    """Return a registration that outside callers reach if its access control allows them.
 
-    Exposing is always said aloud, operation by operation, and never without an access control.
+    Each operation is exposed explicitly, and always with an access control.
     """
     spec = replace(registration.spec, visibility=Visibility.EXTERNAL, access_control=access_control)
     return replace(registration, spec=spec)

@@ -1,7 +1,7 @@
-"""The registry: it holds operations and is the only door to run one.
+"""The registry: it holds operations by name and runs every call to them.
 
-Who may reach what, and in which order that is found out, is the same for every caller. The registry does not
-know where an operation comes from, and an adapter never registers anything itself.
+The checks and their order are the same for every caller. The registry does not know where an operation comes
+from, and adapters register nothing themselves.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Entry:
 
 
 def _wall_clock_ms() -> int:
-    # A registry is used without the rest of the program too, so it brings its own clock; tests give another.
+    # Applications use a registry without headgate.wiring, so it reads the clock itself; tests pass another.
     return time.time_ns() // 1_000_000
 
 
@@ -67,7 +67,7 @@ class Registry:
         self.register_all([registration], replace=replace)
 
     def register_all(self, registrations: Iterable[HandlerRegistration], *, replace: bool = False) -> None:
-        """Add several operations, or none of them if one cannot be added.
+        """Add several operations atomically: all or none.
 
         Raises:
             NameCollision: a name is taken, or is there twice.
@@ -78,7 +78,7 @@ class Registry:
         self._entries = {**self._entries, **new}
 
     def unregister(self, operation_id: str) -> bool:
-        """Remove an operation; tell whether it was there."""
+        """Remove an operation; return whether it existed."""
         return self._entries.pop(parse_operation_id(operation_id), None) is not None
 
     def overlay(self, name: str) -> Overlay:
@@ -108,7 +108,7 @@ class Registry:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The request ids of the calls under way, oldest first."""
+        """The request ids of the running calls, oldest first."""
         return self._dispatcher.running.request_ids
 
     async def execute(
@@ -123,7 +123,7 @@ class Registry:
         metadata: Mapping[str, Any] | None = None,
         forwarded_for: Mapping[str, Any] | None = None,
     ) -> ResponseEnvelope:
-        """Run an operation for a caller from outside and give its envelope, error results included.
+        """Run an operation for an outside caller and return its envelope, also for an error result.
 
         Raises:
             CallError: the call could not be made, or was not answered.
@@ -152,7 +152,7 @@ class Registry:
         identity: Identity | None = None,
         timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
     ) -> Any:
-        """Run an operation and give its data.
+        """Run an operation and return its data.
 
         Raises:
             CallError: the call failed, or the tool did, or its output breaks its schema.
@@ -205,9 +205,9 @@ class Registry:
         return await run_batch(requests, self._dispatcher.execute, concurrency=concurrency)
 
     def abort(self, request_id: str) -> tuple[str, ...]:
-        """End a call and what it has started; give the ids in the order in which they were ended.
+        """Abort a call and its children; return the aborted ids in order.
 
-        An id that is not under way is no error.
+        An unknown id is not an error.
         """
         return self._dispatcher.running.abort(request_id)
 
@@ -242,7 +242,7 @@ class Registry:
 
 
 class Overlay:
-    """Operations that come and go together; none of them can take the place of one that was there before."""
+    """A set of operations that is replaced or removed as a whole; it cannot replace an operation outside it."""
 
     __slots__ = ("_drop", "_is_open", "_replace", "name")
 
@@ -255,7 +255,7 @@ class Overlay:
         self._is_open = True
 
     def replace_all(self, registrations: Iterable[HandlerRegistration]) -> None:
-        """Put these operations in the place of all former ones of this overlay, or change nothing.
+        """Replace all operations of this overlay, or change nothing.
 
         Raises:
             NameCollision: a name is taken outside this overlay, or is there twice.
@@ -267,7 +267,7 @@ class Overlay:
         self._replace(registrations)
 
     def close(self) -> None:
-        """Drop all operations of this overlay; a second time does nothing."""
+        """Remove all operations of this overlay; a second call does nothing."""
         if self._is_open:
             self._is_open = False
             self._drop()

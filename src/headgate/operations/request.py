@@ -1,6 +1,6 @@
-"""One call that is asked for: everything the pipeline needs to know, and nothing a handler can make.
+"""Requests: everything the dispatcher needs to know about one call.
 
-A root request comes from outside; a child request from an env. Only an env makes a request internal.
+A root request comes from outside, a child request from an env. Only an env makes a request internal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.operations.running import RunningCall
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Who asks for what. A struct, because one is made for every call."""
+    """One call. A struct, because one is made for every call."""
 
     operation_id: str
     value: Any
@@ -32,7 +32,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def is_internal(self) -> bool:
-        """Whether another operation asks."""
+        """Whether another operation makes the call."""
         return self.parent is not None
 
 

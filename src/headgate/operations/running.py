@@ -1,6 +1,6 @@
-"""The calls that are under way: one task for each, in a tree, so that ending one can end all it has started.
+"""Running calls: one task for each, in a tree, so that aborting a call can abort its children.
 
-Every task is cancelled at most once, so that a handler's clean-up is never cut short by its parent's end.
+A task is cancelled at most once, so that the end of a parent does not interrupt the clean-up of a child.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _no_children() -> dict[str, RunningCall]:
 
 @dataclass(slots=True, eq=False)
 class RunningCall:
-    """One call under way, and in the end what it came to."""
+    """One running call, and its outcome once it is settled."""
 
     request_id: str
     parent: RunningCall | None = None
@@ -35,23 +35,23 @@ class RunningCall:
     settled: asyncio.Future[None] | None = None
     result: Any = None
     error: BaseException | None = None
-    #: Why it was ended early: a code, or that whoever waited for it was cancelled.
+    #: Why it was aborted: an error code, or the cancellation of its caller.
     ended_by: str | None = None
     is_closed: bool = False
 
 
 class RunningCalls:
-    """All calls of one registry that have begun and not ended."""
+    """The calls of one registry that have started and not ended."""
 
     def __init__(self) -> None:
         self._calls: dict[str, RunningCall] = {}
-        # One timer for all of them, for the deadline that comes first: most calls end long before theirs.
+        # One timer for the earliest deadline of all calls: most calls end long before theirs.
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def request_ids(self) -> tuple[str, ...]:
-        """The calls under way, oldest first."""
+        """The ids of the running calls, oldest first."""
         return tuple(self._calls)
 
     def open(self, call: RunningCall) -> RunningCall:
@@ -73,7 +73,7 @@ class RunningCalls:
         return call
 
     def start(self, call: RunningCall, work: Work) -> asyncio.Future[None]:
-        """Run the work in a task of its own; the future is done when the task is."""
+        """Run the work in a new task; the future is done when the task is."""
         loop = asyncio.get_running_loop()
         settled = call.settled = loop.create_future()
         if call.deadline is not None:
@@ -82,7 +82,7 @@ class RunningCalls:
         return settled
 
     async def run(self, call: RunningCall, work: Work) -> Any:
-        """Run the work to its end and give its result.
+        """Run the work and return its result.
 
         Raises:
             CallError: the work failed, was aborted or ran out of time.
@@ -96,7 +96,7 @@ class RunningCalls:
         return outcome(call)
 
     async def leave(self, call: RunningCall) -> None:
-        """End a call whose caller is going away, and see it out; or let it run on, if its parent says so."""
+        """Abort a call whose caller leaves, and wait for its end; or let it run on, if its policy says so."""
         if call.parent is not None and call.parent.abort_policy is AbortPolicy.CONTINUE_RUNNING:
             return
         self.end_tree(call, _CANCELLED)
@@ -104,12 +104,12 @@ class RunningCalls:
             await asyncio.wait({call.task})
 
     def abort(self, request_id: str) -> tuple[str, ...]:
-        """End a call and what it has started; give the ids in the order in which they were ended."""
+        """Abort a call and its children; return the aborted ids in order."""
         call = self._calls.get(request_id)
         return () if call is None else self.end_tree(call, "ABORTED")
 
     def end_tree(self, call: RunningCall, reason: str) -> tuple[str, ...]:
-        """End a call, the deepest of its dependents first."""
+        """Abort a call, its deepest dependents first."""
         ended = [one for one in _dependents_first(call) if not (one.ended_by or one.is_closed)]
         for one in ended:
             one.ended_by = reason if one is call else "ABORTED"
@@ -120,7 +120,7 @@ class RunningCalls:
         return tuple(one.request_id for one in ended)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        """See to it that somebody looks when this deadline comes."""
+        """Set the timer, if this deadline is the earliest."""
         if self._timer is not None and self._loop is loop:
             if self._timer.when() <= deadline:
                 return
@@ -145,7 +145,7 @@ class RunningCalls:
         except asyncio.CancelledError as error:
             call.error = error
             raise
-        except BaseException as error:  # noqa: BLE001 - kept for whoever waits for the call
+        except BaseException as error:  # noqa: BLE001 - raised where the call is awaited
             call.error = error
         finally:
             self._close(call)
@@ -165,7 +165,7 @@ class RunningCalls:
 
 
 def outcome(call: RunningCall) -> Any:
-    """Give what a settled call came to.
+    """Return the result of a settled call.
 
     Raises:
         CallError: it failed, was aborted or ran out of time.
@@ -177,13 +177,13 @@ def outcome(call: RunningCall) -> Any:
     if call.ended_by is not None or call.error is None or isinstance(call.error, asyncio.CancelledError):
         raise CallError("ABORTED", "The call was aborted.")
     if call.deadline is not None and call.deadline <= asyncio.get_running_loop().time():
-        # Whatever failed first when the time ran out, this is why.
+        # Other failures at the deadline follow from it, so the timeout is reported.
         raise timed_out() from call.error
     raise call.error
 
 
 def timed_out() -> CallError:
-    """Make the error of a call that took too long."""
+    """Build the error of a call that took too long."""
     return CallError("TIMEOUT", "The call took longer than it was given.")
 
 

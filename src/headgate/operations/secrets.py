@@ -1,4 +1,4 @@
-"""Secrets that a handler needs, kept where nothing can print them by mistake.
+"""Secrets of a handler, in objects that do not print, pickle or serialise their value.
 
 The value leaves a ``Secret`` through ``expose()`` alone. Python cannot wipe a string from memory, so nothing
 here claims to.
@@ -14,7 +14,7 @@ REDACTED = "[REDACTED]"
 
 
 class Secret:
-    """A text that does not show itself: not printed, not pickled, not serialised, not hashed."""
+    """A text that is not printed, pickled, serialised or hashed."""
 
     __slots__ = ("__value",)
     __value: str
@@ -26,7 +26,7 @@ class Secret:
         )
 
     def expose(self) -> str:
-        """Give the value; call it where the value is used, and keep no copy."""
+        """Return the value; call it where the value is used, and keep no copy."""
         return self.__value
 
     def __repr__(self) -> str:
@@ -71,11 +71,11 @@ class Capabilities:
         object.__setattr__(self, "_Capabilities__held", {})
 
     def with_api_key(self, service: str, value: str | Secret) -> Capabilities:
-        """Give these capabilities and one API key more."""
+        """Return a copy with one more API key."""
         return self.__with(_API_KEY + service, Secret(value))
 
     def with_http_token(self, service: str, value: str | Secret) -> Capabilities:
-        """Give these capabilities and one bearer token more."""
+        """Return a copy with one more bearer token."""
         return self.__with(_HTTP_TOKEN + service, Secret(value))
 
     def get(self, service: str) -> Secret | None:

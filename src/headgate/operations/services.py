@@ -1,6 +1,6 @@
 """Discovery as operations: ``services/list`` and ``services/schema``, for callers that know nothing else.
 
-They look at the registry they were made for, with the eyes of whoever calls them.
+They show of their registry what the caller may use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAME = {
 
 
 def service_operations(registrations: Iterable[HandlerRegistration]) -> tuple[HandlerRegistration, ...]:
-    """Make the two operations for a registry, or for anything else that can be walked again and again."""
+    """Make the two operations for a registry, or for another iterable of registrations."""
 
     async def list_all(_value: Any, context: OperationContext) -> Any:
         return {"operations": [summary(spec) for spec in visible_specs(registrations, context.identity)]}
@@ -37,7 +37,7 @@ def service_operations(registrations: Iterable[HandlerRegistration]) -> tuple[Ha
                 "schema",
                 "Say how an operation is called.",
                 input_schema=_NAME,
-                # Declared, because here it is an answer and not a mishap.
+                # Declared, because here it is an expected result.
                 error_schemas=(ErrorDefinition("NOT_FOUND", "There is no such operation for you."),),
             ),
             describe,

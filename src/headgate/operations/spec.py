@@ -1,7 +1,7 @@
-"""What an operation is, apart from the code that runs it: pure data, JSON both ways.
+"""Specs: the description of an operation without its code, convertible to JSON and back.
 
 A spec holds no callable and no secret, so it may be sent, stored and compared. It is frozen, and its schemas
-are copied on the way in: whoever made it cannot change it later.
+are copied at construction, so that later changes to the originals do not reach it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from headgate.errors import RegistrationInvalid
 from headgate.operations.access import OPEN, AccessControl
 from headgate.operations.names import OperationKey, check_namespace, local_name
 
-#: A JSON Schema; ``{}`` and ``True`` say that nothing is known.
+#: A JSON Schema; ``{}`` and ``True`` allow everything.
 JsonSchema: TypeAlias = dict[str, Any] | bool
 
 
 class OperationType(StrEnum):
-    """Whether an operation reads, changes, or keeps answering."""
+    """Whether an operation reads, writes, or streams results."""
 
     QUERY = "query"
     MUTATION = "mutation"
@@ -36,13 +36,13 @@ class Visibility(StrEnum):
 
 
 class OutputKind(StrEnum):
-    """How far the output schema can be relied on; only a declared one is normalised to."""
+    """Where the output schema comes from; only a declared one is used to normalise."""
 
     DECLARED = "declared"
-    #: The answer is a list of MCP content blocks, because the tool declares nothing.
+    #: A list of MCP content blocks, because the tool declares no output schema.
     CONTENT_BLOCKS = "content_blocks"
     UNKNOWN = "unknown"
-    #: Of one envelope: a structured answer from a tool that declares nothing.
+    #: Of one envelope: structured output of a tool that declares no output schema.
     STRUCTURED_UNDECLARED = "structured_undeclared"
 
 
@@ -60,7 +60,7 @@ class ErrorDefinition:
         object.__setattr__(self, "schema", copy.deepcopy(self.schema))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the wire form."""
+        """Return the wire form."""
         wire: dict[str, Any] = {"code": self.code, "description": self.description, "schema": self.schema}
         return wire if self.http_status is None else {**wire, "http_status": self.http_status}
 
@@ -83,7 +83,7 @@ def _nothing() -> dict[str, Any]:
 class OperationSpec:
     """The description of one operation.
 
-    Operations are internal unless somebody says otherwise: what is reachable from outside is a decision.
+    Operations are internal by default; making one reachable from outside is an explicit decision.
     """
 
     #: The bare name, or ``namespace/name``; both are found the same way.
@@ -98,7 +98,7 @@ class OperationSpec:
     tags: tuple[str, ...] = ()
     input_schema: JsonSchema = True
     output_schema: JsonSchema = True
-    #: Left out, it follows from the output schema.
+    #: None derives it from the output schema.
     output_kind: OutputKind | None = None
     error_schemas: tuple[ErrorDefinition, ...] = ()
     access_control: AccessControl = OPEN
@@ -139,7 +139,7 @@ class OperationSpec:
         return f"{self.namespace}/{self.local_name}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the whole spec as JSON; what outsiders may see is for discovery to decide."""
+        """Return the whole spec as JSON; discovery decides what outsiders see of it."""
         access = self.access_control
         return {
             "name": self.name,
@@ -183,7 +183,7 @@ class OperationSpec:
 
 
 def _output_kind(schema: JsonSchema, kind: OutputKind | None) -> OutputKind:
-    # An empty schema says nothing, whatever kind it is called.
+    # An empty schema allows everything, whatever kind is named.
     if schema is True or schema == {}:
         return OutputKind.UNKNOWN
     return OutputKind.DECLARED if kind is None else OutputKind(kind)

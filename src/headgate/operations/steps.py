@@ -1,7 +1,7 @@
-"""The decisions of a call, in their order: may they, does the input fit, what is the answer worth.
+"""The checks of a call, in their order: visibility, type, access, input; then the output.
 
-Each step takes values and gives a value or raises a ``CallError``. The registry strings them together around
-the handler; nothing here waits for anything.
+Each step takes values and returns a value or raises a ``CallError``. The dispatcher runs them before and after
+the handler; nothing here awaits.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _log = logging.getLogger("headgate.operations")
 
 
 def check_visible(prepared: Prepared | None, operation_id: str, *, internal: bool) -> Prepared:
-    """Steps 1 and 2: the operation exists, as far as this caller can tell."""
+    """Find the operation; one that this caller must not see counts as missing."""
     if prepared is None or not (internal or prepared.spec.visibility is Visibility.EXTERNAL):
         raise not_found(operation_id)
     return prepared
 
 
 def check_type(prepared: Prepared, *, streaming: bool) -> None:
-    """Step 3: subscriptions are subscribed to, everything else is called."""
+    """Refuse to call a subscription, or to subscribe to anything else."""
     if (prepared.spec.op_type is OperationType.SUBSCRIPTION) is not streaming:
         wanted = "subscribed to" if not streaming else "called"
         raise CallError("INVALID_OPERATION_TYPE", f"{prepared.spec.id} can only be {wanted}.")
 
 
 def check_access(prepared: Prepared, identity: Identity | None, value: Any) -> None:
-    """Step 4: the identity may; of the input only the resource's id is looked at."""
+    """Check access control; of the input only the resource id is read."""
     access = prepared.spec.access_control
     if access.is_open:
         return
@@ -52,7 +52,7 @@ def check_access(prepared: Prepared, identity: Identity | None, value: Any) -> N
 
 
 def check_input(prepared: Prepared, value: Any) -> Any:
-    """Step 5: the input fits; gives a copy, with declared defaults unless a remote server is the judge."""
+    """Check the input; return a copy, with declared defaults unless a remote server applies them."""
     given = (
         value.model_dump(mode="json", by_alias=True, exclude_unset=True)
         if isinstance(value, BaseModel)
@@ -73,7 +73,7 @@ def check_input(prepared: Prepared, value: Any) -> Any:
 
 
 def wrap(prepared: Prepared, result: Any, *, request_id: str, now_ms: int) -> ResponseEnvelope:
-    """Steps 8 to 10: one envelope, normalised and checked as far as the schema is known."""
+    """Wrap a result in an envelope, normalise it and check it against the declared schema."""
     if isinstance(result, ResponseEnvelope):
         envelope = _checked(prepared, result, request_id)
     else:
@@ -85,7 +85,7 @@ def wrap(prepared: Prepared, result: Any, *, request_id: str, now_ms: int) -> Re
 
 
 def _checked(prepared: Prepared, envelope: ResponseEnvelope, request_id: str) -> ResponseEnvelope:
-    """Finish an envelope that an adapter made; an error result is never touched."""
+    """Normalise and check an envelope that an adapter made; an error result is left unchanged."""
     if envelope.is_checked or envelope.is_error:
         return envelope if envelope.request_id == request_id else replace(envelope, request_id=request_id)
     kind = envelope.output_kind or prepared.spec.output_kind
@@ -112,7 +112,7 @@ def _judged(prepared: Prepared, envelope: ResponseEnvelope) -> ResponseEnvelope:
 
 
 def _resource_id(path: str | None, value: Any) -> str | None:
-    """Read which resource a call is about; an input that does not say names one that nobody holds."""
+    """Read the resource id from the input; an input without one gives an id that no identity holds."""
     if path is None:
         return None
     for step in path.removeprefix("$").split(".")[1:]:

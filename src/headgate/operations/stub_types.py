@@ -1,4 +1,4 @@
-"""Python types for JSON Schemas, as source text: exact where Python can say it, ``Any`` where it cannot.
+"""Python types for JSON Schemas, as source text: exact where Python can express it, ``Any`` elsewhere.
 
 Names and values come from foreign schemas, so nothing of them reaches the text except as an identifier made
 here or as an escaped literal.
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from headgate.schema.keywords import anchors_of, resolve
 
-#: Names that a type may use; nothing else may be called so.
+#: Names that type expressions use; no generated name may be one of them.
 TYPE_NAMES = frozenset(
     {
         "Any",
@@ -36,7 +36,7 @@ _MAX_LITERALS = 100
 
 
 def identifier(text: str, taken: Iterable[str] = ()) -> str:
-    """Make a Python name of any text, none that is taken, a keyword, private, or the name of a type."""
+    """Make a Python name of any text that is not taken, a keyword, private, or the name of a type."""
     name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_") or "x"
     name = f"n{name}" if name[0].isdigit() else name
     used = {*taken, *TYPE_NAMES, *keyword.kwlist, *keyword.softkwlist, "self"}
@@ -60,11 +60,11 @@ class TypeWriter:
         self._taken: set[str] = set(reserved)
 
     def of(self, schema: Any, name: str) -> str:
-        """Give the type of a schema; what has to be defined for it is added to the definitions."""
+        """Return the type of a schema; what has to be defined for it is added to the definitions."""
         return self.emitted(_Reader(self, schema).type(schema, name, depth=0))
 
     def of_properties(self, schema: dict[str, Any], name: str) -> dict[str, str]:
-        """Give the type of each property of an object schema."""
+        """Return the type of each property of an object schema."""
         reader = _Reader(self, schema)
         return {
             key: self.emitted(reader.type(inner, f"{name}{class_name(key)}", depth=1))
@@ -72,13 +72,13 @@ class TypeWriter:
         }
 
     def emitted(self, kind: str) -> str:
-        """Note what a type that is written down needs; what is quoted in it is a value."""
+        """Record the names a type expression uses; quoted parts are literals."""
         self._used.update(re.findall(r"\w+", _QUOTED.sub("", kind)))
         return kind
 
     @property
     def used(self) -> frozenset[str]:
-        """Every name that the types stand on."""
+        """Every name that the types use."""
         return frozenset(self._used)
 
     def define(self, name: str, fields: Mapping[str, str]) -> None:
@@ -163,7 +163,7 @@ class _Reader:
         name = class_name(pointer.rpartition("/")[2] or "Root")
         if node.get("type") == "object" and node.get("properties"):
             return self.typed_dict(node, name, depth=depth, pointer=pointer)
-        # What is no object has no name to come back to, so that a circle of such ends in Any.
+        # Only object types have a name to refer to, so a cycle of other types ends in Any.
         self.named[pointer] = "Any"
         self.named[pointer] = self.type(schema, name, depth=depth + 1)
         return self.named[pointer]
@@ -196,7 +196,7 @@ def _definition(name: str, fields: Mapping[str, str]) -> str:
 
 
 def _is_plain_key(key: str) -> bool:
-    """Tell whether a key can be written as an attribute without changing the meaning of a type beside it."""
+    """Return whether a key can be written as an attribute without changing the meaning of a type beside it."""
     is_name = key.isascii() and key.isidentifier() and not keyword.iskeyword(key)
     # A capital may be the name of one of our own classes.
     return is_name and key not in TYPE_NAMES and not key.startswith("__") and not key[0].isupper()

@@ -57,7 +57,7 @@ def _function(spec: OperationSpec, name: str, writer: TypeWriter) -> str:
 
 
 def _parameters(spec: OperationSpec, name: str, writer: TypeWriter) -> tuple[list[str], str]:
-    """Give the parameters and the expression that makes the operation's input of them."""
+    """Return the parameters and the expression that makes the operation's input of them."""
     schema = spec.input_schema
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(schema, dict) or not isinstance(properties, dict) or not _is_plain_object(schema):

@@ -1,1 +1,1 @@
-"""Pure: JSON Schema. Guard a foreign one, check values, normalise them, fingerprint and compare definitions."""
+"""JSON Schema, pure: guard foreign schemas, check and normalise values, digest and compare definitions."""

@@ -1,7 +1,7 @@
-"""Force a value into its schema, as ``Value.Cast`` of TypeBox does; for whoever asks for exactly that.
+"""Force a value into its schema, as ``Value.Cast`` of TypeBox does.
 
-What does not fit is replaced by something made up, so a caller can no longer tell a server's data from our
-invention. Nothing uses it unless it is chosen by name; ``normalise`` is what this house does by itself.
+Parts that do not fit are replaced by invented values, so that a caller cannot distinguish them from a server's
+data. It runs only if ``cast="typebox"`` is chosen; the default is ``normalise``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PLAIN: dict[str, Any] = {"boolean": False, "null": None}
 
 
 class _Impossible(Exception):
-    """No value can be made up for this schema, or not within reason."""
+    """No value can be invented for this schema within the limits."""
 
 
 def cast_value(compiled: CompiledSchema, value: object) -> tuple[Any, tuple[Issue, ...]]:
-    """Give a value that fits the schema and what is still wrong with it; one that cannot be forced stays."""
+    """Return a value forced into the schema and its remaining issues; one that cannot be forced is unchanged."""
     plain, problem = copy_json(value)
     if problem is not None:
         return value, (problem,)
@@ -62,7 +62,7 @@ class _Cast:
         return self.make((pointer, fields), depth)
 
     def make(self, at: tuple[str, Any], depth: int) -> Any:
-        """Make a value up: the default, or the plainest one there is."""
+        """Invent a value: the default, or the simplest one of the type."""
         pointer, schema = self._entered(at, depth)
         self._count_made(1)
         if type(schema) is not dict:
@@ -117,7 +117,7 @@ class _Cast:
     def _array(self, pointer: str, schema: dict[str, Any], value: list[Any], depth: int) -> list[Any]:
         least = int(schema.get("minItems", 0))
         self._count_made(max(0, least - len(value)))
-        kept = value[: int(schema.get("maxItems", len(value)))]
+        items = value[: int(schema.get("maxItems", len(value)))]
         first: list[Any] = schema.get("prefixItems") or []
 
         def place(index: int) -> tuple[str, Any]:
@@ -125,7 +125,7 @@ class _Cast:
                 return f"{pointer}/prefixItems/{index}", first[index]
             return f"{pointer}/items", schema.get("items", True)
 
-        result = [self.node(place(index), inner, depth + 1) for index, inner in enumerate(kept)]
+        result = [self.node(place(index), inner, depth + 1) for index, inner in enumerate(items)]
         return result + [self.make(place(index), depth + 1) for index in range(len(result), least)]
 
     def _variant(self, pointer: str, schema: dict[str, Any], value: Any, depth: int) -> Any:
@@ -147,13 +147,13 @@ class _Cast:
         for name, inner in declared.items():
             if name in given:
                 fits = self.compiled.is_valid_at(f"{pointer}/properties/{escape(name)}", given[name])
-                # What tags a variant says more than all else.
+                # A constant that tags a variant outweighs everything else.
                 is_tag = isinstance(inner, dict) and "const" in inner
                 score += 1 + (fits * (1000 if is_tag else 1))
         return score
 
     def _entered(self, at: tuple[str, Any], depth: int) -> tuple[str, Any]:
-        """Follow references, and count: neither a schema nor a value may keep us for long."""
+        """Follow references within a budget, so that neither schema nor value can take long."""
         pointer, schema = at
         self.steps += 1
         for _ in range(_MAX_DEPTH):

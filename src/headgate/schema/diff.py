@@ -1,7 +1,7 @@
-"""What changed between two definitions of a tool, and how much it matters to those who call it.
+"""Compare two definitions of a tool and grade each change by its effect on callers.
 
-Pure, and careful: a change that is not understood counts as breaking. *Widened* means more values fit than
-before, *narrowed* that fewer do; whether that is good depends on which side of the call one stands.
+A change that is not understood counts as breaking. *Widened* means more values fit than
+before, *narrowed* that fewer do; which of them breaks depends on the side of the call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Grade(IntEnum):
     WORDING = 1
     WIDENED = 2
     NARROWED = 3
-    #: Calls or readers that were right before are wrong now, or nobody can tell.
+    #: Valid calls or readers break, or the effect is unknown.
     BREAKING = 4
     #: Another tool, whatever it looks like.
     RENAMED = 5
@@ -46,7 +46,7 @@ class SchemaChange:
     message: str
 
     def to_dict(self) -> dict[str, str]:
-        """Give the wire form."""
+        """Return the wire form."""
         return {"pointer": self.pointer, "grade": self.grade.name.lower(), "message": self.message}
 
 
@@ -58,11 +58,11 @@ class DefinitionDiff:
 
     @property
     def grade(self) -> Grade:
-        """The gravest of them."""
+        """The highest grade of all changes."""
         return max((change.grade for change in self.changes), default=Grade.SAME)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the wire form."""
+        """Return the wire form."""
         return {"grade": self.grade.name.lower(), "changes": [change.to_dict() for change in self.changes]}
 
 

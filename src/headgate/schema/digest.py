@@ -18,7 +18,7 @@ _MAX_DEPTH = 192
 
 
 def digest(value: Any) -> str:
-    """Give the SHA-256 of a value's canonical spelling, as ``sha256:...``."""
+    """Return the SHA-256 of a value's canonical spelling, as ``sha256:...``."""
     return f"sha256:{hashlib.sha256(canonical_json(value)).hexdigest()}"
 
 

@@ -1,4 +1,4 @@
-"""Say where a value breaks its schema and which rule it breaks, in bounded time and without quoting it.
+"""Find where a value breaks its schema and which rule, in bounded time and without quoting it.
 
 The validator's own list of errors grows without bound: a nested union multiplies it, and a million wrong items
 make a million entries. This walk asks only yes-or-no questions and stops after a few answers.
@@ -53,12 +53,12 @@ class ExplainableSchema(Protocol):
     engine: Engine
 
     def is_valid_at(self, pointer: str, value: Any) -> bool:
-        """Tell whether a value fits the subschema at a JSON pointer."""
+        """Return whether a value fits the subschema at a JSON pointer."""
         ...
 
 
 class _Enough(Exception):
-    """There are as many issues as anybody reads."""
+    """The maximum number of issues is reached."""
 
 
 class _IssueSearch:
@@ -77,7 +77,7 @@ class _IssueSearch:
             raise _Enough
 
     def node(self, at: tuple[str, Any], value: Any, path: str) -> bool:
-        """Search a subschema; tell whether the value breaks it."""
+        """Search a subschema; return whether the value breaks it."""
         pointer, schema = at
         if self.compiled.is_valid_at(pointer, value):
             return False

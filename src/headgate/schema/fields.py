@@ -35,13 +35,13 @@ def read_fields(schema: Mapping[str, Any]) -> dict[FieldName, Field]:
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the JSON types that a schema names, if it names any."""
+    """Return the JSON types that a schema names, if it names any."""
     declared = schema.get("type", ())
     return (declared,) if isinstance(declared, str) else tuple(cast("list[str]", declared))
 
 
 def kind_of(schema: Mapping[str, Any]) -> FieldKind:
-    """Say how values compare; a value that may be of several types compares with nothing."""
+    """Return how values compare; values of several types are not comparable."""
     types = set(types_of(schema)) - {"null"}
     if types == {"integer", "number"}:
         return FieldKind.NUMBER
@@ -75,7 +75,7 @@ def references(value: object, pointer: str = "") -> Iterator[tuple[str, object]]
 
 
 def children(value: object) -> list[tuple[str, object]]:
-    """Give the members of an object or the items of an array, each with its key."""
+    """Return the members of an object or the items of an array, each with its key."""
     if isinstance(value, Mapping):
         return list(cast("Mapping[str, object]", value).items())
     if isinstance(value, list):

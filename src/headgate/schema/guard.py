@@ -1,7 +1,7 @@
-"""Look at a foreign schema before any validator does: bounded, static, and without fetching anything.
+"""Check a foreign schema statically before it is compiled: bounded work, and no fetching.
 
-A schema is a program that somebody else wrote. This pass refuses the ones that are too large, that reach
-outside themselves, or whose work would explode. It judges the schema only, never a value.
+A foreign schema is untrusted code. This pass refuses schemas that are too large, refer outside themselves, or
+whose evaluation could grow exponentially. It looks at the schema only, never at a value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headgate.schema.patterns import Engine, is_linear
 
 @dataclass(frozen=True, slots=True)
 class SchemaLimits:
-    """How much schema is accepted."""
+    """The largest schema that is accepted."""
 
     size_bytes: int = 64 * 1024
     #: Of subschemas inside subschemas.
@@ -45,7 +45,7 @@ class SchemaLimits:
 
 
 FOREIGN = SchemaLimits()
-#: For schemas that the developer of this very program wrote.
+#: For schemas that the developer of the application wrote.
 OWN = SchemaLimits(
     size_bytes=4 * 1024 * 1024,
     depth=64,

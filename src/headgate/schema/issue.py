@@ -1,6 +1,6 @@
-"""What is wrong with a value, said without repeating the value.
+"""Issues: places where a value breaks its schema, without the value.
 
-An issue is safe to log, to send and to show: it names a place and a rule. It never judges anything itself.
+An issue is safe to log, to send and to show: it names a place and a rule.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Issue:
     message: str
 
     def to_dict(self) -> dict[str, str]:
-        """Give the wire form."""
+        """Return the wire form."""
         return {"path": self.path, "keyword": self.keyword, "message": self.message}
 
     @classmethod

@@ -1,7 +1,7 @@
 """Which parts of a JSON Schema are schemas themselves, and which of them look at the same value.
 
-The one table of keywords for all of this room. A subschema *in place* judges the very value its parent
-judges; any other judges a part of it, so that each step through it uses up some input.
+The table of keywords for all of headgate.schema. A subschema *in place* applies to the same value as its parent;
+any other applies to a part of it, so that each step through it consumes input.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ APPLICATORS = IN_PLACE_ONE | IN_PLACE_LIST | IN_PLACE_MAP | PART_ONE | PART_LIST
 
 @dataclass(frozen=True, slots=True)
 class Subschema:
-    """A schema inside a schema: where it is, and whether it judges the same value."""
+    """A schema inside a schema: its pointer, and whether it applies to the same value."""
 
     keyword: str
     pointer: str
@@ -60,7 +60,7 @@ def subschemas(schema: Mapping[str, Any], pointer: str) -> Iterator[Subschema]:
 
 
 def is_schema(value: object) -> bool:
-    """Tell whether a value can be a schema at all."""
+    """Return whether a value can be a schema at all."""
     return isinstance(value, dict | bool)
 
 

@@ -20,7 +20,7 @@ _MAX_REFERENCES = 64
 #: JSON nodes in all defaults that are filled in. A default may hold places for further defaults, and every
 #: item of a long list may lack a large one; a schema that multiplies them is stopped here.
 _MAX_DEFAULTS = 300_000
-#: What a default inside a default counts, for each level; honest schemas hardly have them.
+#: The weight of a default inside a default, for each level; ordinary schemas hardly have them.
 _NESTED_DEFAULT = 50
 #: Keywords beside which an undeclared property may be declared after all.
 _COMPOSING = frozenset(
@@ -52,13 +52,13 @@ class Extras(StrEnum):
 
 
 class _TooMany(Exception):
-    """The schema asks for more defaults than any honest one."""
+    """The schema fills in more defaults than are allowed."""
 
 
 def normalise(
     compiled: CompiledSchema, value: object, *, extras: Extras = Extras.KEEP
 ) -> tuple[Any, tuple[Issue, ...]]:
-    """Give the normalised value and what is still wrong with it."""
+    """Return the normalised value and what is still wrong with it."""
     plain, problem = copy_json(value)
     if problem is not None:
         return value, (problem,)
@@ -72,7 +72,7 @@ def normalise(
 
 
 def fill_defaults(compiled: CompiledSchema, value: Any) -> Any:
-    """Give a valid value from ``copy_json`` with the declared defaults in it; nothing is dropped."""
+    """Fill the declared defaults into a valid value from ``copy_json``; nothing is dropped."""
     if not compiled.has_defaults:
         return value
     try:

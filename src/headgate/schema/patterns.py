@@ -1,4 +1,4 @@
-"""Patterns in schemas, run so that no text can make one run for long.
+"""Patterns in schemas, run in bounded time for any text.
 
 A foreign pattern is run only by an engine whose time grows with the text and no faster; look-around and
 back-references need another kind of engine. Our own may use that one, with a bound on how often it tries.
@@ -23,7 +23,7 @@ class Engine(Enum):
 
     @property
     def options(self) -> jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions:
-        """What the validator is told."""
+        """The options of the validator for this engine."""
         return _LINEAR if self is Engine.LINEAR else _BACKTRACKING
 
 
@@ -34,7 +34,7 @@ _BACKTRACKING = jsonschema_rs.FancyRegexOptions(
 
 
 def is_linear(pattern: str) -> bool:
-    """Tell whether the linear engine can run a pattern."""
+    """Return whether the linear engine can run a pattern."""
     return _matcher(pattern, Engine.LINEAR) is not None
 
 

@@ -1,7 +1,7 @@
 """JSON values: a copy of one, or the place where something is not JSON.
 
-Everything that is checked or kept passes here first. The depth limit is not taste: a compiled validator walks
-values on the machine stack, and a value of a hundred thousand levels would end the process.
+Every value passes here before it is checked or stored. The depth limit is needed: the compiled validator walks
+values on the machine stack, and a value with a hundred thousand levels would end the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _NotJson(Exception):
-    """The value holds something that JSON cannot say."""
+    """The value holds something that JSON cannot represent."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -29,7 +29,7 @@ class _NotJson(Exception):
 
 
 def copy_json(value: object) -> tuple[Any, Issue | None]:
-    """Give a deep copy made of plain JSON types, or what is not JSON about the value."""
+    """Return a deep copy made of plain JSON types, or what is not JSON about the value."""
     try:
         return _copy(value, MAX_VALUE_DEPTH), None
     except _NotJson as found:
@@ -66,7 +66,7 @@ def _copy_object(value: dict[Any, Any], room: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, inner in value.items():
         key = name if type(name) is str and name.isascii() else _key(name)
-        # Said twice, here and in _copy, because it saves a call for most of what there is.
+        # Repeated from _copy, because it saves a call for most values.
         result[key] = inner if type(inner) in _PLAIN else _copy(inner, room)
     return result
 

@@ -1,1 +1,1 @@
-"""``to_mcp``: a registry shown to MCP clients through four fixed tools, whatever it holds."""
+"""The gateway: the operations of a registry as four fixed MCP tools."""

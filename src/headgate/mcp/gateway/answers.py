@@ -1,7 +1,7 @@
-"""What the four tools answer, as values: no MCP library, no HTTP, only a registry and who is asking.
+"""The results of the four tools, without MCP library or HTTP: from a registry and an identity.
 
-An error that a model can mend is an answer too. The text is always drawn from the structured part, except
-that the blocks of a remote tool's own error are passed on as they came.
+An error that a model can correct is a result too. The text mirrors the structured part, except that the content
+blocks of a remote tool's error are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ToolResult:
 async def answer(
     registry: Registry, tool: str, arguments: Mapping[str, Any] | None, *, identity: Identity | None
 ) -> ToolResult | None:
-    """ToolResult a tool call; None when there is no such tool."""
+    """Run a tool call; None if there is no such tool."""
     run = _RUNNERS.get(tool)
     if run is None:
         return None
@@ -51,7 +51,7 @@ async def answer(
 
 
 def failed(error: CallError, blocks: Sequence[Mapping[str, Any]] = ()) -> ToolResult:
-    """Turn an error into an answer; the blocks of a remote tool are its own words and stay so."""
+    """Turn an error into a result; the content blocks of a remote tool are passed on unchanged."""
     structured = {"error": _shown(error)}
     return ToolResult(structured, blocks or _mirror(structured), is_error=True)
 

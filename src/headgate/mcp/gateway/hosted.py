@@ -1,7 +1,7 @@
 """The gateway as ``headgate serve`` runs it: the servers of one file, behind one registry, for a few clients.
 
-Servers are imported beside the running gateway, and again later where that failed: one that is away holds up
-nobody. Hosts and origins are the web's to judge, and so is how often somebody may ask.
+Servers are imported in the background, and again later if that failed, so that an unreachable one delays no
+other. headgate.web checks hosts, origins and request rates.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HostedGateway:
         await self._inner({**scope, "path": PATH}, receive, send)
 
     async def _keep(self, entry: ServerEntry) -> None:
-        """Import a server, try again while that fails, and hold its session until the end."""
+        """Import a server, retrying with growing pauses, and hold its session open until cancelled."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:

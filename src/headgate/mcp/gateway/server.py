@@ -1,7 +1,7 @@
-"""The gateway as an MCP server over streamable HTTP, at a path of its own.
+"""The gateway as an MCP server over streamable HTTP.
 
-Who is asking is found out from the bearer of each single HTTP request: a token that nobody knows is nobody,
-not an error, and access control decides what nobody may do. There is no other way in.
+The caller is identified by the bearer token of each HTTP request. An unknown token is not an error: the caller is
+anonymous, and access control decides what an anonymous caller may do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
 from headgate.operations.access import Identity
 from headgate.operations.registry import Registry
 
-#: Finds who holds a bearer token; None when nobody does.
+#: Finds the identity of a bearer token; None for an unknown one.
 Identify: TypeAlias = Callable[[str], Awaitable[Identity | None]]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 _ONE_HOUR_MS = 3_600_000

@@ -1,6 +1,6 @@
 """The four tools of the gateway, as plain JSON: search, schema, call, batch, in this order.
 
-One tool for each operation would fill a model's context and change under it; these four never change.
+One tool for each operation would fill a model's context and change with the registry; these four are constant.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _SUMMARY_PROPERTIES: dict[str, Any] = {
     "title": {"type": "string"},
     "description": {"type": "string"},
 }
-_ALWAYS_SAID = ["id", "namespace", "name", "op_type", "description"]
+_REQUIRED_OF_ALL = ["id", "namespace", "name", "op_type", "description"]
 _SUMMARY: dict[str, Any] = {
     "type": "object",
     "properties": _SUMMARY_PROPERTIES,
-    "required": _ALWAYS_SAID,
+    "required": _REQUIRED_OF_ALL,
 }
 _DESCRIPTION: dict[str, Any] = {
     "type": "object",
@@ -55,7 +55,7 @@ _DESCRIPTION: dict[str, Any] = {
         "output_schema": {},
         "error_schemas": {"type": "array", "items": {"type": "object"}},
     },
-    "required": [*_ALWAYS_SAID, "input_schema", "output_schema"],
+    "required": [*_REQUIRED_OF_ALL, "input_schema", "output_schema"],
 }
 _RESULT = {
     "type": "object",
@@ -71,7 +71,7 @@ def _arguments(required: list[str], **properties: Any) -> dict[str, Any]:
 
 
 def _answer(name: str, schema: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Describe a result, or the error that stands in its place: clients check error results too."""
+    """Build an output schema: the result, or an error in its place, because clients check error results too."""
     return {
         "type": "object",
         "properties": {name: schema, **more, "error": _ERROR},
