@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from headgate.telemetry import WITHHELD, configure_logs, get_logger
+from headgate.telemetry import WITHHELD, configure_logs, get_logger, tame_library_logs
 
 CANARY = "canary-3f9a"
 
@@ -88,3 +88,19 @@ def test_bound_ids_are_on_every_line_of_a_request(out: io.StringIO):
         get_logger().info("one")
     get_logger().info("two")
     assert [line.get("request_id") for line in lines(out)] == ["req_7", None]
+
+
+def test_libraries_log_warnings_only_and_each_as_one_short_line(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    library = logging.getLogger("httpcore2.http11")
+    level = library.level
+    library.setLevel(logging.DEBUG)
+    try:
+        tame_library_logs()
+        library.debug("received %s", CANARY)
+        library.warning("x" * 2000 + "\n" + CANARY)
+        library.error("odd \x1b[31m answer", exc_info=ValueError(CANARY))
+    finally:
+        library.setLevel(level)
+    assert CANARY not in caplog.text
+    assert [len(record.message) for record in caplog.records] == [500, len("odd \\x1b[31m answer")]

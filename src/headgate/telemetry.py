@@ -15,7 +15,10 @@ from typing import Any, TextIO, cast
 import structlog
 
 WITHHELD = "<withheld>"
-_TALKATIVE = ("httpcore2", "httpx2", "mcp")
+#: Libraries that log whole messages and headers below a warning, and quote a server's words in warnings. The MCP
+#: SDK calls one of its loggers "client".
+_LIBRARIES = ("client", "httpcore2", "httpx2", "mcp")
+_MAX_LIBRARY_CHARS = 500
 
 #: The only keys a log line may carry; their values are names, ids, codes, counts or times.
 LOGGABLE = frozenset(
@@ -72,9 +75,26 @@ def configure_logs(level: str, log_format: str, out: TextIO) -> None:
     _replace_handlers(
         level, structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processor=render), out
     )
-    for library in _TALKATIVE:
-        # At lower levels they log every message, some with its content.
+    tame_library_logs()
+
+
+def tame_library_logs() -> None:
+    """Keep messages, headers and long quotes of the libraries out of the log; doing it twice changes nothing."""
+    names = list(logging.root.manager.loggerDict)
+    for library in _LIBRARIES:
+        # The level holds for loggers that are made later; the filter for those that were given another level.
         logging.getLogger(library).setLevel(logging.WARNING)
+        for name in (library, *(name for name in names if name.startswith(f"{library}."))):
+            logging.getLogger(name).addFilter(_tame)
+
+
+def _tame(record: logging.LogRecord) -> bool:
+    if record.levelno < logging.WARNING:
+        return False
+    text = record.getMessage().partition("\n")[0][:_MAX_LIBRARY_CHARS]
+    record.msg, record.args = ascii(text)[1:-1], ()
+    record.exc_info = record.exc_text = None
+    return True
 
 
 def get_logger() -> structlog.stdlib.BoundLogger:

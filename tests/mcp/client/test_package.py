@@ -59,7 +59,7 @@ async def test_no_program_is_started_while_a_server_is_used(monkeypatch):
 def test_the_extra_brings_the_client_parts_and_no_server():
     project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {text.split(">")[0].split("[")[0] for text in project["optional-dependencies"]["mcp"]}
-    assert names == {"cryptography", "httptools", "mcp"}
+    assert names == {"cryptography", "mcp"}
 
 
 @pytest.mark.requirement("S0-24")

@@ -1,83 +1,133 @@
-"""The queue in front of one server: how many calls run, how many wait, and when it is left alone.
+"""The queue in front of one server: how many calls run, how many wait, and when calls are suspended.
 
-One server's trouble stays its own: a lane belongs to one import and is shared by nobody else.
+Each import has its own queue, so one server's trouble does not hold up the calls to another.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
-from headgate.errors import UpstreamBusy, UpstreamSuspended
+import anyio
+
+from headgate.errors import (
+    AdapterError,
+    UpstreamBusy,
+    UpstreamRefused,
+    UpstreamSuspended,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 from headgate.mcp.client.limits import Limits
+
+_SERVER_FAULT = 500
+#: A caller that allows less has no right to expect an answer.
+_FAIR_SECONDS = 1.0
 
 
 class Breaker:
-    """Counts failures in a row, and says when a server may be tried again."""
+    """Suspends calls after some failures in a row; after a pause it lets one call through as a trial."""
 
-    def __init__(self, failures: int, suspend_seconds: float) -> None:
+    def __init__(
+        self, failures: int, suspend_seconds: float, clock: Callable[[], float] | None = None
+    ) -> None:
         self._limit = failures
         self._suspend_seconds = suspend_seconds
+        self._clock = clock or asyncio.get_running_loop().time
         self._failures = 0
-        self._closed_until: float | None = None
-        self._trying = False
+        self._suspended_until: float | None = None
+        self._is_on_trial = False
 
-    def check(self, now: float) -> None:
-        """Let a call pass; after the pause, one alone as a trial.
+    @contextmanager
+    def watch(self, deadline: float) -> Generator[None]:
+        """Let a call through, and learn from how it ends whether the server works.
 
         Raises:
-            UpstreamSuspended: the server is left alone for now.
+            UpstreamSuspended: calls are suspended for now.
         """
-        if self._closed_until is None:
+        started = self._clock()
+        self._check(started)
+        try:
+            yield
+        except AdapterError as error:
+            self._count(error, has_fair_time=deadline - started >= _FAIR_SECONDS)
+            raise
+        except BaseException:
+            # A cancelled call proves nothing.
+            self._is_on_trial = False
+            raise
+        self._reset()
+
+    def _check(self, now: float) -> None:
+        if self._suspended_until is None:
             return
-        if self._trying or now < self._closed_until:
-            wait = max(0.0, self._closed_until - now)
+        if self._is_on_trial or now < self._suspended_until:
+            wait = max(0.0, self._suspended_until - now)
             raise UpstreamSuspended(details={"retry_after": round(wait, 3)})
-        self._trying = True
+        self._is_on_trial = True
 
-    def succeeded(self) -> None:
-        """Forget the failures."""
+    def _count(self, error: AdapterError, *, has_fair_time: bool) -> None:
+        details: Mapping[str, Any] = error.details or {}
+        has_server_fault = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
+        if isinstance(error, UpstreamTimeout) and not has_fair_time:
+            self._is_on_trial = False
+        elif has_server_fault or isinstance(error, UpstreamUnreachable | UpstreamTimeout):
+            self._is_on_trial = False
+            self._failures += 1
+            if self._failures >= self._limit:
+                self._suspended_until = self._clock() + self._suspend_seconds
+        else:
+            # The server answered, if only with an error.
+            self._reset()
+
+    def _reset(self) -> None:
         self._failures = 0
-        self._closed_until = None
-        self._trying = False
-
-    def failed(self, now: float) -> None:
-        """Count one failure more."""
-        self._failures += 1
-        self._trying = False
-        if self._failures >= self._limit:
-            self._closed_until = now + self._suspend_seconds
-
-    def gave_up(self) -> None:
-        """End a trial that proved nothing, because the caller went away."""
-        self._trying = False
+        self._suspended_until = None
+        self._is_on_trial = False
 
 
 class CallQueue:
-    """Calls to one server, a few at a time."""
+    """Lets a few calls to one server run at a time."""
 
     def __init__(self, limits: Limits) -> None:
         self._slots = asyncio.Semaphore(limits.concurrency)
-        self._room = limits.concurrency + limits.queue
-        self._inside = 0
-        self.breaker = Breaker(limits.failures, limits.suspend_seconds)
+        self._capacity = limits.concurrency + limits.queue
+        self._admitted = 0
+        self._breaker = Breaker(limits.failures, limits.suspend_seconds)
 
     @asynccontextmanager
-    async def enter(self) -> AsyncGenerator[None]:
-        """Wait for a turn.
+    async def turn(self, deadline: float) -> AsyncGenerator[None]:
+        """Wait for a free slot, hold it, and judge the server by how the call ends.
 
         Raises:
-            UpstreamBusy: too many wait already.
-            UpstreamSuspended: the server is left alone for now.
+            UpstreamBusy: too many calls wait already.
+            UpstreamTimeout: no slot was free in time.
+            UpstreamSuspended: calls are suspended for now.
         """
-        if self._inside >= self._room:
+        if self._admitted >= self._capacity:
             raise UpstreamBusy
-        self._inside += 1
+        self._admitted += 1
         try:
-            async with self._slots:
-                # Asked when the turn comes: whoever waited behind the failures need not repeat them.
-                self.breaker.check(asyncio.get_running_loop().time())
-                yield
+            await acquire_by(deadline, self._slots, late="The call waited too long for its turn.")
+            try:
+                # Only now, so that calls which waited behind failing ones are refused instead of failing too.
+                with self._breaker.watch(deadline):
+                    yield
+            finally:
+                self._slots.release()
         finally:
-            self._inside -= 1
+            self._admitted -= 1
+
+
+async def acquire_by(deadline: float, lock: asyncio.Semaphore | asyncio.Lock, *, late: str) -> None:
+    """Acquire a lock until a time on the loop's clock.
+
+    Raises:
+        UpstreamTimeout: it was not free in time.
+    """
+    with anyio.CancelScope(deadline=deadline):
+        await lock.acquire()
+        return
+    raise UpstreamTimeout(late)

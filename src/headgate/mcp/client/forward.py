@@ -21,10 +21,10 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnsupported,
 )
-from headgate.mcp.client.body import sanitise
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.mapping import Tool
 from headgate.mcp.client.questions import Progress, QuestionHandler
+from headgate.mcp.client.redaction import sanitise
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.context import OperationContext
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error

@@ -36,10 +36,10 @@ from headgate.mcp.client.discover import list_tools
 from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
+from headgate.mcp.client.network import DialOptions, Resolve, resolve
 from headgate.mcp.client.pins import MemoryPins, Pin, PinStore, ToolChange, changes_since, pins_of
 from headgate.mcp.client.questions import Answerer, QuestionHandler
 from headgate.mcp.client.upstream import ConnectOptions, Upstream
-from headgate.mcp.client.wire import DialOptions, Resolve, resolve
 from headgate.operations.names import check_namespace
 from headgate.operations.registration import HandlerRegistration, Provenance
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
@@ -136,7 +136,7 @@ async def from_mcp(
     Raises:
         AdapterError: it could not be imported.
     """
-    # Under its own name, so that no traceback shows the strip_tracebacks text as it is passed on.
+    # Wrapped under the same name, so that no traceback shows the plain token in a local variable.
     auth_token = None if auth_token is None else Secret(auth_token)
     adapter = FromMCP(
         endpoint,

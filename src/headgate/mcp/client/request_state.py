@@ -1,24 +1,57 @@
-"""One request on its way: until when, with which token, and what became of it.
+"""One request on its way: its deadline, its token, and what is known of its fate.
 
-The protocol library above the transport turns every failure into the same few errors. What really happened
-is written down here instead, by the guard, where no answer of a server can forge it.
+The protocol library sits in the middle of every call and turns each failure into the same few errors. So the guard
+below it writes down here what really happened, where no response of a server can forge it, and the session above
+it reads ``outcome()``::
+
+    Upstream        UpstreamSession       SDK dispatcher       GuardedTransport         Sender
+       |  request(state)  |                     |                     |                    |
+       |----------------->|  admit(state): key  |                     |                    |
+       |                  |------------------------------------------->|                    |
+       |                  |  send_raw_request   |                     |                    |
+       |                  |  (header: key)      |   POST (header: key)|                    |
+       |                  |-------------------->|-------------------->|  send(state)       |
+       |                  |                     |                     |------------------->|
+       |                  |                     |                     |     state.sent     |  first byte written
+       |                  |                     |                     |<-------------------|
+       |                  |                     |                     |  state.status, .headers, .failure
+       |                  |                     |  response, or a 503 |                    |
+       |                  |  result, MCPError,  |<--------------------|                    |
+       |                  |  or no answer       |                     |                    |
+       |                  |<--------------------|                     |                    |
+       |  result, or      |                     |                     |                    |
+       |  state.outcome() |  abandon(): ends what is still under way  |                    |
+       |<-----------------|------------------------------------------->|                    |
+
+The key is needed because the library makes the HTTP request in a task that serves all calls of the session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 
 import anyio
+from mcp import MCPError, types
 
-from headgate.errors import AdapterError
+from headgate.errors import (
+    AdapterError,
+    UpstreamProtocolError,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from headgate.mcp.client.redaction import sanitise
 from headgate.operations.secrets import Secret
 
-#: Ties a request to its state on the short way down to the guard, which takes it off.
+#: Carries the key of a request's state through the library; the guard takes it off.
 REQUEST_HEADER = "headgate-request"
 
-_HTTP_NOT_FOUND = 404
+#: Statuses with which a server asks for a later try.
+LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _no_headers() -> dict[str, str]:
@@ -27,12 +60,12 @@ def _no_headers() -> dict[str, str]:
 
 @dataclass(slots=True, eq=False)
 class RequestState:
-    """What is asked of one request, and what is known of its answer."""
+    """What one request may take, and what is known of its response."""
 
     #: On the event loop's clock.
     deadline: float
     token: Secret | None = None
-    #: None until an answer's head has arrived.
+    #: None until the head of a response has arrived.
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=_no_headers)
     failure: AdapterError | None = None
@@ -44,39 +77,114 @@ class RequestState:
     has_rpc_error: bool = False
     #: Whether an event stream ended before it held an answer.
     stream_ended: bool = False
-    #: Whether the answer holds something that must be looked at once it is parsed.
-    needs_look: bool = False
-    #: What ends the wait of whoever asked.
+    #: Whether the response holds something that must be redacted again once it is parsed.
+    needs_redaction: bool = False
+    #: The caller's wait for a result.
     waiting: anyio.CancelScope | None = None
-    #: What ends the request itself, while there is anything to end.
-    cut: Callable[[], None] | None = None
+    _network_wait: anyio.CancelScope | None = None
+    _is_abandoned: bool = False
+
+    # Written by the guard
 
     def fail(self, error: AdapterError) -> None:
-        """Note why no answer will come; the first reason is the true one."""
+        """Note why no result will come; the first reason is the true one."""
         if self.failure is None:
             self.failure = error
 
     def fail_now(self, error: AdapterError) -> None:
-        """Note it, and end the wait: nobody else will."""
+        """Note it, and end the caller's wait, which the library would not end."""
         self.fail(error)
         if self.waiting is not None:
             self.waiting.cancel()
 
+    @contextmanager
+    def network_wait(self, until: float, *, late: str = "") -> Generator[None]:
+        """Bound one wait for the server by a time on the loop's clock; ``abandon`` ends it earlier.
+
+        Raises:
+            UpstreamTimeout: the server took too long.
+            UpstreamUnreachable: the caller has gone.
+        """
+        if self._is_abandoned:
+            raise UpstreamUnreachable(_ABANDONED)
+        with anyio.CancelScope(deadline=until) as scope:
+            self._network_wait = scope
+            try:
+                yield
+            finally:
+                self._network_wait = None
+        if scope.cancelled_caught:
+            raise UpstreamUnreachable(_ABANDONED) if self._is_abandoned else UpstreamTimeout(late)
+
     def abandon(self) -> None:
-        """End the request if it is still under way: nobody waits for its answer any more."""
-        cut, self.cut = self.cut, None
-        if cut is not None:
-            cut()
+        """End the request if it is still under way; its caller has gone."""
+        self._is_abandoned = True
+        if self._network_wait is not None:
+            self._network_wait.cancel()
+
+    # Read by those who wait for the result
+
+    def outcome(self, error: Exception | None, *, is_session_open: bool) -> AdapterError:
+        """Say why there is no result: what the guard saw counts first, the library's error last.
+
+        No error means that the caller's time ran out.
+        """
+        if self.failure is not None:
+            return self.failure
+        match error:
+            case None:
+                return UpstreamTimeout()
+            case AdapterError():
+                return error
+            case MCPError():
+                return self._refusal() or self._error_from(error, is_session_open=is_session_open)
+            case _:
+                return UpstreamProtocolError("The server did not introduce itself as the protocol asks.")
+
+    def may_repeat(self, error: AdapterError, *, is_repeatable: bool) -> bool:
+        """Whether the same request can be sent again: it never ran, or running it twice does no harm."""
+        if self.lost_session:
+            return True
+        return isinstance(error, UpstreamUnreachable) and (is_repeatable or not self.sent)
+
+    def mark_maybe_executed(self, error: AdapterError) -> AdapterError:
+        """Note on an error that the request may have run, where that cannot be known."""
+        if self.sent and isinstance(error, UpstreamUnreachable | UpstreamTimeout):
+            error.details = {**(error.details or {}), "maybe_executed": True}
+            error.retryable = False
+        return error
 
     @property
     def lost_session(self) -> bool:
         """Whether the server no longer knows the session; it has then not run the request."""
-        return self.in_session and self.status == _HTTP_NOT_FOUND
+        return self.in_session and self.status == HTTPStatus.NOT_FOUND
 
     @property
     def retry_after(self) -> float | None:
-        """After how many seconds the server wants to be asked again, when it says so."""
+        """After how many seconds the server wants to be asked again, when it names a time."""
         return _seconds(self.headers.get("retry-after"), self.headers.get("date"))
+
+    def _refusal(self) -> UpstreamRefused | None:
+        status = self.status
+        if status is None or status < HTTPStatus.BAD_REQUEST:
+            return None
+        if status in LATER:
+            details = {"status": status, "retry_after": self.retry_after}
+            return UpstreamRefused(f"The server answered {status}.", details=details, retryable=True)
+        if self.has_rpc_error:
+            return None
+        return UpstreamRefused(f"The server answered {status}.", details={"status": status})
+
+    def _error_from(self, error: MCPError, *, is_session_open: bool) -> AdapterError:
+        if error.code == types.CONNECTION_CLOSED and (self.stream_ended or not is_session_open):
+            return UpstreamUnreachable("The connection was lost before the answer came.")
+        return UpstreamProtocolError(
+            f"The server answered with an error ({error.code}).",
+            details={"rpcCode": error.code, "rpcMessage": sanitise(error.message, self.token)},
+        )
+
+
+_ABANDONED = "The caller no longer waits for the answer."
 
 
 def _seconds(text: str | None, date: str | None) -> float | None:

@@ -1,7 +1,7 @@
-"""One open session with a server, held by a task of its own.
+"""One open session with a server, held by one task.
 
 The protocol library must be entered and left by the same task, so an owner task does only that; calls come
-from anywhere. Results are the raw JSON of the server. What a failure means is read from the state, not
+from any task. Results are the raw JSON of the server. Why a call failed is read from its ``RequestState``, not
 from the library's error.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -25,32 +25,22 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
-from headgate.errors import (
-    AdapterError,
-    OperationError,
-    UpstreamProtocolError,
-    UpstreamRefused,
-    UpstreamTimeout,
-    UpstreamUnreachable,
-)
-from headgate.mcp.client.body import sanitise, without_token
+from headgate.errors import OperationError, UpstreamUnreachable
 from headgate.mcp.client.era import CLIENT, Era, offering
-from headgate.mcp.client.logs import tame_library_logs
 from headgate.mcp.client.questions import ELICIT, OFFERED, QuestionHandler
-from headgate.mcp.client.request_state import REQUEST_HEADER, RequestState
+from headgate.mcp.client.redaction import redact_value
+from headgate.mcp.client.request_state import LATER, REQUEST_HEADER, RequestState
 from headgate.mcp.client.transport import GuardedTransport
-from headgate.operations.secrets import Secret
+from headgate.telemetry import tame_library_logs
 
 _log = logging.getLogger("headgate.mcp.client")
-_ERROR_STATUS = 400
-_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 #: Statuses after which the other era is not worth a try.
-_FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *_LATER)
+_FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *LATER)
 
 #: The requests that introduce us to a server.
 _OPENING_METHODS = ("initialize", "server/discover")
 
-#: What a session says about itself once it is open.
+#: What a server declares when a session is opened.
 Discovered = types.DiscoverResult | types.InitializeResult
 
 
@@ -99,21 +89,21 @@ class UpstreamSession:
 
     @property
     def is_watching(self) -> bool:
-        """Whether the server's word of a changed tool list would reach us."""
+        """Whether a notification of a changed tool list would arrive."""
         return self.is_open and self._guard.has_stream
 
     async def open(self, state: RequestState, prior: Discovered | None = None) -> None:
         """Agree with the server on a revision, or adopt what was agreed before.
 
         Raises:
-            AdapterError: no session could be opened; the state knows the status.
+            AdapterError: no session could be opened; the state holds the status.
         """
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own(state, prior, ready))
         try:
             await asyncio.shield(ready)
         except BaseException:
-            # Without this the owner would go on asking until its deadline, for nobody.
+            # Without this the owner would go on until its deadline, and no caller would use its session.
             ready.cancel()
             self._owner.cancel()
             await self.aclose()
@@ -127,24 +117,33 @@ class UpstreamSession:
         *,
         param_headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Send one request and give its raw result.
+        """Send one request and return its raw result.
 
         Raises:
-            AdapterError: there is no result; the state knows more.
+            AdapterError: there is no result; see ``RequestState.outcome``.
         """
         dispatcher = self._dispatcher
         if dispatcher is None:
             raise UpstreamUnreachable("The session is closed.")
         params, headers = self.era.stamp(method, params, param_headers or {})
-        key = headers[REQUEST_HEADER] = self._guard.admit(state)
+        error: MCPError | None = None
+        with self._in_flight(state) as headers[REQUEST_HEADER]:
+            try:
+                with anyio.CancelScope(deadline=state.deadline) as state.waiting:
+                    raw = await dispatcher.send_raw_request(method, params, {"headers": headers})
+                    return redact_value(raw, state.token) if state.needs_redaction else raw
+            except MCPError as caught:
+                error = caught
+        # Either the library reported an error, or the wait was ended: by its deadline, or by the guard.
+        raise state.outcome(error, is_session_open=self._dispatcher is not None) from error
+
+    @contextmanager
+    def _in_flight(self, state: RequestState) -> Generator[str]:
+        """Register a request with the guard for as long as its caller waits; yield its key."""
+        key = self._guard.admit(state)
         self.in_flight += 1
         try:
-            with anyio.CancelScope(deadline=state.deadline) as scope:
-                state.waiting = scope
-                raw = await dispatcher.send_raw_request(method, params, {"headers": headers})
-                return redact_value(raw, state.token) if state.needs_look else raw
-        except MCPError as error:
-            raise _meaning(error, state, is_open=self._dispatcher is not None) from error
+            yield key
         finally:
             self.in_flight -= 1
             if not self.in_flight:
@@ -152,10 +151,9 @@ class UpstreamSession:
             state.waiting = None
             state.abandon()
             self._guard.forget(key)
-        raise state.failure or UpstreamTimeout
 
     async def aclose(self) -> None:
-        """End the session; afterwards no task and no socket of it is left."""
+        """End the session; afterwards none of its tasks and sockets is left."""
         self._closing.set()
         self._dispatcher = None
         if self._owner is not None:
@@ -182,8 +180,8 @@ class UpstreamSession:
                 )
                 async with session:
                     await self._serve(session, dispatcher, state, prior, ready)
-        except Exception as error:  # noqa: BLE001 - whatever ended the session, nobody is above this task
-            _tell(ready, _opening_failure(error, state))
+        except Exception as error:  # noqa: BLE001 - no caller above this task could handle it
+            _fail(ready, error, state)
         finally:
             self._dispatcher = None
 
@@ -197,8 +195,8 @@ class UpstreamSession:
     ) -> None:
         try:
             await self._negotiate(session, state, prior)
-        except Exception as error:  # noqa: BLE001 - told to whoever opens; raised here it would come out wrapped
-            _tell(ready, _opening_failure(error, state))
+        except Exception as error:  # noqa: BLE001 - passed to open(); raised here it would come out wrapped
+            _fail(ready, error, state)
             return
         if ready.done():
             return
@@ -221,7 +219,7 @@ class UpstreamSession:
                     state.status = None
                     await session.initialize()
             if scope.cancelled_caught:
-                raise state.failure or UpstreamTimeout
+                raise state.outcome(None, is_session_open=True)
         finally:
             guard.opening = state.waiting = None
         self.discovered = session.discover_result or session.initialize_result
@@ -231,7 +229,7 @@ class UpstreamSession:
         self.instructions = session.instructions
 
     async def _is_modern(self, session: ClientSession, state: RequestState) -> bool:
-        """Try the modern era first; a server that does not know it answers with some error."""
+        """Try the modern era first; a server that does not speak it answers with some error."""
         if self._era_choice == "legacy":
             return False
         try:
@@ -249,11 +247,11 @@ class UpstreamSession:
     async def _on_request(
         self, _context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """UpstreamResponse what a server of the handshake era asks of its own accord."""
+        """Answer a request that a server of the handshake era sends."""
         if method == "ping":
             return {}
         questions = self._question_handler
-        # Only while a tool runs: a server has no business with anybody at other times.
+        # Only while a tool runs: a question at any other time belongs to no call.
         if method != ELICIT or questions is None or self.era.is_modern or not self.in_flight:
             raise MCPError(types.METHOD_NOT_FOUND, "This client offers no such thing.")
         self._asked += 1
@@ -268,7 +266,7 @@ class UpstreamSession:
         raise MCPError(types.INVALID_REQUEST, "No call waits for the answer any more.")
 
     def _end_questions(self) -> None:
-        """Ask nobody any longer: the calls that the questions were about are over."""
+        """End the open questions: the calls they belong to are over."""
         self._asked = 0
         for scope in self._questions:
             scope.cancel()
@@ -282,7 +280,7 @@ class UpstreamSession:
             _log.warning("A question of %s was not answered: %s", questions.namespace, error.code)
             raise MCPError(types.INVALID_PARAMS, error.message) from None
         except Exception as error:
-            # The program's own fault; its words are not for the server.
+            # A fault of the importing program; its message must not reach the server.
             _log.exception("A question of %s could not be answered", questions.namespace)
             raise MCPError(types.INTERNAL_ERROR, "The question could not be answered.") from error
 
@@ -297,12 +295,12 @@ class UpstreamSession:
                 async for _ in events:
                     self._on_tools_changed()
         except (MCPError, SubscriptionLost, RuntimeError):
-            # Being told of changes is a courtesy; whoever must know asks with refresh().
+            # Notifications are optional; refresh() finds the same changes.
             return
 
 
 class _Dispatcher(JSONRPCDispatcher[TransportContext]):
-    """The library's dispatcher, with our word on what a server is offered and what it is answered."""
+    """The library's dispatcher; sends the capabilities we really offer, and answers a server's requests itself."""
 
     offered: Mapping[str, Any]
     answer: OnRequest
@@ -315,7 +313,7 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
         *,
         _related_request_id: types.RequestId | None = None,
     ) -> dict[str, Any]:
-        """Send a request; the first word to a server says what it is offered."""
+        """Send a request; the one that opens a session carries the offered capabilities."""
         if method in _OPENING_METHODS:
             params = offering(params, self.offered)
         return await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
@@ -328,64 +326,15 @@ class _Dispatcher(JSONRPCDispatcher[TransportContext]):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run the receive loop, with our answer in place of the library's."""
+        """Run the receive loop, with our request handler in place of the library's."""
         del on_request
         await super().run(self.answer, on_notify, on_notify_intercept, task_status=task_status)
 
 
-def _meaning(error: MCPError, state: RequestState, *, is_open: bool) -> AdapterError:
-    """Say what a library error really means."""
-    if state.failure is not None:
-        return state.failure
-    status = state.status
-    if status is not None and status >= _ERROR_STATUS:
-        if status in _LATER:
-            details = {"status": status, "retry_after": state.retry_after}
-            return UpstreamRefused(f"The server answered {status}.", details=details, retryable=True)
-        if not state.has_rpc_error:
-            return UpstreamRefused(f"The server answered {status}.", details={"status": status})
-    if error.code == types.CONNECTION_CLOSED and (state.stream_ended or not is_open):
-        return UpstreamUnreachable("The connection was lost before the answer came.")
-    words = sanitise(error.message, state.token)
-    return UpstreamProtocolError(
-        f"The server answered with an error ({error.code}).",
-        details={"rpcCode": error.code, "rpcMessage": words},
-    )
-
-
-def _tell(ready: asyncio.Future[None], error: AdapterError) -> None:
-    if not ready.done():
-        ready.set_exception(error)
-
-
-def _opening_failure(error: Exception, state: RequestState) -> AdapterError:
-    if state.failure is not None:
-        return state.failure
-    if isinstance(error, AdapterError):
-        return error
-    if isinstance(error, MCPError):
-        found = _meaning(error, state, is_open=True)
-    else:
-        found = UpstreamProtocolError("The server did not introduce itself as the protocol asks.")
-    found.__cause__ = error
-    return found
-
-
-def redact_value(value: Any, token: Secret | None) -> Any:
-    """Take the token out of a parsed answer that may spell it in escapes; refuse numbers JSON has not.
-
-    Raises:
-        UpstreamProtocolError: the answer holds NaN or an infinity.
-    """
-    match value:
-        case str():
-            return without_token(value, token)
-        case float() if not math.isfinite(value):
-            raise UpstreamProtocolError("The server's answer is not JSON: it holds NaN or an infinity.")
-        case list():
-            return [redact_value(item, token) for item in cast("list[Any]", value)]
-        case dict():
-            pairs = cast("dict[str, Any]", value).items()
-            return {redact_value(key, token): redact_value(item, token) for key, item in pairs}
-        case _:
-            return value
+def _fail(ready: asyncio.Future[None], error: Exception, state: RequestState) -> None:
+    if ready.done():
+        return
+    failure = state.outcome(error, is_session_open=True)
+    if failure is not error and failure.__cause__ is None:
+        failure.__cause__ = error
+    ready.set_exception(failure)

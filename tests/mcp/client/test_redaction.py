@@ -1,12 +1,10 @@
-"""Bodies on their way in."""
+"""What a server sends is quoted without our token and without control characters."""
 
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.errors import UpstreamProtocolError, UpstreamSuspended
-from headgate.mcp.client.body import Redactor, sanitise
-from headgate.mcp.client.call_queue import Breaker
-from headgate.mcp.client.session import redact_value
+from headgate.errors import UpstreamProtocolError
+from headgate.mcp.client.redaction import Redactor, redact_value, sanitise
 from headgate.operations.secrets import Secret
 
 TOKEN = "tokentok-1"
@@ -36,29 +34,7 @@ def test_a_parsed_answer_is_searched_everywhere():
         redact_value({"n": [float("inf")]}, None)
 
 
-def test_words_of_a_stranger_are_short_and_obey_nobody():
+def test_quoted_words_are_short_and_hold_no_control_characters():
     words = sanitise(f"\x1b[31m{TOKEN}\n" + "x" * 2000, Secret(TOKEN))
     assert words.startswith("\\x1b[31m[REDACTED]\\n")
     assert len(words) < 600
-
-
-def test_a_breaker_opens_waits_and_lets_one_trial_through():
-    breaker = Breaker(3, 30.0)
-    for now in range(3):
-        breaker.check(now)
-        breaker.failed(now)
-    with pytest.raises(UpstreamSuspended) as caught:
-        breaker.check(10)
-    assert caught.value.details == {"retry_after": 22}
-    breaker.check(32)
-    with pytest.raises(UpstreamSuspended):
-        breaker.check(32)
-    breaker.failed(33)
-    with pytest.raises(UpstreamSuspended):
-        breaker.check(60)
-    breaker.check(63)
-    breaker.gave_up()
-    breaker.check(63)
-    breaker.succeeded()
-    breaker.check(64)
-    breaker.check(64)
