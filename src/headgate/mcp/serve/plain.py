@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,6 +35,14 @@ _VERSIONS = {version.encode(): version for version in LEGACY | MODERN}
 _PARAM_HEADER = b"mcp-param-"
 #: Headers for which the protocol, or HTTP, has rules that only the SDK applies.
 _RULED_HEADERS = frozenset({b"mcp-session-id", b"last-event-id", b"transfer-encoding", b"content-encoding"})
+#: Headers that ordinary clients send, and that are not looked at twice.
+_ORDINARY_HEADERS = frozenset(
+    {
+        *(b"host", b"authorization", b"content-type", b"content-length", b"connection", b"user-agent"),
+        *(b"accept", b"accept-encoding", b"accept-language", b"origin", b"request-id"),
+        *(b"mcp-protocol-version", b"mcp-method", b"mcp-name"),
+    }
+)
 _BOTH_TYPES = frozenset({b"application/json", b"text/event-stream"})
 
 
@@ -67,8 +75,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     params: Json = {}
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRequest:
+class PlainRequest(msgspec.Struct, frozen=True):
     """What a plain request asks for: a tool call, a list, or who the server is."""
 
     id: int | str
@@ -79,8 +86,7 @@ class PlainRequest:
     arguments: Json | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlainHeaders:
+class PlainHeaders(msgspec.Struct, frozen=True):
     """What the headers of an HTTP request say of its body."""
 
     version: str
@@ -151,8 +157,7 @@ _SHAPES: dict[str, type[_Params]] = {
 _decode_message = msgspec.json.Decoder(Message).decode
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(msgspec.Struct, frozen=True):
     """All that the rules look at."""
 
     message: Message
@@ -261,13 +266,12 @@ def _has_plain_meta(facts: _Facts) -> bool:
         # A request that carries the envelope of another era is for the SDK to judge.
         return not any(name.startswith(_PREFIX) for name in meta)
     envelope = _converted(meta, _Envelope)
-    return envelope is not None and envelope.version == facts.version and all(map(_is_plain_name, meta))
+    others = meta.keys() - _ENVELOPE_NAMES
+    return envelope is not None and envelope.version == facts.version and all(map(_is_plain_name, others))
 
 
 def _is_plain_name(name: str) -> bool:
-    if name.startswith(_PREFIX):
-        return name in _ENVELOPE_NAMES
-    return _PLAIN_NAME.fullmatch(name) is not None
+    return not name.startswith(_PREFIX) and _PLAIN_NAME.fullmatch(name) is not None
 
 
 def _agrees_with_headers(facts: _Facts) -> bool:
@@ -279,11 +283,13 @@ def _agrees_with_headers(facts: _Facts) -> bool:
 
 
 def _has_no_rules(headers: dict[bytes, bytes]) -> bool:
-    return _RULED_HEADERS.isdisjoint(headers) and not any(name.startswith(_PARAM_HEADER) for name in headers)
+    others = headers.keys() - _ORDINARY_HEADERS
+    return _RULED_HEADERS.isdisjoint(others) and not any(name.startswith(_PARAM_HEADER) for name in others)
 
 
-def _accepts_both(headers: dict[bytes, bytes]) -> bool:
-    return {kind.strip() for kind in headers.get(b"accept", b"").split(b",")} >= _BOTH_TYPES
+@lru_cache(maxsize=64)
+def _accepts_both(accept: bytes) -> bool:
+    return {kind.strip() for kind in accept.split(b",")} >= _BOTH_TYPES
 
 
 def _has_small_body(headers: dict[bytes, bytes]) -> bool:
@@ -294,7 +300,7 @@ def _has_small_body(headers: dict[bytes, bytes]) -> bool:
 _HEADER_RULES: tuple[tuple[NotPlain, Callable[[dict[bytes, bytes]], bool]], ...] = (
     (NotPlain.RULED_HEADER, _has_no_rules),
     (NotPlain.CONTENT_TYPE, lambda headers: headers.get(b"content-type") == b"application/json"),
-    (NotPlain.ACCEPT, _accepts_both),
+    (NotPlain.ACCEPT, lambda headers: _accepts_both(headers.get(b"accept", b""))),
     (NotPlain.UNKNOWN_VERSION, lambda headers: headers.get(b"mcp-protocol-version") in _VERSIONS),
     (NotPlain.LENGTH, _has_small_body),
 )
