@@ -1,15 +1,14 @@
-"""Whether a record is shown whole can often be told from its JSON, unread; when it cannot, nobody claims it."""
+"""Which records are shown whole, and that shortening leaves those as they are."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from headgate.text.budget import INLINE_CHARS
-from headgate.text.ladder import is_whole, looks_whole
+from headgate.text.ladder import Handles, is_whole, shorten
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=40)
 #: Among them prose, encoded bytes and addresses that hold a file, each with something odd before it.
@@ -24,23 +23,17 @@ DATA = st.dictionaries(WORDS, st.one_of(VALUES, st.lists(VALUES, max_size=3)), m
 MAIL = {"id": "m1", "subject": "On the bridge", "body": "It needs new planks. " * 40, "size": 3, "read": True}
 
 
-def written(data: dict[str, Any], *, is_escaped: bool = False) -> bytes:
-    return json.dumps(data, ensure_ascii=is_escaped, separators=(",", ":")).encode()
+HANDLES = Handles("c/s:m1", window_uri=str, blob_uri=str)
 
 
-@given(st.lists(DATA, max_size=3))
-def test_what_looks_whole_and_is_not_long_is_whole(records: list[dict[str, Any]]):
-    for is_escaped in (False, True):
-        if looks_whole([written(data, is_escaped=is_escaped) for data in records]):
-            longest = max(
-                (len(value) for data in records for value in data.values() if isinstance(value, str)),
-                default=0,
-            )
-            assert all(is_whole(data, longest) for data in records)
+@given(DATA, st.sampled_from([64, 256, INLINE_CHARS]))
+def test_a_record_that_is_whole_is_not_changed_by_shortening(data: dict[str, Any], inline_chars: int):
+    short, ladder = shorten(data, HANDLES, inline_chars=inline_chars, lengths={})
+    assert not is_whole(data, inline_chars) or (short is data and not ladder.members())
 
 
-def test_ordinary_records_are_known_to_be_whole_by_their_looks():
-    assert looks_whole([written(MAIL)] * 25)
+def test_an_ordinary_record_is_whole():
+    assert is_whole(MAIL, INLINE_CHARS)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +45,7 @@ def test_ordinary_records_are_known_to_be_whole_by_their_looks():
         {"labels": ["a" * 400]},
     ],
 )
-def test_what_has_to_be_cut_does_not_look_whole(odd: dict[str, Any]):
+def test_a_record_with_something_to_cut_is_not_whole(odd: dict[str, Any]):
     assert not is_whole(MAIL | odd, INLINE_CHARS)
-    assert not looks_whole([written(MAIL), written(MAIL | odd)])
+    _, ladder = shorten(MAIL | odd, HANDLES, inline_chars=INLINE_CHARS, lengths={})
+    assert ladder.members() or "labels" in odd

@@ -6,7 +6,7 @@ needed to tell a body's kind may be missing. The types describe; they check noth
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
 
@@ -14,7 +14,7 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, 
 class TextPreview(TypedDict, total=False):
     """The true length of a text that was cut."""
 
-    size_chars: int
+    size_chars: Required[int]
     #: SHA-256 of the whole text, in hex.
     digest: str
 

@@ -6,10 +6,9 @@ which tool call and which resource continue it. Nothing is ever only a marker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from string import ascii_letters, digits
 from typing import Any, cast
 
 import msgspec
@@ -22,10 +21,11 @@ WINDOW_CHARS = 4096
 PREVIEW_CHARS = 160
 JSON_PREVIEW_CHARS = 512
 _LIVE = "live_lookup"
+_NESTED = (dict, list)
 _encode = msgspec.json.Encoder().encode
-_kind_of: Callable[[object], type[object]] = type
 
 Uri = Callable[[str], str]
+Nested = dict[str, Any] | list[Any]
 #: The true length, and the digest if it is known, of a field whose beginning stands in a record.
 Lengths = Mapping[str, tuple[int, str | None]]
 
@@ -91,24 +91,16 @@ class Ladder:
         return {kind: entries for kind, entries in found.items() if entries}
 
 
-_ENCODING = frozenset(f"{ascii_letters}{digits}+/_-=\\")
-#: Makes one letter of all that encoded bytes are written with, and blanks of the rest; escapes may stand for any.
-_RUNS = bytes(97 if chr(code) in _ENCODING else 32 for code in range(256))
-_RUN = b"a" * SHORT_CHARS
-#: The ladder of a record that is shown whole. Nothing is ever put on it.
-NOTHING_CUT = Ladder()
-
-
 def shorten(
-    data: Mapping[str, Any], handles: Handles, *, inline_chars: int, lengths: Lengths
-) -> tuple[Mapping[str, Any], Ladder]:
+    data: dict[str, Any], handles: Handles, *, inline_chars: int, lengths: Lengths
+) -> tuple[dict[str, Any], Ladder]:
     """Cut what is too long in a record's data, and say how to read it whole."""
     ladder = Ladder()
     changed: dict[str, Any] = {}
     for path, value in data.items():
         if isinstance(value, str):
             short = _short_text(path, value, handles, inline_chars, lengths.get(path), ladder)
-        elif isinstance(value, dict | list):
+        elif isinstance(value, _NESTED):
             short = _short_nested(path, value, handles, inline_chars, ladder)
         else:
             continue
@@ -118,32 +110,18 @@ def shorten(
 
 
 def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
-    """Say quickly that nothing in a record's data has to be cut or looked into."""
+    """Say whether a record's data can be shown as it is: no value is long, a file, or nested and not small."""
     for value in data.values():
-        # Values come from JSON, whose types are exact; this runs for every field of every row.
-        kind = _kind_of(value)
-        if kind is str:
+        if isinstance(value, str):
             size = len(value)
-            if size >= SHORT_CHARS and (size > inline_chars or binary_facts(value) is not None):
+            if size > inline_chars or (size >= SHORT_CHARS and binary_facts(value) is not None):
                 return False
-        elif (kind is dict or kind is list) and not _is_small(value, inline_chars):
+        elif isinstance(value, _NESTED) and not _is_small(cast("Nested", value), inline_chars):
             return False
     return True
 
 
-def looks_whole(records: Sequence[bytes | msgspec.Raw]) -> bool:
-    """Say of the data of records, as JSON and unread, that nothing in it is nested, a file or encoded bytes.
-
-    Where that takes reading, say no. Long texts are somebody else's to look for.
-    """
-    text = b"\n".join(cast("Sequence[bytes]", records))
-    # What is escaped letter by letter could be anything; one letter is looked for much more quickly than two.
-    is_clear = text.find(b"\\") < 0 or text.find(b"\\u") < 0
-    is_flat = text.count(b"{") == len(records) and text.find(b"[") < 0
-    return is_clear and is_flat and text.find(b";base64,") < 0 and text.translate(_RUNS).find(_RUN) < 0
-
-
-def _is_small(value: dict[str, Any] | list[Any], inline_chars: int) -> bool:
+def _is_small(value: Nested, inline_chars: int) -> bool:
     """Say of an object or a list that it is no file, and too short to hold anything that is."""
     if "blob_id" in value or "blobId" in value:
         return False

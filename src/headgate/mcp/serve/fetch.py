@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
-from headgate.mcp.serve.reader import Reader, ref_of, take_lengths
+from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
-from headgate.reading.port import ReadAnswer, RecordRow
+from headgate.model.wire import ChildrenBody, RecordBody
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
-from headgate.text.ladder import Ladder, looks_whole
+from headgate.text.ladder import Ladder
 from headgate.text.quote import plain
 
-#: How much of the text is shown; a smaller part while the whole, which says it twice, is too large.
-_STEPS = (FETCH_CHARS, 8_192, 4_096)
-#: Twice a body of this size, escapes of escapes included, cannot be too large.
+#: How much of the text is shown; the next smaller number is tried while the answer, which holds it twice, is too large.
+_INLINE_STEPS = (FETCH_CHARS, 8_192, 4_096)
+#: A body of this size fits twice, even if every character of it has to be escaped, and escaped again.
 _SURELY_FITS = 16_000
 
 Json = dict[str, Any]
 
 
 async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
-    """Answer one record; the document has the id it was asked with."""
+    """Answer one record; the document has the id of the call."""
     answer = await reader.port.record(query, preview_chars=FETCH_CHARS)
-    for inline_chars in _STEPS:
-        made, ladder = build(
-            reader, answer.body(), asked_id, inline_chars, is_known_whole=_looks_whole(answer)
-        )
-        # Written once: the text says what the structure says.
+    for inline_chars in _INLINE_STEPS:
+        made, ladder = build(reader, answer.body(), asked_id, inline_chars)
+        # Encoded once: the text is the same JSON as the structure.
         written = msgspec.json.encode(made)
         outcome = Outcome(msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)))
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
@@ -42,20 +40,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     )
 
 
-def _looks_whole(answer: ReadAnswer) -> bool:
-    """Say of a record of our own that nothing of it is long, nested, or a file."""
-    row = answer.document
-    return (
-        isinstance(row, RecordRow)
-        and len(answer.content) <= _STEPS[-1]
-        and isinstance(row.data, msgspec.Raw)
-        and looks_whole((row.data,))
-    )
-
-
-def build(
-    reader: Reader, row: Json, asked_id: str, inline_chars: int, *, is_known_whole: bool = False
-) -> tuple[Json, Ladder]:
+def build(reader: Reader, row: RecordBody, asked_id: str, inline_chars: int) -> tuple[Json, Ladder]:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
     made, ladder = document(
@@ -65,27 +50,27 @@ def build(
         url=reader.url(ref),
         lengths=take_lengths(row),
         inline_chars=inline_chars,
-        is_known_whole=is_known_whole,
     )
-    expanded = row.get("expanded")
-    if isinstance(expanded, dict) and expanded:
+    expanded = expanded_of(row)
+    if expanded:
         made["metadata"]["expanded"] = {
-            name: _children(reader, related) for name, related in cast("Json", expanded).items()
+            name: _children(reader, related) for name, related in expanded.items()
         }
     return made, ladder
 
 
-def _children(reader: Reader, related: Any) -> Any:
-    if not isinstance(related, dict):
+def _children(reader: Reader, related: RecordBody | ChildrenBody | None) -> Json | None:
+    if related is None:
         return None
-    child = cast("Json", related)
-    if child.get("object") != "list":
-        return _child(reader, child)
-    rows = cast("list[Json]", child.get("data", []))
-    return {"has_more": bool(child.get("has_more")), "data": [_child(reader, row) for row in rows]}
+    rows = [_child(reader, row) for row in related_rows(related)]
+    return (
+        {"has_more": bool(related.get("has_more")), "data": rows}
+        if related.get("object") == "list"
+        else rows[0]
+    )
 
 
-def _child(reader: Reader, row: Json) -> Json:
+def _child(reader: Reader, row: RecordBody) -> Json:
     entry, _ = shorten_row(reader, row, FALLBACK_CHARS)
     short: Json = {"id": reader.handles.result_id(ref_of(row)), "data": row.get("data")}
     return {**short, "content_ladder": entry} if entry else short

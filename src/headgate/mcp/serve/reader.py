@@ -1,4 +1,4 @@
-"""What a tool works with: the port it reads through, how things are named, and where the server is."""
+"""The parts that every tool needs: the port it reads through, the names of things, the server's address."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import msgspec
 from headgate.mcp.serve.handles import HandleMaker, record_url
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.reference import RecordRef
+from headgate.model.wire import ChildrenBody, HitBody, RecordBody
 from headgate.reading.port import ReadAnswer, ResourceServer
 from headgate.text.ladder import Handles, Lengths, Windows
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """One access at work; made for a call, or for a process on stdio."""
+    """The parts that serve one access; made for a call, or for a process on stdio."""
 
     port: ResourceServer
     handles: HandleMaker
     #: The resource server's address as clients know it, without a slash at its end.
     provider_url: str
-    #: What the request is known by, where it has a name before it is answered.
+    #: The id of the request, where it has one before it is answered.
     request_id: str | None = None
-    #: What the resource server reads in windows; nothing else is ever offered.
+    #: What the resource server reads in windows. Answers offer no other windows.
     windows: Windows = Windows.JSON
 
     def naming(self, ref: RecordRef) -> Handles:
@@ -44,17 +45,47 @@ class Reader(msgspec.Struct, frozen=True):
         return {"data": data, "provider_url": self.provider_url, "request_id": answer.request_id}
 
 
-def ref_of(row: Mapping[str, Any], *, key: str = "id") -> RecordRef:
-    """Read which record a row or a hit is."""
-    connection = row.get("connection_id")
+def ref_of(row: RecordBody) -> RecordRef:
+    """Read which record a row is."""
+    return _ref(row.get("connection_id"), row.get("stream"), row.get("id"))
+
+
+def ref_of_hit(hit: HitBody) -> RecordRef:
+    """Read which record a hit is; its stream is empty if it is none."""
+    return _ref(hit.get("connection_id"), hit.get("stream"), hit.get("record_key"))
+
+
+def _ref(connection: Any, stream: Any, record: Any) -> RecordRef:
+    # Another server can leave out any of them.
     return RecordRef(
         ConnectionId(connection) if isinstance(connection, str) else None,
-        StreamName(str(row.get("stream", ""))),
-        RecordId(str(row.get(key, ""))),
+        StreamName("" if stream is None else str(stream)),
+        RecordId("" if record is None else str(record)),
     )
 
 
-def take_lengths(row: dict[str, Any]) -> Lengths:
+def take_lengths(row: RecordBody) -> Lengths:
     """Take the true lengths of cut texts out of a row, where the port put them."""
-    previews = cast("Mapping[str, Mapping[str, Any]]", row.pop("previews", None) or {})
+    previews = row.pop("previews", {})
     return {path: (known["size_chars"], known.get("digest")) for path, known in previews.items()}
+
+
+def expanded_of(row: RecordBody) -> dict[str, RecordBody | ChildrenBody | None]:
+    """Give the related records of a row; a relation that is written in no known way has none."""
+    expanded: Any = row.get("expanded")
+    if not isinstance(expanded, dict):
+        return {}
+    relations = cast("dict[str, Any]", expanded)
+    return {
+        name: cast("RecordBody | ChildrenBody", value) if isinstance(value, dict) else None
+        for name, value in relations.items()
+    }
+
+
+def related_rows(related: RecordBody | ChildrenBody | None) -> list[RecordBody]:
+    """Give the records of a relation to many, or the one of a relation to one."""
+    if related is None:
+        return []
+    if related.get("object") == "list":
+        return cast("ChildrenBody", related).get("data", [])
+    return [cast("RecordBody", related)]
