@@ -9,15 +9,25 @@ from tests.structure.words import struck_words
 
 ROOT = Path(__file__).parents[2]
 READ = ("src", "tests", "docs", "tools", "bench", "examples")
+#: Written by tools/reference.py from texts that the program shows.
+GENERATED = tuple(f"docs/reference/{name}.md" for name in ("cli", "errors", "rest", "settings"))
 #: Being reworded; a place leaves this list when it is clean.
 NOT_YET_CLEAN = (
-    *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench", "docs"),
+    *("bench", "docs/explanation/map.md", "docs/explanation/performance.md", "docs/explanation/store.md"),
     *(
         f"src/headgate/{name}"
         for name in ("auth", "hosting.py", "mcp/client", "mcp/serve", "policy", "reading")
     ),
     *(f"src/headgate/{name}" for name in ("sources", "store", "text", "web")),
-    *("tests/conformance", "tests/hostile", "tests/mcp", "tests/parity", "tests/peers", "tests/policy"),
+    *(
+        "tests/audit",
+        "tests/conformance",
+        "tests/hostile",
+        "tests/mcp",
+        "tests/parity",
+        "tests/peers",
+        "tests/policy",
+    ),
     *("tests/reading", "tests/store", "tests/text", "tests/web"),
 )
 
@@ -31,7 +41,9 @@ def files() -> Iterator[Path]:
 def is_read(file: Path) -> bool:
     place = file.relative_to(ROOT).as_posix()
     is_list = place.startswith("tests/structure/") and "words" in place
-    return not is_list and not any(place == one or place.startswith(f"{one}/") for one in NOT_YET_CLEAN)
+    return not is_list and not any(
+        place == one or place.startswith(f"{one}/") for one in (*GENERATED, *NOT_YET_CLEAN)
+    )
 
 
 def test_no_struck_word_is_used():

@@ -42,7 +42,7 @@ class Incoming:
     has_objects: bool = False
 
 
-class _Envelope(msgspec.Struct):
+class _LineEnvelope(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw(b"")
     key: Any = None
     stream: str | None = None
@@ -50,7 +50,7 @@ class _Envelope(msgspec.Struct):
     op: Op = Op.UPSERT
 
 
-_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_ENVELOPE = msgspec.json.Decoder(_LineEnvelope)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -96,7 +96,7 @@ def _read(line: bytes, stream: StreamDeclaration, received_at: int) -> Incoming:
     return Incoming(_identity(envelope.key, values, stream), Op.UPSERT, emitted_at, body, values, has_objects)
 
 
-def _envelope(line: bytes) -> _Envelope:
+def _envelope(line: bytes) -> _LineEnvelope:
     try:
         return _ENVELOPE.decode(line)
     except UnicodeDecodeError:
