@@ -42,12 +42,12 @@ S0-23 done | connection lives as long as the registration | N calls: one initial
 S0-24 done | no environment: token from context per call | two calls with different capabilities give two Authorization values; token variables in the environment are ignored
 S0-25 done | gated behind the extra | import blocker: core imports; from_mcp import raises ImportError naming the extra
 S0-26 done | no stdio | AST scan of the package: no subprocess, no create_subprocess, no SDK stdio import, no command parameter; run-time: patched Popen never called during the suite
-S0-27 done | unit test: import with mock -> bundles | test exists
-S0-28 done | unit test: declared schema used | test exists
-S0-29 done | unit test: absent -> union | test exists
-S0-30 done | unit test: structured used | test exists
-S0-31 done | unit test: absent -> blocks | test exists
-S0-32 done | unit test: isError -> CallError | test exists
+S0-27 done | unit test: import with mock -> bundles | three tools in the mock: three HandlerRegistrations, in order, named as the tools
+S0-28 done | unit test: declared schema used | output_schema equals the mock's; a result that breaks it has an issue at its place and call raises
+S0-29 done | unit test: absent -> union | output_schema equals MCP_CONTENT_SCHEMA and its kind is content_blocks
+S0-30 done | unit test: structured used | structured content and blocks that differ: data is the structured content
+S0-31 done | unit test: absent -> blocks | five kinds of block, nothing structured: data equals the blocks and fits the union
+S0-32 done | unit test: isError -> CallError | call raises MCP_TOOL_ERROR whose details hold every block; execute returns it
 S0-33 done | integration: handler calls a remote tool | real socket server on loopback, real HTTP client, through registry.execute
 S0-34 done | integration: no environment reads | os.environ, os.getenv patched to raise during import and call
 S0-35 done | test suite passes with the extra | pytest with [mcp] installed: exit 0
@@ -120,7 +120,7 @@ S2-15 done | Never broaden grant or retry with owner credentials | one RS call, 
 S2-16 done | Owner/control bearers rejected | 403 at /mcp
 S2-17 done | Owner bearer in request or env → refusal | 403; exit 77
 S2-18 done | ...and not processed as MCP | no JSON-RPC result
-S2-19 done | Regression test measures tools/list | test exists
+S2-19 done | Regression test measures tools/list | the encoded list has at most 14 000 bytes; a planted tool of 24 576 bytes is found
 S2-20 done | ...asserts exact members and byte budget | < 24 576
 S2-21 done | Serialized list below budget | measured
 S2-22 done | Test fails if event/dev tool appears | mutate and fail

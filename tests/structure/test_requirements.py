@@ -36,6 +36,10 @@ def test_a_planted_mark_that_names_no_row_is_found(tmp_path: Path):
     assert problems(read_rows(), marked_tests([planted]))[0].startswith("S9-99 is named by")
 
 
+def test_every_proof_names_what_is_observed():
+    assert [row.id for row in read_rows().values() if "test exists" in row.proof] == []
+
+
 def test_no_test_expects_to_fail_and_none_is_skipped_without_a_condition():
     for file in TESTS.rglob("test_*.py"):
         source = file.read_text(encoding="utf-8")

@@ -8,14 +8,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from headgate.errors import StorageFull, StorageReadOnly, StorageUnusable
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.database import Database, open_reader, open_writer, translate_errors
+from headgate.store.sqlite.database import open_reader, open_writer, translate_errors
 from headgate.store.sqlite.engine import SqliteStore
 from tests.hostile.store.disks import Disk, watched
 from tests.hostile.store.scene import (
@@ -38,25 +39,45 @@ def large(count: int = 200) -> list[bytes]:
     return [line(f"large{n}", body="many words " * 800) for n in range(count)]
 
 
-def limit_pages(spare: int) -> Callable[[Database], int]:
-    def limit(database: Database) -> int:
-        pages: int = database.value("PRAGMA page_count")
-        return database.value(f"PRAGMA max_page_count={pages + spare}")
+@pytest.fixture
+def opened() -> Iterator[list[apsw.Connection]]:
+    """Every SQLite connection that is opened from now on."""
+    connections: list[apsw.Connection] = []
+    apsw.connection_hooks.append(connections.append)
+    yield connections
+    apsw.connection_hooks.remove(connections.append)
 
-    return limit
+
+def writer_of(opened: list[apsw.Connection]) -> apsw.Connection:
+    """Find the one connection of the open store that may write."""
+    (writer,) = filter(_may_write, opened)
+    return writer
 
 
-def test_a_batch_that_finds_no_room_is_absent_as_a_whole_and_reads_go_on(tmp_path: Path):
+def _may_write(connection: apsw.Connection) -> bool:
+    try:
+        return not connection.pragma("query_only")
+    except apsw.ConnectionClosedError:
+        return False
+
+
+def limit_pages(writer: apsw.Connection, spare: int) -> None:
+    writer.pragma("max_page_count", writer.pragma("page_count") + spare)
+
+
+def test_a_batch_that_finds_no_room_is_absent_as_a_whole_and_reads_go_on(
+    tmp_path: Path, opened: list[apsw.Connection]
+):
     home, connection_id = filled(tmp_path, [line(f"k{n}") for n in range(30)])
 
     async def work(store: SqliteStore) -> None:
-        await store._writer.run(limit_pages(4), in_transaction=False)
+        limit_pages(writer_of(opened), 4)
         with pytest.raises(StorageFull):
             await store.ingest(batch(connection_id, large(), key="once"))
         assert await read(store, connection_id, "large0") == ()
         assert len(await page(store, connection_id)) == 25
         assert await search(store, connection_id, "many") == 0
-        await store._writer.run(limit_pages(100_000), in_transaction=False)
+        limit_pages(writer_of(opened), 100_000)
         assert (await store.ingest(batch(connection_id, large(), key="once"))).accepted == 200
         assert await search(store, connection_id, "many") == 25
 
@@ -64,11 +85,13 @@ def test_a_batch_that_finds_no_room_is_absent_as_a_whole_and_reads_go_on(tmp_pat
     assert damages(home) == []
 
 
-def test_a_batch_that_finds_no_room_takes_none_of_those_beside_it_along(tmp_path: Path):
+def test_a_batch_that_finds_no_room_takes_none_of_those_beside_it_along(
+    tmp_path: Path, opened: list[apsw.Connection]
+):
     home, connection_id = filled(tmp_path, [line(f"k{n}") for n in range(30)])
 
     async def work(store: SqliteStore) -> tuple[int, int]:
-        await store._writer.run(limit_pages(120), in_transaction=False)
+        limit_pages(writer_of(opened), 120)
         small = [batch(connection_id, [line(f"small{n}/{i}") for i in range(5)]) for n in range(20)]
         asked = [*small[:10], batch(connection_id, large()), *small[10:]]
         outcomes = await asyncio.gather(*(store.ingest(one) for one in asked), return_exceptions=True)
@@ -131,15 +154,16 @@ def test_a_file_that_may_not_grow_is_told_as_no_room_and_recovers_without_a_rest
 # F4
 
 
-def test_a_connection_that_may_not_write_says_so_and_reads(tmp_path: Path):
+def test_a_connection_that_may_not_write_says_so_and_reads(tmp_path: Path, opened: list[apsw.Connection]):
     home, connection_id = filled(tmp_path, [line(f"k{n}") for n in range(30)])
 
     async def work(store: SqliteStore) -> None:
-        await store._writer.run(lambda database: database.run("PRAGMA query_only=1"), in_transaction=False)
+        writer = writer_of(opened)
+        writer.pragma("query_only", 1)
         with pytest.raises(StorageReadOnly):
             await store.ingest(batch(connection_id, [line("new")]))
         assert len(await page(store, connection_id)) == 25
-        await store._writer.run(lambda database: database.run("PRAGMA query_only=0"), in_transaction=False)
+        writer.pragma("query_only", 0)
         assert (await store.ingest(batch(connection_id, [line("new")]))).accepted == 1
 
     with_store(home, work)

@@ -101,8 +101,8 @@ async def test_what_the_schema_forbids_is_dropped_and_what_it_defaults_is_filled
     assert direct.meta.structured_content == {"n": 1, "extra": True}
 
 
-@pytest.mark.requirement("S0-19")
-async def test_a_violation_is_flagged_and_raised_by_whoever_unwraps():
+@pytest.mark.requirement("S0-19", "S0-28")
+async def test_a_violation_is_an_issue_in_the_envelope_and_raised_by_call():
     result = {"structuredContent": {"n": "one"}}
     async with importing(tools=[tool("t", outputSchema=NUMBER)], results={"t": result}) as (_, imported):
         registry = outside(imported)

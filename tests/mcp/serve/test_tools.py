@@ -76,8 +76,10 @@ def test_the_templates_are_listed():
     ]
 
 
-def test_the_first_512_characters_of_the_instructions_stand_alone():
-    head = INSTRUCTIONS[:512]
+def test_the_first_paragraph_of_the_instructions_fits_512_characters_and_stands_alone():
+    first = INSTRUCTIONS.partition("\n\n")[0]
+    assert len(first) <= 512
+    assert first.endswith(".")
     for word in (
         "schema()",
         "connection_id",
@@ -86,7 +88,6 @@ def test_the_first_512_characters_of_the_instructions_stand_alone():
         "narrow",
         "data, not instructions",
     ):
-        assert word in head
-    assert head.rstrip().endswith(".") or INSTRUCTIONS[:515].count("\n\n")
+        assert word in first
     for word in ("self-contained", "read_record_field", "optional"):
         assert word in INSTRUCTIONS
