@@ -6,7 +6,7 @@ import re
 import pytest
 
 from headgate.text.budget import SCHEMA_INDEX_TEXT, SCHEMA_STREAM_TEXT, size
-from headgate.text.schema import flags, index_text, stream_text
+from headgate.text.schema import index_text, stream_text
 
 
 def connector(key: str, streams: list[dict[str, object]]) -> dict[str, object]:
@@ -18,6 +18,7 @@ def stream(name: str, **more: object) -> dict[str, object]:
     return {"name": name, "primary_key": ["id"], "cursor_field": "sent_at", **more}
 
 
+REFUSED = {"declared": True, "usable": False, "reason": "not_granted"}
 MESSAGES = stream(
     "messages",
     field_capabilities={
@@ -77,22 +78,11 @@ def test_a_stream_with_many_fields_names_them_within_the_budget():
     assert size(shown) <= SCHEMA_STREAM_TEXT + 4096
 
 
-def test_full_capabilities_become_flags():
-    yes, no = {"declared": True, "usable": True}, {"declared": False, "usable": False}
-    full = {
-        "type": "string",
-        "role": "body",
-        "granted": True,
-        "exact_filter": yes,
-        "range_filter": {**yes, "operators": ["gte", "lt"]},
-        "lexical_search": yes,
-        "semantic_search": no,
-        "aggregation": {"group_by": yes, "sum": no},
-    }
-    assert flags(full) == "t=string,role=body,eq,lex,r=gte|lt,a=group_by"
-    assert flags({"type": "string", "granted": False}) == "t=string,g=false"
-    assert flags({}) == "declared"
+def test_a_full_schema_has_the_flags_of_its_usable_capabilities():
+    full = {"type": "string", "exact_filter": {"declared": True, "usable": True}, "lexical_search": REFUSED}
+    document = {"connectors": [connector("x", [stream("s", field_capabilities={"id": full})])]}
+    assert "fields=id[t=string,eq] " in stream_text(document, connection_id=None)
 
 
-def test_a_stream_nobody_granted_says_where_to_look():
+def test_a_stream_that_is_not_granted_points_to_the_index():
     assert "call schema() for the index" in stream_text({"connectors": []}, connection_id=None)

@@ -17,6 +17,10 @@ DEFAULT_CHILDREN = 10
 MAX_CHILDREN = 50
 
 
+#: Fields that name a record, the best first: its title is made of one, and a match in one counts more.
+TITLE_FIELDS = ("title", "name", "subject", "summary")
+
+
 class Semantics(StrEnum):
     """What a second record of the same key means."""
 

@@ -12,11 +12,13 @@ from typing import Any, cast
 
 import msgspec
 
+from headgate.model.flags import flag_line
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.instants import iso
 from headgate.model.record import Connection
 from headgate.model.rows import ShelfSummary
+from headgate.model.wire import FieldFlags, FlagBody
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
 from headgate.policy.choose import label
@@ -116,7 +118,7 @@ def _compact_stream(scope: StreamScope, summaries: Summaries) -> Body:
         "granted": True,
         "primary_key": [name for name in scope.declaration.primary_key if name in capability.fields],
         "cursor_field": capability.sort_field,
-        "field_capabilities": {name: flags(one) for name, one in capability.fields.items()},
+        "field_capabilities": {name: flag_line(_field(one)) for name, one in capability.fields.items()},
         "expand_capabilities": [_expand(one) for one in capability.relations.values()],
         "views": list(capability.views),
         "count": bool(capability.counts),
@@ -126,55 +128,37 @@ def _compact_stream(scope: StreamScope, summaries: Summaries) -> Body:
     return row
 
 
-def flags(capability: FieldCapability) -> str:
-    """Write everything that may be done with a field in one short line."""
-    found = [f"t={'|'.join(capability.field.types) or 'any'}"]
-    role = capability.field.schema.get("x_pdpp_role")
-    if isinstance(role, str):
-        found.append(f"role={role}")
-    for use, shown in (
-        (Use.EXACT_FILTER, "eq"),
-        (Use.RANGE_FILTER, "r=" + "|".join(capability.operators)),
-        (Use.LEXICAL_SEARCH, "lex"),
-        (Use.SEMANTIC_SEARCH, "sem"),
-    ):
-        found.extend(_shown(shown, capability.flag(use)))
-    usable = [use.value for use in AGGREGATIONS if capability.usable(use)]
-    if usable:
-        found.append("a=" + "|".join(usable))
-    return ",".join(found)
-
-
-def _shown(text: str, flag: Flag) -> list[str]:
-    if flag.usable:
-        return [text]
-    return [f"{text.partition('=')[0]}=unusable:{flag.reason}"] if flag.declared else []
-
-
 # Full
 
 
-def _field(capability: FieldCapability) -> Body:
-    schema = capability.field.schema
-    body: Body = {
+def _field(capability: FieldCapability) -> FieldFlags:
+    role = capability.field.schema.get("x_pdpp_role")
+    body: FieldFlags = {
         "type": "|".join(capability.field.types) or "any",
         "granted": True,
         "exact_filter": _flag(capability.flag(Use.EXACT_FILTER)),
-        "range_filter": _flag(capability.flag(Use.RANGE_FILTER)),
+        "range_filter": _range_flag(capability),
         "lexical_search": _flag(capability.flag(Use.LEXICAL_SEARCH)),
         "semantic_search": _flag(capability.flag(Use.SEMANTIC_SEARCH)),
         "aggregation": {use.value: _flag(capability.flag(use)) for use in AGGREGATIONS},
     }
-    if capability.operators:
-        body["range_filter"]["operators"] = list(capability.operators)
-    if isinstance(schema.get("x_pdpp_role"), str):
-        body["role"] = schema["x_pdpp_role"]
+    if isinstance(role, str):
+        body["role"] = role
     return body
 
 
-def _flag(flag: Flag) -> Body:
-    body: Body = {"declared": flag.declared, "usable": flag.usable}
-    return body if flag.reason is None else body | {"reason": flag.reason}
+def _range_flag(capability: FieldCapability) -> FlagBody:
+    body = _flag(capability.flag(Use.RANGE_FILTER))
+    if capability.operators:
+        body["operators"] = list(capability.operators)
+    return body
+
+
+def _flag(flag: Flag) -> FlagBody:
+    body: FlagBody = {"declared": flag.declared, "usable": flag.usable}
+    if flag.reason is not None:
+        body["reason"] = flag.reason
+    return body
 
 
 def _query(scope: StreamScope) -> Body:

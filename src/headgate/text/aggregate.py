@@ -1,10 +1,11 @@
-"""Say an aggregate in a line: one number, or the first groups and what is left."""
+"""The text of an aggregate: one number, or the first groups and what is left."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from headgate.model.wire import AggregateBody, GroupBody
 from headgate.text.budget import AGGREGATE_TEXT, Line, compose, cut
 from headgate.text.quote import json_text, name
 
@@ -12,11 +13,11 @@ _SHOWN = 5
 _KEY_CHARS = 60
 
 
-def aggregate_text(body: Mapping[str, Any]) -> str:
-    """Draw the text of an aggregate from its body."""
+def aggregate_text(body: AggregateBody) -> str:
+    """Write the text of an aggregate from its body."""
     what = f"{name(str(body.get('metric')))}({name(str(body.get('stream')))})"
-    if body.get("field"):
-        what += f" field={name(str(body['field']))}"
+    if field := body.get("field"):
+        what += f" field={name(str(field))}"
     counted = f"filtered_record_count={json_text(body.get('filtered_record_count'))}"
     groups = body.get("groups")
     if groups is None:
@@ -24,14 +25,12 @@ def aggregate_text(body: Mapping[str, Any]) -> str:
     return compose(_grouped(body, groups, f"{what}{_by(body)}", counted), AGGREGATE_TEXT)
 
 
-def _by(body: Mapping[str, Any]) -> str:
-    facts = ("group_by", "group_by_time", "granularity", "time_zone")
-    return "".join(f" {fact}={json_text(body[fact])}" for fact in facts if body.get(fact))
+def _by(body: AggregateBody) -> str:
+    facts = {key: body.get(key) for key in ("group_by", "group_by_time", "granularity", "time_zone")}
+    return "".join(f" {key}={json_text(value)}" for key, value in facts.items() if value)
 
 
-def _grouped(
-    body: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], what: str, counted: str
-) -> list[Line]:
+def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counted: str) -> list[Line]:
     shown = ", ".join(f"{_key(group.get('key'))}={group.get('count')}" for group in groups[:_SHOWN])
     more = max(0, len(groups) - _SHOWN)
     lines = [Line(f"{what}: {len(groups)} group(s) [{shown}]")]

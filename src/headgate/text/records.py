@@ -1,4 +1,4 @@
-"""Say a page of records: counts and cursors first, then a few rows, then how to read what was cut."""
+"""The text of a page of records: counts and cursors first, then a few rows, then how to read what was cut."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from headgate.model.wire import PageBody, RecordBody, SearchBody
 from headgate.text.binary import binary_facts
 from headgate.text.budget import QUERY_TEXT, cut, size
 from headgate.text.ladder import Windows, without_bytes
@@ -25,12 +26,12 @@ _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
 def records_text(
     stream: str,
-    body: Mapping[str, Any],
-    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    body: PageBody,
+    rows: Iterable[tuple[str, RecordBody]],
     *,
     windows: Windows = Windows.JSON,
 ) -> str:
-    """Draw the text of a page from its body and from its rows, each with its id; as many as fit are taken."""
+    """Write the text of a page from its body and its rows, each with its id; as many rows as fit are printed."""
     total = len(body.get("data", ()))
     lines = [_header(stream, body, total)]
     room = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 1)) - 1
@@ -40,7 +41,7 @@ def records_text(
         whole = f"{text}\n{reading}" if reading else text
         left = room - size(whole) - 1
         if left < 0 and printed:
-            # The first rows are printed, so that it is clear which are not; only before them one is passed over.
+            # The printed rows are the first ones, so that it is clear which are missing; only before them is one skipped.
             break
         if left < 0:
             whole, left = text, room - size(text) - 1
@@ -53,35 +54,34 @@ def records_text(
     return "\n".join(lines)
 
 
-def handles_of(body: Mapping[str, Any]) -> str:
-    """Name what the next call needs: whether there is more, the cursors and the count."""
+def paging_line(body: PageBody | SearchBody) -> str:
+    """Write what the next call needs: whether there is more, the cursors and the count."""
     parts = [f"has_more={json_text(bool(body.get('has_more')))}"]
-    parts += [
-        f"{key}={json_text(body[key])}" for key in ("next_cursor", "next_changes_since") if body.get(key)
-    ]
+    cursors = {key: body.get(key) for key in ("next_cursor", "next_changes_since")}
+    parts += [f"{key}={json_text(cursor)}" for key, cursor in cursors.items() if cursor]
     count = count_of(body)
     return " ".join([*parts, count] if count else parts)
 
 
-def count_of(body: Mapping[str, Any]) -> str:
-    """Name the count, whichever way the body gives it."""
-    meta = body.get("meta")
-    if not isinstance(meta, Mapping):
-        # There is none, or it was written beforehand, because it says nothing.
+def count_of(body: PageBody | SearchBody) -> str:
+    """Write the count, which pages and searches hold in different forms."""
+    meta: Any = body.get("meta")
+    if not isinstance(meta, dict):
+        # There is none, or it is encoded already, because it holds neither a count nor a warning.
         return ""
     meta = cast("Mapping[str, Any]", meta)
     count = meta.get("count")
-    if isinstance(count, Mapping):
+    if isinstance(count, dict):
         known = cast("Mapping[str, Any]", count)
         return f"count={known.get('kind')}:{known['value']}" if known.get("value") is not None else ""
     return f"count={meta.get('count_accuracy', 'exact')}:{count}" if isinstance(count, int) else ""
 
 
-def _header(stream: str, body: Mapping[str, Any], total: int) -> str:
-    return f"records from stream {json_text(stream)}: {total} record(s). {handles_of(body)}"
+def _header(stream: str, body: PageBody, total: int) -> str:
+    return f"records from stream {json_text(stream)}: {total} record(s). {paging_line(body)}"
 
 
-def _footer(body: Mapping[str, Any], total: int, printed: int) -> str:
+def _footer(body: PageBody, total: int, printed: int) -> str:
     if not total:
         return _nothing(body)
     hints = ["Pass an id to fetch to read that record."]
@@ -97,17 +97,17 @@ def _footer(body: Mapping[str, Any], total: int, printed: int) -> str:
     return " ".join(hints)
 
 
-def _nothing(body: Mapping[str, Any]) -> str:
+def _nothing(body: PageBody) -> str:
     if body.get("next_changes_since"):
         return "Nothing changed. Next time pass changes_since=next_changes_since again."
     return "No record fits. Loosen or leave out filter, or find records by words with search."
 
 
-def _row(name: str, row: Mapping[str, Any], record_id: str, windows: Windows) -> tuple[str, str]:
-    """Give the line of a row, and the one that says how to read what was cut, if anything was."""
+def _row(name: str, row: RecordBody, record_id: str, windows: Windows) -> tuple[str, str]:
+    """Write the line of a row, and the one with the call that reads what was cut, if anything was."""
     if row.get("deleted"):
         return f"{name} deleted_at={json_text(row.get('deleted_at'))} id={record_id}", ""
-    shown, cut_paths = preview(cast("Mapping[str, Any]", row.get("data") or {}), _ROW_BYTES)
+    shown, cut_paths = preview(row.get("data") or {}, _ROW_BYTES)
     reading = ""
     if cut_paths:
         reading = f"{name} complete=false {windows.tool} {_reading(record_id, cut_paths, windows)}"
@@ -138,21 +138,21 @@ def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
 
 
 def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
-    kept: dict[str, Any] = {}
+    fitting: dict[str, Any] = {}
     used = 2
     for path, value in shown.items():
         needed = size(json_text({path: value})) - 1
         if used + needed <= limit_bytes:
-            kept[path] = value
+            fitting[path] = value
             used += needed
-    return f"{json_text(kept)} (+{len(shown) - len(kept)} fields)"
+    return f"{json_text(fitting)} (+{len(shown) - len(fitting)} fields)"
 
 
 def _short(value: Any) -> Any:
     """Shorten an object or a list."""
     facts = binary_facts(value)
     if facts is not None:
-        # What a reader can judge by; fetch prints how to get it.
+        # Enough to judge by; fetch prints how to get the file.
         return {key: facts[key] for key in _FILE if key in facts}
     clean = without_bytes(value)
     text = msgspec.json.encode(clean).decode()

@@ -1,13 +1,15 @@
-"""Say what may be read: an index of every stream, or all that one stream allows, in a line with a legend.
+"""The text of a schema: an index of every stream, or all that one stream allows, in a line with a legend.
 
-Works on the capability document, whether its fields are flag strings or full objects.
+It is made from a schema document, whether that holds flag lines or full objects for its fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from headgate.model.flags import aggregations_of, flag_line, searches_of, usable_only
+from headgate.model.wire import ConnectorBody, FieldFlags, GrantedConnection, SchemaBody, StreamBody
 from headgate.text.budget import (
     SCHEMA_INDEX_TEXT,
     SCHEMA_NAMES_TEXT,
@@ -19,16 +21,6 @@ from headgate.text.budget import (
 )
 from headgate.text.quote import json_text, name
 
-LEGEND = {
-    "t": "declared type",
-    "role": "presentation role",
-    "eq": "filter by value: {field: value}",
-    "r": "filter by range: {field: {op: value}}",
-    "lex": "found by search",
-    "sem": "found by semantic search",
-    "a": "aggregations of this field",
-    "g=false": "not granted",
-}
 _LEGEND_LINE = (
     "field_capability_legend field[flags] t=type eq=exact_filter r=range_filter_ops lex=lexical_search "
     "sem=semantic_search a=aggregations g=false=not_granted; "
@@ -41,14 +33,13 @@ _NEXT_STREAM = (
 _ROWS = 50
 _CONNECTIONS = 8
 _NAME_CHARS = 60
-_AGGREGATIONS = ("count_distinct", "group_by", "group_by_time", "sum", "min", "max")
-_SIMPLE = {"exact_filter": "eq", "lexical_search": "lex", "semantic_search": "sem"}
-
-Json = Mapping[str, Any]
 
 
-def index_text(document: Json) -> str:
-    """Draw the index of everything granted: each stream, each connection, and how to go on."""
+_Row = tuple[ConnectorBody, StreamBody]
+
+
+def index_text(document: SchemaBody) -> str:
+    """Write the index of everything granted: each stream, each connection, and how to go on."""
     rows = list(_rows(document))
     lines = [Line(_heading(document, rows))]
     if len(rows) > _ROWS:
@@ -60,8 +51,8 @@ def index_text(document: Json) -> str:
     return compose(_all_named(lines, rows), SCHEMA_INDEX_TEXT)
 
 
-def stream_text(document: Json, *, connection_id: str | None) -> str:
-    """Draw what one stream allows, a line for each source that has it."""
+def stream_text(document: SchemaBody, *, connection_id: str | None) -> str:
+    """Write what one stream allows, a line for each source that has it."""
     rows = list(_rows(document))
     lines = [Line(_heading(document, rows)), Line(_LEGEND_LINE)]
     if connection_id is not None:
@@ -74,28 +65,15 @@ def stream_text(document: Json, *, connection_id: str | None) -> str:
     return compose(lines, SCHEMA_STREAM_TEXT)
 
 
-def flags(capability: Any) -> str:
-    """Write one field's capabilities as flags; a flag string is already that."""
-    if isinstance(capability, str):
-        return capability
-    facts = cast("Json", capability)
-    found = [f"t={facts['type']}"] if facts.get("type") else []
-    found += [f"role={facts['role']}"] if facts.get("role") else []
-    if facts.get("granted") is False:
-        return ",".join([*found, "g=false"])
-    found += [flag for key, flag in _SIMPLE.items() if _usable(facts.get(key))]
-    ranges = facts.get("range_filter")
-    if _usable(ranges):
-        found.append(f"r={'|'.join(cast('Json', ranges).get('operators', ()))}")
-    aggregations = cast("Json", facts.get("aggregation") or {})
-    usable = [kind for kind in _AGGREGATIONS if _usable(aggregations.get(kind))]
-    found += [f"a={'|'.join(usable)}"] if usable else []
-    return ",".join(found) or "declared"
+def _line_of(capability: str | FieldFlags) -> str:
+    """Write the flags of a field; a compact schema holds them as a line already."""
+    return capability if isinstance(capability, str) else flag_line(usable_only(capability))
 
 
-def stream_line(connector: Json, stream: Json, limit_bytes: int) -> str:
+def stream_line(connector: ConnectorBody, stream: StreamBody, limit_bytes: int) -> str:
     """Write everything one stream of one source allows in one line."""
-    named = {path: flags(value) for path, value in _capabilities(stream).items()}
+    capabilities = stream.get("field_capabilities") or {}
+    named: dict[str, str] = {path: _line_of(one) for path, one in capabilities.items()}
     head = _index_row(connector, stream)
     tail = " ".join(
         [
@@ -111,47 +89,48 @@ def stream_line(connector: Json, stream: Json, limit_bytes: int) -> str:
     return f"{head} fields={_fields(named, limit_bytes - size(head) - size(tail))} {tail}"
 
 
-def _heading(document: Json, rows: Sequence[Any]) -> str:
+def _heading(document: SchemaBody, rows: Sequence[Any]) -> str:
     return f"schema: connectors={len(_connectors(document))} streams={len(rows)}"
 
 
-def _connectors(document: Json) -> Sequence[Json]:
-    return cast("Sequence[Json]", document.get("connectors", ()))
+def _connectors(document: SchemaBody) -> Sequence[ConnectorBody]:
+    return document.get("connectors", [])
 
 
-def _rows(document: Json) -> Iterable[tuple[Json, Json]]:
+def _rows(document: SchemaBody) -> Iterable[_Row]:
     for connector in _connectors(document):
-        for stream in cast("Sequence[Json]", connector.get("streams", ())):
+        for stream in connector.get("streams", []):
             yield connector, stream
 
 
-def _stream_indexes(document: Json, rows: Sequence[tuple[Json, Json]]) -> list[Line]:
+def _stream_indexes(document: SchemaBody, rows: Sequence[_Row]) -> list[Line]:
     """Name every stream: by connector, or all together where that would be too much."""
     each = [_stream_index(connector) for connector in _connectors(document)]
-    if sum(_travelling(text) for text in each) <= SCHEMA_NAMES_TEXT:
+    if sum(_encoded_size(text) for text in each) <= SCHEMA_NAMES_TEXT:
         return [Line(text) for text in each]
-    names = list(dict.fromkeys(name(str(stream["name"])) for _, stream in rows))
-    kept = _kept(names, SCHEMA_NAMES_TEXT)
-    index = Line(f"stream_index stream_count={len(rows)} streams={'|'.join(names[:kept])}")
-    if kept == len(names):
+    names = list(dict.fromkeys(_name_of(stream) for _, stream in rows))
+    fitting = _fitting(names, SCHEMA_NAMES_TEXT)
+    index = Line(f"stream_index stream_count={len(rows)} streams={'|'.join(names[:fitting])}")
+    if fitting == len(names):
         return [index]
-    return [index, Line(_more_names(len(names) - kept, rows))]
+    return [index, Line(_more_names(len(names) - fitting, rows))]
 
 
-def _travelling(text: str) -> int:
+def _encoded_size(text: str) -> int:
     # A text is a JSON string in the end, where quotes take two bytes.
     return size(text) + text.count('"') + text.count("\\")
 
 
-def _kept(names: Sequence[str], room: int) -> int:
+def _fitting(names: Sequence[str], room: int) -> int:
+    """Count the names that fit."""
     for position, one in enumerate(names):
-        room -= _travelling(one) + 1
+        room -= _encoded_size(one) + 1
         if room < 0:
             return position
     return len(names)
 
 
-def _more_names(left: int, rows: Sequence[tuple[Json, Json]]) -> str:
+def _more_names(left: int, rows: Sequence[_Row]) -> str:
     known = dict.fromkeys(_connections(connector, stream) for connector, stream in rows)
     shown = "|".join(list(known)[:_CONNECTIONS])
     return (
@@ -160,36 +139,40 @@ def _more_names(left: int, rows: Sequence[tuple[Json, Json]]) -> str:
     )
 
 
-def _stream_index(connector: Json) -> str:
-    streams = cast("Sequence[Json]", connector.get("streams", ()))
-    names = "|".join(dict.fromkeys(name(str(stream["name"])) for stream in streams))
+def _stream_index(connector: ConnectorBody) -> str:
+    streams = connector.get("streams", [])
+    names = "|".join(dict.fromkeys(_name_of(stream) for stream in streams))
     return f"stream_index connector_key={_key(connector)} stream_count={len(streams)} streams={names}"
 
 
-def _all_named(lines: list[Line], rows: Sequence[tuple[Json, Json]]) -> list[Line]:
-    # Few streams with long names can be too much for their rows, too: then the names alone go in.
+def _all_named(lines: list[Line], rows: Sequence[_Row]) -> list[Line]:
+    # Few streams with long names can also be too much for their rows: then the names alone go in.
     if len(rows) <= _ROWS and sum(size(line.text) + 1 for line in lines) > SCHEMA_INDEX_TEXT:
-        names = "|".join(dict.fromkeys(name(str(stream["name"])) for _, stream in rows))
+        names = "|".join(dict.fromkeys(_name_of(stream) for _, stream in rows))
         return [lines[0], Line(f"stream_index streams={names}"), *lines[1:]]
     return lines
 
 
-def _index_row(connector: Json, stream: Json) -> str:
-    facts = [f"stream name={json_text(stream['name'])}", f"connector_key={_key(connector)}"]
+def _index_row(connector: ConnectorBody, stream: StreamBody) -> str:
+    facts = [f"stream name={json_text(stream.get('name'))}", f"connector_key={_key(connector)}"]
     label = connector.get("display_name") or stream.get("connector_display_name")
     facts += [f"display_name={json_text(cut(str(label), _NAME_CHARS))}"] if label else []
-    if isinstance(stream.get("record_count"), int):
-        facts.append(f"records={stream['record_count']}")
+    count = stream.get("record_count")
+    facts += [f"records={count}"] if isinstance(count, int) else []
     return " ".join([*facts, f"connections={_connections(connector, stream)}"])
 
 
-def _key(connector: Json) -> str:
+def _name_of(stream: StreamBody) -> str:
+    return name(str(stream.get("name")))
+
+
+def _key(connector: ConnectorBody) -> str:
     return json_text(connector.get("connector_key"))
 
 
-def _connections(connector: Json, stream: Json) -> str:
-    granted = cast(
-        "Sequence[Json]", stream.get("granted_connections") or connector.get("granted_connections") or ()
+def _connections(connector: ConnectorBody, stream: StreamBody) -> str:
+    granted: Sequence[GrantedConnection | StreamBody] = (
+        stream.get("granted_connections") or connector.get("granted_connections") or []
     )
     if not granted and stream.get("connection_id"):
         granted = [stream]
@@ -198,25 +181,17 @@ def _connections(connector: Json, stream: Json) -> str:
     return "|".join([*entries, *more]) or "none"
 
 
-def _connection(connection: Json) -> str:
+def _connection(connection: GrantedConnection | StreamBody) -> str:
     label = connection.get("display_name")
     named = f",display_name:{json_text(cut(str(label), _NAME_CHARS))}" if label else ""
-    return f"{{connection_id:{name(str(connection['connection_id']))}{named}}}"
-
-
-def _capabilities(stream: Json) -> Json:
-    return cast("Json", stream.get("field_capabilities") or {})
-
-
-def _usable(capability: Any) -> bool:
-    return isinstance(capability, Mapping) and bool(cast("Json", capability).get("usable"))
+    return f"{{connection_id:{name(str(connection.get('connection_id')))}{named}}}"
 
 
 def _fields(named: Mapping[str, str], room: int) -> str:
     full = [f"{name(path)}[{text}]" for path, text in named.items()]
     if sum(size(entry) + 1 for entry in full) <= room:
         return ";".join(full) or "none"
-    # Names matter more than types: what cannot be said of all fields is said of the first ones.
+    # Names matter more than flags: if not all fields can have flags, the first ones have.
     bare = [name(path) for path in named]
     spare = room - sum(size(entry) + 1 for entry in bare)
     chosen: list[str] = []
@@ -227,55 +202,53 @@ def _fields(named: Mapping[str, str], room: int) -> str:
 
 
 def _within(entries: Sequence[str], room: int) -> str:
-    kept: list[str] = []
+    fitting: list[str] = []
     for entry in entries:
         room -= size(entry) + 1
         if room < 0:
             break
-        kept.append(entry)
-    more = [f"more:{len(entries) - len(kept)}"] if len(kept) < len(entries) else []
-    return ";".join([*kept, *more])
+        fitting.append(entry)
+    more = [f"more:{len(entries) - len(fitting)}"] if len(fitting) < len(entries) else []
+    return ";".join([*fitting, *more])
 
 
-def _sort(stream: Json) -> str:
+def _sort(stream: StreamBody) -> str:
     field = stream.get("cursor_field")
     return f"{name(str(field))}|-{name(str(field))}" if field else "none"
 
 
-def _expand(stream: Json) -> str:
+def _expand(stream: StreamBody) -> str:
     found = [
-        f"{name(str(relation['name']))}({relation.get('default_limit', 10)}..{relation.get('max_limit', 50)})"
-        for relation in cast("Sequence[Json]", stream.get("expand_capabilities") or ())
+        f"{name(str(relation.get('name')))}({relation.get('default_limit', 10)}..{relation.get('max_limit', 50)})"
+        for relation in stream.get("expand_capabilities") or []
         if relation.get("usable", True)
     ]
     return "|".join(found) or "none"
 
 
 def _search(named: Mapping[str, str]) -> str:
-    modes = {flag for text in named.values() for flag in text.split(",") if flag in {"lex", "sem"}}
-    words = {"lex": "lexical", "sem": "semantic"}
-    found = [words[mode] for mode in ("lex", "sem") if mode in modes]
-    return "|".join([*found, "hybrid"] if len(found) == len(words) else found) or "none"
+    found = {search: None for line in named.values() for search in searches_of(line)}
+    modes = [mode for mode in ("lexical", "semantic") if mode in found]
+    return "|".join([*modes, "hybrid"] if len(modes) > 1 else modes) or "none"
 
 
-def _aggregations(stream: Json, named: Mapping[str, str]) -> str:
+def _aggregations(stream: StreamBody, named: Mapping[str, str]) -> str:
     by_kind: dict[str, list[str]] = {}
-    for path, text in named.items():
-        for flag in text.split(","):
-            if flag.startswith("a=") and not flag.startswith("a=unusable"):
-                for kind in flag[2:].split("|"):
-                    by_kind.setdefault(kind, []).append(name(path))
+    for path, line in named.items():
+        for kind in aggregations_of(line):
+            by_kind.setdefault(kind, []).append(name(path))
     found = [f"{kind}={','.join(paths)}" for kind, paths in by_kind.items()]
     return ";".join(["count", *found]) if _counts(stream, found) else ";".join(found) or "none"
 
 
-def _counts(stream: Json, found: Sequence[str]) -> bool:
-    if isinstance(stream.get("count"), bool):
-        return bool(stream["count"])
-    query = cast("Json", stream.get("query") or {}).get("aggregations")
-    return bool(found) if query is None else bool(cast("Json", query).get("count"))
+def _counts(stream: StreamBody, found: Sequence[str]) -> bool:
+    counts = stream.get("count")
+    if isinstance(counts, bool):
+        return counts
+    query = (stream.get("query") or {}).get("aggregations")
+    return bool(found) if query is None else bool(query.get("count"))
 
 
-def _views(stream: Json) -> str:
-    views = cast("Sequence[Json | str]", stream.get("views") or ())
+def _views(stream: StreamBody) -> str:
+    views = stream.get("views") or []
     return "|".join(name(view if isinstance(view, str) else str(view["id"])) for view in views)

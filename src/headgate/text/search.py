@@ -1,15 +1,16 @@
-"""Say what a search found: the first id before anything else, then sources, evidence and the top hits."""
+"""The text of a search: the first id before anything else, then sources, evidence and the top hits."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from headgate.model.wire import HitBody, SearchBody
 from headgate.text.budget import SEARCH_TEXT, Line, compose, cut
 from headgate.text.marks import cut_marked
 from headgate.text.quote import json_text, name
-from headgate.text.records import handles_of
+from headgate.text.records import paging_line
 
 _SHOWN = 3
 _EVIDENCE = 2
@@ -23,14 +24,14 @@ _CLOSING = (
 )
 
 
-def search_text(body: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the text of a search from its body and its flattened results."""
-    lines = [Line(f"search: {len(results)} hit(s). {handles_of(body)}")]
+def search_text(body: SearchBody, results: Sequence[Mapping[str, Any]]) -> str:
+    """Write the text of a search from its body and its flat results."""
+    lines = [Line(f"search: {len(results)} hit(s). {paging_line(body)}")]
     if not results:
         lines.append(Line("Nothing matched. Try fewer or other words, or a beginning* with a star.", 1))
         return compose([*lines, *_recall(body)], SEARCH_TEXT)
     lines.append(Line(f"first_fetch_id={results[0]['id']}"))
-    hits = cast("Sequence[Mapping[str, Any]]", body["data"])
+    hits = body.get("data", [])
     lines += [*_mix(hits), *_recall(body)]
     shown = list(zip(results[:_SHOWN], hits, strict=False))
     evidence = [line for position, pair in enumerate(shown) for line in _evidence(position, *pair)]
@@ -47,7 +48,7 @@ def _more(left: int) -> str:
     return f"more_results={left} not printed; to see each, search with limit={_SHOWN} and go on with cursor."
 
 
-def source_mix(hits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
     """Count the hits of each connection, in the order in which they first appear."""
     counts = Counter(str(hit.get("connection_id")) for hit in hits)
     first = {str(hit.get("connection_id")): hit for hit in reversed(hits)}
@@ -62,7 +63,7 @@ def source_mix(hits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _mix(hits: Sequence[Mapping[str, Any]]) -> list[Line]:
+def _mix(hits: Sequence[HitBody]) -> list[Line]:
     mix = source_mix(hits)
     if len(mix) < 2:  # noqa: PLR2004 - one source is no mix
         return []
@@ -77,9 +78,8 @@ def _label(value: Any) -> str:
     return name(cut(value, _NAME_CHARS)) if isinstance(value, str) else json_text(value)
 
 
-def _recall(body: Mapping[str, Any]) -> list[Line]:
-    meta = cast("Mapping[str, Any]", body.get("meta") or {})
-    recall = cast("Mapping[str, Any]", meta.get("recall") or {})
+def _recall(body: SearchBody) -> list[Line]:
+    recall = (body.get("meta") or {}).get("recall") or {}
     if recall.get("complete", True) and not recall.get("truncated"):
         return []
     ranked = recall.get("ranked_candidate_count")
@@ -87,20 +87,20 @@ def _recall(body: Mapping[str, Any]) -> list[Line]:
     return [Line(f"Recall: {which} ranked; narrow the search to rank them all.", 4)]
 
 
-def _snippet_of(hit: Mapping[str, Any]) -> str:
+def _snippet_of(hit: HitBody) -> str:
     snippet = hit.get("snippet")
-    return str(cast("Mapping[str, Any]", snippet).get("text") or "") if isinstance(snippet, Mapping) else ""
+    return str(snippet.get("text") or "") if isinstance(snippet, dict) else ""
 
 
-def _words_around(hit: Mapping[str, Any], path: str) -> str:
-    """Give the excerpt of a field; the one that is the hit's snippet does not repeat it."""
-    excerpts = cast("Sequence[Mapping[str, Any]]", hit.get("evidence_excerpts") or ())
+def _words_around(hit: HitBody, path: str) -> str:
+    """Give the excerpt of a field; without an own text it is the hit's snippet."""
+    excerpts = hit.get("evidence_excerpts") or []
     own = (excerpt.get("preview_text") for excerpt in excerpts if excerpt.get("field_path") == path)
     return str(next(own, None) or _snippet_of(hit))
 
 
-def _evidence(position: int, result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[Line]:
-    windows = cast("Sequence[Mapping[str, Any]]", result.get("match_windows", ()))
+def _evidence(position: int, result: Mapping[str, Any], hit: HitBody) -> list[Line]:
+    windows: Sequence[Mapping[str, Any]] = result.get("match_windows", ())
     return [
         Line(_excerpt(position, result["id"], window, _words_around(hit, window["field_path"])), 4 + position)
         for window in windows[:_EVIDENCE]
@@ -125,11 +125,12 @@ def _snippet(text: str) -> str:
     return json_text(cut_marked(text, _SNIPPET_CHARS))
 
 
-def _hit(position: int, result: Mapping[str, Any], hit: Mapping[str, Any]) -> Line:
-    facts = [f"{key}={_label(hit[key])}" for key in ("connector_key", "stream") if hit.get(key) is not None]
+def _hit(position: int, result: Mapping[str, Any], hit: HitBody) -> Line:
+    origin = {"connector_key": hit.get("connector_key"), "stream": hit.get("stream")}
+    facts = [f"{key}={_label(value)}" for key, value in origin.items() if value is not None]
     facts.append(f"title={json_text(cut(result['title'], _TITLE_CHARS))}")
-    if hit.get("display_name"):
-        facts.append(f"display_name={_label(hit['display_name'])}")
+    if label := hit.get("display_name"):
+        facts.append(f"display_name={_label(label)}")
     snippet = _snippet_of(hit)
     if snippet and not result.get("match_windows"):
         facts.append(f"snippet={_snippet(snippet)}")

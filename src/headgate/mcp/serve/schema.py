@@ -10,15 +10,17 @@ import msgspec
 from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
+from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
+from headgate.model.wire import SchemaBody
 from headgate.text.budget import TOOL_RESULT
-from headgate.text.schema import LEGEND, index_text, stream_text
+from headgate.text.schema import index_text, stream_text
 
 _INDEX_BYTES = 59_000
-#: What stands in a document beside its connectors.
+#: The bytes of a document beside its connectors.
 _OVERHEAD = 3_000
 _TEXT_ROOM = 20_000
-#: What only a scoped answer tells.
+#: The members that only an answer about one stream has.
 _DETAIL = (
     "field_capabilities",
     "expand_capabilities",
@@ -37,15 +39,15 @@ Json = dict[str, Any]
 
 
 async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
-    """Answer what may be read and asked."""
+    """Answer what may be read, and which queries are possible."""
     answer = await reader.port.schema(query)
-    document = answer.body()
+    document: Json = answer.body()
     if document.get("connectors") is not None:
-        # The rows stand under their connectors; a second copy would only cost.
+        # The streams are listed under their connectors; a second list would only add bytes.
         document.pop("streams", None)
     if query.stream is None:
         _index(document)
-        text = index_text(document)
+        text = index_text(cast("SchemaBody", document))
         return Outcome(reader.structured(_fitted(document), answer), text)
     if len(answer.content) > TOOL_RESULT - _TEXT_ROOM:
         raise ResourceLimit(
@@ -53,12 +55,12 @@ async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
         )
     if not query.full:
         document["field_capability_legend"] = LEGEND
-    text = stream_text(document, connection_id=query.connection_id)
+    text = stream_text(cast("SchemaBody", document), connection_id=query.connection_id)
     return Outcome(reader.structured(document, answer), text)
 
 
 def _index(document: Json) -> None:
-    """Keep an index of a document: the streams, and nothing of their fields."""
+    """Reduce a document to an index: the streams without their fields."""
     for stream in _streams(document):
         for member in _DETAIL:
             stream.pop(member, None)
@@ -67,12 +69,12 @@ def _index(document: Json) -> None:
 
 
 def _fitted(document: Json) -> Json:
-    """Leave out of an index what its budget has no room for, and say so; the text names what is granted."""
-    for reduce, told in ((_names_only, _REDUCED), (_lists_of_names, _REDUCED), (_connectors_only, _NO_NAMES)):
+    """Leave out of an index what does not fit, and note that in its meta; the text names what is granted."""
+    for reduce, note in ((_names_only, _REDUCED), (_lists_of_names, _REDUCED), (_connectors_only, _NO_NAMES)):
         if len(msgspec.json.encode(document)) <= _INDEX_BYTES:
             break
         reduce(document)
-        document.setdefault("meta", {})["reduced"] = told
+        document.setdefault("meta", {})["reduced"] = note
     return document
 
 
@@ -84,10 +86,10 @@ def _names_only(document: Json) -> None:
 
 def _lists_of_names(document: Json) -> None:
     for connector in _connectors(document):
-        named = [stream["name"] for stream in cast("list[Json]", connector.pop("streams", None) or [])]
+        streams: list[Json] = connector.pop("streams", None) or []
         for member in [member for member in connector if member not in _CONNECTOR]:
             del connector[member]
-        connector["stream_names"] = named
+        connector["stream_names"] = [stream["name"] for stream in streams]
 
 
 def _connectors_only(document: Json) -> None:
@@ -103,9 +105,9 @@ def _connectors_only(document: Json) -> None:
 
 
 def _connectors(document: Json) -> list[Json]:
-    return cast("list[Json]", document.get("connectors") or [])
+    return document.get("connectors") or []
 
 
 def _streams(document: Json) -> Iterator[Json]:
     for connector in _connectors(document):
-        yield from cast("list[Json]", connector.get("streams") or [])
+        yield from connector.get("streams") or []

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headgate.errors import InvalidDeclaration
-from headgate.model.declaration import Field, FieldKind, SourceDeclaration, StreamDeclaration
+from headgate.model.declaration import TITLE_FIELDS, Field, FieldKind, SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectorKey, FieldName
 from headgate.schema.declare import read_declaration
 from headgate.store.sqlite.catalog import Catalog, StreamTable, current, stream_table, versions_of
@@ -22,7 +22,6 @@ from headgate.store.sqlite.write.long_texts import stored_rows
 #: Title-like fields take the upper slots of the index, where a match weighs more.
 TITLE_SLOT = 16
 SLOTS = 24
-_TITLES = frozenset({"title", "name", "subject", "summary"})
 #: The longest text goes first: a match in slot 0 takes no room for its slot.
 _PROSE = ("text", "body", "content", "description")
 _TYPES = {
@@ -151,7 +150,7 @@ def _prose_first(name: FieldName) -> int:
 
 def _free_slot(name: FieldName, taken: set[int]) -> int:
     upper, lower = list(range(TITLE_SLOT, SLOTS)), list(range(TITLE_SLOT))
-    for slot in upper + lower if name in _TITLES else lower + upper:
+    for slot in upper + lower if name in TITLE_FIELDS else lower + upper:
         if slot not in taken:
             return slot
     raise _refused("invalid_query_field_type", f"A stream may have at most {SLOTS} searched fields.")
