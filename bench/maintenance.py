@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from bench.store import CACHE
 from headgate.home import Home
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.maintenance.stats import stats
@@ -49,7 +49,7 @@ def _bring_up_to_date(home: Home) -> None:
 
 def _fsck(home: Home) -> None:
     with reading_store(home) as database, _spent() as spent:
-        found = examine(database, blob_files(home), lambda _done, _total: None)
+        found = check_store(database, blob_files(home), lambda _done, _total: None)
     rate = found.record_count / spent[0]
     verdict = "PASS" if rate >= _FSCK_LEAST and not found.damages else "MISS"
     print(

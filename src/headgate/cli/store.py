@@ -1,12 +1,13 @@
-"""``headgate store``: look after the records: copy, check, erase, count."""
+"""``headgate store``: measure, check, back up and erase the records of a home."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,13 +17,12 @@ from headgate.errors import IntegrityBroken
 from headgate.home import Home, open_home
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
-from headgate.model.maintenance import Copied, Damage, StoreStats
+from headgate.model.maintenance import ConnectionStats, Copied, Damage, StoreStats
+from headgate.store.sqlite.maintenance import commands
 
 app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
 
 _SHOWN_MOST = 50
-#: The columns of stats that hold amounts.
-_COUNTED = {2, 3}
 _KIB = 1024
 
 
@@ -35,8 +35,7 @@ def _noun() -> None:
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show what is in the store: counts, sizes, oldest and newest, for each connection and stream."""
     with needs_extra("serve"):
-        from headgate.store.sqlite.maintenance.commands import home_stats  # noqa: PLC0415 - an extra, and slow to import
-    found = home_stats(_home(context))
+        found = commands.store_stats(_home(context))
     typer.echo(_json(found) if as_json else _table(found))
 
 
@@ -48,11 +47,9 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the store and its files as they are now, while others go on using them."""
-    with needs_extra("serve"):
-        from headgate.store.sqlite.maintenance.commands import back_up_home  # noqa: PLC0415 - as above
-    with progress_line("copying") as progress:
-        copied = back_up_home(_home(context), directory.absolute(), progress)
-    _tell_copy("Backed up", copied, as_json)
+    with needs_extra("serve"), progress_line("copying") as progress:
+        copied = commands.back_up_store(_home(context), directory.absolute(), progress)
+    typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}.")
 
 
 @app.command()
@@ -66,24 +63,21 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Check a backup and put it into a home that has no store. A store that is there is never touched."""
-    with needs_extra("serve"):
-        from headgate.store.sqlite.maintenance import backup as backups  # noqa: PLC0415 - as above
-    with progress_line("checking") as progress:
+    with needs_extra("serve"), progress_line("checking") as progress:
         if only_verify:
-            copied = backups.verify(directory, progress)
+            copied = commands.verify_backup(directory, progress)
         else:
-            copied = backups.restore(directory, _home(context), progress)
-    _tell_copy("The backup is good:" if only_verify else "Restored", copied, as_json)
+            copied = commands.restore_backup(directory, _home(context), progress)
+    done = "The backup is good:" if only_verify else "Restored"
+    typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}.")
 
 
 @app.command()
 def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Check every record and everything kept beside it; change nothing. Ends with 1 if there is damage."""
-    with needs_extra("serve"):
-        from headgate.store.sqlite.maintenance.commands import examine_home  # noqa: PLC0415 - as above
+    """Check every record and all data derived from it; change nothing. Ends with 1 if there is damage."""
     started = time.monotonic()
-    with progress_line("checking") as progress:
-        found = examine_home(_home(context), progress)
+    with needs_extra("serve"), progress_line("checking") as progress:
+        found = commands.check_store(_home(context), progress)
     seconds = time.monotonic() - started
     if as_json:
         typer.echo(_json(found))
@@ -119,11 +113,11 @@ def erase(
         what = "everything it brought" if record is None else f"record '{record}' of stream '{stream}'"
         typer.confirm(f"Erase connection {chosen}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
-        from headgate.store.sqlite.maintenance import commands  # noqa: PLC0415 - as above
-    if stream is None or record is None:
-        gone = commands.erase_connection(home, chosen)
-    else:
-        gone = commands.erase_record(home, chosen, stream=stream_name(stream), record_id=record_id(record))
+        if stream is None or record is None:
+            gone = commands.erase_connection(home, chosen)
+        else:
+            name, key = stream_name(stream), record_id(record)
+            gone = commands.erase_record(home, chosen, stream=name, record_id=key)
     text = f"Erased {gone.record_count:,} records and {gone.blob_count:,} files."
     typer.echo(_json(gone) if as_json else text)
 
@@ -139,9 +133,8 @@ def _json(value: Any) -> str:
     return json.dumps(document, indent=2)
 
 
-def _tell_copy(done: str, copied: Copied, as_json: bool) -> None:  # noqa: FBT001 - the option as it came
-    text = f"{done} {copied.record_count:,} records, {copied.file_count:,} files, {_size(copied.bytes)}."
-    typer.echo(_json(copied) if as_json else text)
+def _amount(copied: Copied) -> str:
+    return f"{copied.record_count:,} records, {copied.file_count:,} files, {_size(copied.bytes)}"
 
 
 def _damage_line(damage: Damage) -> str:
@@ -150,42 +143,58 @@ def _damage_line(damage: Damage) -> str:
     return f"{damage.kind:<10}  {place or '-'}{name}  {damage.detail}"
 
 
+# The table of stats
+
+
+class _StatsRow(NamedTuple):
+    connection: str = ""
+    stream: str = "-"
+    records: str = "0"
+    about: str = "-"
+    oldest: str = "-"
+    newest: str = "-"
+    last_stored: str = "-"
+
+    def line(self, widths: list[int]) -> str:
+        """Align texts to the left, and amounts to the right."""
+        amounts = {"records", "about"}
+        cells = [
+            text.rjust(width) if name in amounts else text.ljust(width)
+            for name, text, width in zip(self._fields, self, widths, strict=True)
+        ]
+        return "  ".join(cells).rstrip()
+
+
+_HEADER = _StatsRow("connection", "stream", "records", "about", "oldest", "newest", "last taken in")
+
+
 def _table(found: StoreStats) -> str:
-    rows = [("connection", "stream", "records", "about", "oldest", "newest", "last taken in")]
-    for connection in found.connections:
-        name = f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
-        for one in connection.streams:
-            rows.append(
-                (
-                    name,
-                    one.stream if one.is_declared else f"{one.stream} (no longer declared)",
-                    f"{one.record_count:,}",
-                    _size(one.about_bytes),
-                    _day(one.oldest),
-                    _day(one.newest),
-                    _day(one.last_updated),
-                )
-            )
-            name = ""
-        if not connection.streams:
-            rows.append((name, "-", "0", "-", "-", "-", "-"))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [_line(row, widths) for row in rows]
+    rows = [_HEADER, *(row for connection in found.connections for row in _rows(connection))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     total = (
         f"{_many(found.record_count, 'record')} of {_many(len(found.connections), 'connection')}; "
         f"{_size(found.database_bytes + found.log_bytes)} on disk, and "
         f"{_many(found.blob_count, 'file')} of {_size(found.blob_bytes)}"
     )
-    return "\n".join([*lines, "", total])
+    return "\n".join([*(row.line(widths) for row in rows), "", total])
 
 
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    """Put texts to the left, and what is counted to the right."""
-    cells = [
-        text.rjust(width) if column in _COUNTED else text.ljust(width)
-        for column, (text, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
+def _rows(connection: ConnectionStats) -> Iterator[_StatsRow]:
+    """Make a row for each stream; the first one names the connection."""
+    name = f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
+    for one in connection.streams:
+        yield _StatsRow(
+            name,
+            one.stream if one.is_declared else f"{one.stream} (no longer declared)",
+            f"{one.record_count:,}",
+            _size(one.about_bytes),
+            _day(one.oldest),
+            _day(one.newest),
+            _day(one.last_updated),
+        )
+        name = ""
+    if not connection.streams:
+        yield _StatsRow(name)
 
 
 def _many(count: int, name: str) -> str:

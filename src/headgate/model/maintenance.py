@@ -1,10 +1,14 @@
-"""Reports of store maintenance: contents, damage, backups and erasures."""
+"""What maintenance of a store reports: what the store holds, what is damaged, what was copied or erased."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
+
+#: Called now and then during long work: how much is done, and of how much.
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,14 +17,14 @@ class StreamStats:
 
     stream: StreamName
     record_count: int
-    #: Estimated from a sample of the records.
+    #: Estimated from a few records.
     about_bytes: int
-    #: Microseconds since 1970, by the stream's own time; None where it is ordered by something else.
+    #: Microseconds since 1970, by the field that orders the stream; None where that is not a time.
     oldest: int | None
     newest: int | None
-    #: When a record was last taken in.
+    #: When a record was last stored.
     last_updated: int | None
-    #: Whether the newest declaration has the stream; no reader sees the records of a stream that it dropped.
+    #: Whether the newest declaration has the stream. The records of one that it lacks are out of every grant's reach.
     is_declared: bool = True
 
 
@@ -36,7 +40,7 @@ class ConnectionStats:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """What a store holds, and how much room it takes."""
+    """What a store holds, and how much space it takes."""
 
     schema: int
     change_number: int
@@ -48,13 +52,13 @@ class StoreStats:
 
     @property
     def record_count(self) -> int:
-        """How many records there are in all."""
+        """The number of records of all connections."""
         return sum(one.record_count for connection in self.connections for one in connection.streams)
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that is not as it was stored; as much of its place as is known."""
+    """Something that is not as it was stored; its place as far as that is known."""
 
     #: file, unreadable, digest, text, typed, place, index, count, columns or blob.
     kind: str
@@ -65,8 +69,8 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
-    """The result of a check of every record."""
+class CheckReport:
+    """The outcome of a check of every record."""
 
     record_count: int
     damages: tuple[Damage, ...]
@@ -88,5 +92,5 @@ class Erased:
 
     record_count: int
     blob_count: int
-    #: Copies that were made before a migration: they held the same records.
+    #: Copies of the store that were made before a migration: they held the same records.
     copy_count: int

@@ -17,7 +17,7 @@ from headgate.store.protocol import Batch
 from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 from headgate.store.sqlite.migrate import all_migrations, migrate
 from headgate.store.sqlite.write import accounts, declare, ingest
@@ -97,7 +97,7 @@ async def search(store: SqliteStore, connection_id: ConnectionId, word: str) -> 
 def damages(home: Home) -> list[tuple[str, str | None]]:
     """Say what fsck finds: kinds and records."""
     with reading_store(home) as database:
-        found = examine(database, blob_files(home), lambda _done, _total: None)
+        found = check_store(database, blob_files(home), lambda _done, _total: None)
     return [(damage.kind, damage.record_id) for damage in found.damages]
 
 

@@ -27,7 +27,7 @@ from headgate.errors import HeadgateError
 from headgate.home import Home, open_home
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import shelf_digests, verify
-from headgate.store.sqlite.maintenance.commands import back_up_home
+from headgate.store.sqlite.maintenance.commands import back_up_store
 from headgate.store.sqlite.maintenance.opening import reading_store
 from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import MESSAGES, batch, connect, damages, new_home, with_store
@@ -202,7 +202,7 @@ def _good_backup(made: Path) -> str:
 
 def restore_chore(place: Path) -> Chore:
     before = digests(place / "base" / "home")
-    back_up_home(Home(place / "base" / "home"), place / "base" / "made", quiet)
+    back_up_store(Home(place / "base" / "home"), place / "base" / "made", quiet)
     shutil.rmtree(place / "base" / "home")
     open_home(place / "base" / "home")
 

@@ -19,7 +19,7 @@ from headgate.store.sqlite import writer
 from headgate.store.sqlite.database import open_reader, translate_errors
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import restore
-from headgate.store.sqlite.maintenance.commands import back_up_home
+from headgate.store.sqlite.maintenance.commands import back_up_store
 from headgate.store.sqlite.maintenance.opening import reading_store
 from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import batch, damages, filled, line, page, search, with_store
@@ -173,7 +173,7 @@ def test_a_backup_under_load_is_the_store_at_one_commit(tmp_path: Path):
         made: list[int] = []
         while not all(task.done() for task in writers):
             copy = tmp_path / f"copy{len(made)}"
-            done = await asyncio.to_thread(back_up_home, home, copy, lambda _done, _total: None)
+            done = await asyncio.to_thread(back_up_store, home, copy, lambda _done, _total: None)
             made.append(done.change_number)
         await asyncio.gather(*writers)
         return made

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.home import Home
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.fsck import examine
+from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from tests.hostile.store.scene import batch, damages, deletion, filled, line, with_store
@@ -60,7 +60,7 @@ def test_looking_changes_no_byte(home: Home):
 def test_every_record_is_counted(home: Home):
     with reading_store(home) as database:
         told: list[tuple[int, int]] = []
-        found = examine(database, blob_files(home), lambda done, total: told.append((done, total)))
+        found = check_store(database, blob_files(home), lambda done, total: told.append((done, total)))
     assert found.record_count == 23
     assert told[-1] == (23, 23)
 

@@ -66,7 +66,7 @@ class _ShelfHead(NamedTuple):
     def can_update(self, seq: int) -> bool:
         """Say whether a column of this change number can be brought up to date.
 
-        One that is ahead of this transaction cannot go back. One from before `pruned_seq` cannot be told which
+        One that is ahead of this transaction cannot go back. For one from before `pruned_seq` nothing shows which
         records were deleted, because their tombstones are gone.
         """
         return min(self.seq, self.pruned_seq) <= seq <= self.seq

@@ -1,6 +1,6 @@
 """Backups: a directory with the store at one commit, its files, and a manifest of digests.
 
-A backup is put in place whole. Restoring checks it first, and never touches a store that is there.
+A backup is renamed into place when it is complete. Restoring checks it first, and never changes an existing store.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import msgspec
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, sync_directory, write_private
 from headgate.model.ids import BlobId
-from headgate.model.maintenance import Copied
+from headgate.model.maintenance import Copied, Progress
 from headgate.store.sqlite.database import Database, open_reader, translate_errors
-from headgate.store.sqlite.maintenance.fsck import examine
-from headgate.store.sqlite.maintenance.opening import Progress
+from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.migrate import all_migrations, backup, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.blobs import BlobFiles
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-_PIECE = 1024 * 1024
+_PIECE_BYTES = 1024 * 1024
 
 
 class _FileSum(msgspec.Struct, frozen=True):
@@ -36,23 +36,23 @@ class _FileSum(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a backup must hold."""
+    """The document beside a backup: what the backup must hold."""
 
     format: int
     store_schema: int
     change_number: int
     record_count: int
-    #: One digest for each stream of each connection, over its records in the order they came in.
+    #: One digest for each stream of each connection, over its records in the order of arrival.
     shelves: dict[str, str]
     files: dict[str, _FileSum]
 
 
 def back_up(database: Database, home: Home, target: Path, progress: Progress) -> Copied:
-    """Copy the store as it is at one commit, and its files, into a new directory.
+    """Copy the store as of one commit, and its files, into a new directory.
 
     Raises:
-        Conflict: something is there already.
-        IntegrityBroken: the copy is damaged, and was not kept.
+        Conflict: the directory exists already.
+        IntegrityBroken: the copy is damaged, and was removed.
     """
     if target.exists():
         raise Conflict(f"{target} is there already.", hint="Choose a directory that does not exist yet.")
@@ -96,7 +96,9 @@ def verify(source: Path, progress: Progress) -> Copied:
 
 
 def restore(source: Path, home: Home, progress: Progress) -> Copied:
-    """Check a backup, then put it into a home that has no store, or has this very one.
+    """Check a backup, then put it into a home that has no store.
+
+    A home that holds exactly this backup is left as it is: a command that was stopped can be given again.
 
     Raises:
         Conflict: the home has another store.
@@ -106,7 +108,6 @@ def restore(source: Path, home: Home, progress: Progress) -> Copied:
     manifest = _read_manifest(source)
     partial = home.path / f".{FILE}.restored"
     if _is_done(manifest, home):
-        # Whoever restores again after being stopped is not told that something is in the way.
         shutil.rmtree(partial, ignore_errors=True)
         return verify(source, progress)
     _refuse_live(home)
@@ -124,19 +125,14 @@ def restore(source: Path, home: Home, progress: Progress) -> Copied:
 
 
 def shelf_digests(database: Database) -> dict[str, str]:
-    """Give a digest of each shelf's records, tombstones included; inside a read transaction."""
-    shelves = database.all(
-        "SELECT sid, connection_id, name FROM shelf JOIN stream USING (stid) ORDER BY connection_id, name"
-    )
+    """Compute a digest of each shelf's records, tombstones included; inside a read transaction."""
+    shelves = database.all(SQL["shelf_names"])
     return {f"{connection_id}/{name}": _shelf_digest(database, sid) for sid, connection_id, name in shelves}
 
 
 def _shelf_digest(database: Database, sid: int) -> str:
     hashed = hashlib.sha256()
-    rows = database.db.execute(
-        "SELECT record_id, seq, deleted, digest FROM record WHERE rid > ? AND rid < ? ORDER BY rid",
-        (sid << RID_SHIFT, (sid + 1) << RID_SHIFT),
-    )
+    rows = database.db.execute(SQL["shelf_records"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT))
     for record_id, seq, deleted, digest in rows:
         hashed.update(b"%b\0%d\0%d\0%b" % (record_id.encode(), seq, deleted, digest))
     return hashed.hexdigest()
@@ -152,8 +148,8 @@ def _fill(partial: Path, files: BlobFiles) -> Manifest:
             return Manifest(
                 FORMAT,
                 version_of(copy),
-                copy.value("SELECT v FROM meta WHERE k='seq'"),
-                copy.value("SELECT coalesce(sum(live), 0) FROM shelf"),
+                copy.value(SQL["change_number"]),
+                copy.value(SQL["live_total"]),
                 shelf_digests(copy),
                 {name: _sum(path) for name, path in held.items()},
             )
@@ -162,10 +158,10 @@ def _fill(partial: Path, files: BlobFiles) -> Manifest:
 
 
 def _copy_blobs(copy: Database, files: BlobFiles, target: BlobFiles) -> Iterator[tuple[str, Path]]:
-    for (blob_id,) in copy.all("SELECT blob_id FROM blob"):
+    for (blob_id,) in copy.all(SQL["blob_ids"]):
         made = target.path(BlobId(blob_id))
         made.parent.mkdir(mode=0o700, exist_ok=True)
-        # One that is missing is damage that fsck tells; it is no reason to have no backup.
+        # A missing file is damage that fsck reports; the rest is backed up all the same.
         if files.path(BlobId(blob_id)).exists():
             _copy_file(files.path(BlobId(blob_id)), made)
             yield f"{BLOBS}/{made.parent.name}/{made.name}", made
@@ -176,12 +172,12 @@ def _check_copy(copy: Database, manifest: Manifest, files: BlobFiles, progress: 
     _refuse_unless(version_of(copy) <= newest, "The backup was made by a newer version.")
     with copy.reading(float("inf")):
         _refuse_unless(shelf_digests(copy) == manifest.shelves, "The records are not those backed up.")
-    damages = examine(copy, files, progress).damages if version_of(copy) == newest else ()
+    damages = check_store(copy, files, progress).damages if version_of(copy) == newest else ()
     _refuse_unless(not damages, damages[0].detail if damages else "")
 
 
 def _put_in_place(partial: Path, home: Home) -> None:
-    """Files go first: named by their content, they do no harm when the store itself does not follow."""
+    """Move the files, then the store: files are named by their content, and do no harm without the store."""
     for path in sorted((partial / BLOBS).rglob("*")):
         if path.is_file():
             target = home.path / path.relative_to(partial)
@@ -189,20 +185,20 @@ def _put_in_place(partial: Path, home: Home) -> None:
             path.replace(target)
             sync_directory(target.parent)
     _refuse_live(home)
-    # A link, unlike a renaming, fails when somebody has made a store in the meantime.
+    # A link, unlike a rename, fails if another process has made a store in the meantime.
     (home.path / FILE).hardlink_to(partial / FILE)
     sync_directory(home.path)
 
 
 def _is_done(manifest: Manifest, home: Home) -> bool:
-    """Say whether a home holds exactly what the backup does, and nobody has used it since."""
-    held = {name: home.path / name for name in manifest.files}
+    """Say whether a home holds exactly this backup, unused since it was restored."""
+    paths = {name: home.path / name for name in manifest.files}
     if list(home.path.glob(f"{FILE}*")) != [home.path / FILE]:
         return False
     sizes = all(
-        path.is_file() and path.stat().st_size == manifest.files[name].bytes for name, path in held.items()
+        path.is_file() and path.stat().st_size == manifest.files[name].bytes for name, path in paths.items()
     )
-    return sizes and all(_sum(path) == manifest.files[name] for name, path in held.items())
+    return sizes and all(_sum(path) == manifest.files[name] for name, path in paths.items())
 
 
 def _refuse_live(home: Home) -> None:
@@ -231,7 +227,7 @@ def _refuse_unless(condition: bool, what: str) -> None:  # noqa: FBT001 - it rea
 def _sum(path: Path) -> _FileSum:
     hashed, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_PIECE_BYTES):
             hashed.update(piece)
             size += len(piece)
     return _FileSum(size, hashed.hexdigest())
@@ -241,7 +237,7 @@ def _copy_file(source: Path, target: Path) -> _FileSum:
     hashed, size = hashlib.sha256(), 0
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with source.open("rb") as read, os.fdopen(handle, "wb") as written:
-        while piece := read.read(_PIECE):
+        while piece := read.read(_PIECE_BYTES):
             hashed.update(piece)
             size += len(piece)
             written.write(piece)

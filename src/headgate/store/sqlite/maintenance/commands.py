@@ -1,6 +1,7 @@
-"""The chores of ``headgate store``, each on a whole home, beside a program that may be using it.
+"""What ``headgate store`` does to a home, beside a program that may be using it.
 
-Each brings in what it needs when it is asked for: together they would keep the shortest of them waiting.
+This is the one module of the store that the command line imports. It needs no extra itself: every function imports
+what it needs when it is called, which also keeps the shortest command from loading what the longest one needs.
 """
 # ruff: noqa: PLC0415 - for that reason
 
@@ -10,37 +11,54 @@ from pathlib import Path
 
 from headgate.home import Home
 from headgate.model.ids import ConnectionId, RecordId, StreamName
-from headgate.model.maintenance import Copied, Erased, Examination, StoreStats
-from headgate.store.sqlite.maintenance.opening import Progress, blob_files, reading_store, writing_store
+from headgate.model.maintenance import CheckReport, Copied, Erased, Progress, StoreStats
 
 
-def home_stats(home: Home) -> StoreStats:
-    """Tell what a home's store holds."""
+def store_stats(home: Home) -> StoreStats:
+    """Measure what a home's store holds."""
+    from headgate.store.sqlite.maintenance.opening import reading_store
     from headgate.store.sqlite.maintenance.stats import stats
 
     with reading_store(home) as database:
         return stats(database)
 
 
-def examine_home(home: Home, progress: Progress) -> Examination:
-    """Look at every record of a home's store."""
+def check_store(home: Home, progress: Progress) -> CheckReport:
+    """Check every record of a home's store."""
     from headgate.store.sqlite.maintenance import fsck
+    from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 
     with reading_store(home) as database:
-        return fsck.examine(database, blob_files(home), progress)
+        return fsck.check_store(database, blob_files(home), progress)
 
 
-def back_up_home(home: Home, target: Path, progress: Progress) -> Copied:
+def back_up_store(home: Home, target: Path, progress: Progress) -> Copied:
     """Copy a home's store and its files into a new directory."""
     from headgate.store.sqlite.maintenance import backup
+    from headgate.store.sqlite.maintenance.opening import reading_store
 
     with reading_store(home) as database:
         return backup.back_up(database, home, target, progress)
 
 
+def verify_backup(source: Path, progress: Progress) -> Copied:
+    """Check a backup; change nothing."""
+    from headgate.store.sqlite.maintenance import backup
+
+    return backup.verify(source, progress)
+
+
+def restore_backup(source: Path, home: Home, progress: Progress) -> Copied:
+    """Check a backup and put it into a home that has no store."""
+    from headgate.store.sqlite.maintenance import backup
+
+    return backup.restore(source, home, progress)
+
+
 def erase_connection(home: Home, connection_id: ConnectionId) -> Erased:
-    """Erase a connection with everything it brought."""
+    """Erase a connection with all its records and files."""
     from headgate.store.sqlite.maintenance import erase
+    from headgate.store.sqlite.maintenance.opening import writing_store
 
     with writing_store(home) as database:
         return erase.erase_connection(database, home, connection_id)
@@ -51,6 +69,7 @@ def erase_record(
 ) -> Erased:
     """Erase one record."""
     from headgate.store.sqlite.maintenance import erase
+    from headgate.store.sqlite.maintenance.opening import writing_store
 
     with writing_store(home) as database:
         return erase.erase_record(database, home, connection_id, stream=stream, record_id=record_id)

@@ -1,15 +1,15 @@
-"""Erase for good: after this, no byte of what was erased is left in any file of the home.
+"""Erase records: afterwards no byte of them is left in any file of the home.
 
-A deletion leaves a tombstone with the record's key, and its words in the index until that is next merged. An
-erasure leaves a row without content, named by a keyed hash, so that nobody's columns count it any more; every
-bookmark of changes ends, so that clients read anew and forget it too.
+A deletion leaves a tombstone with the record's key, and the record's words in the index until that is next merged.
+An erasure leaves a tombstone without content under a keyed hash, so that columns in memory stop counting the record.
+It ends every bookmark of changes, so that clients read everything again and drop the record too.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from headgate.errors import ConnectionNotFound, NotFound
 from headgate.home import Home, read_or_create_private
@@ -20,6 +20,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.opening import blob_files, remove_copy, truncate_wal
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.paths import FILE
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write import accounts
 from headgate.store.sqlite.write.derive import text_row
 from headgate.store.sqlite.write.long_texts import values_of
@@ -28,14 +29,28 @@ _KEY_FILE = "erase.key"
 _KEY_BYTES = 32
 
 
+class _RecordToErase(NamedTuple):
+    rid: int
+    ts: int | None
+    deleted: int
+    changed: bytes | None
+    long: bytes | None
+    body: bytes | None
+
+
+class _RemovedFiles(NamedTuple):
+    blob_count: int
+    copy_count: int
+
+
 def erase_record(
     database: Database, home: Home, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId
 ) -> Erased:
-    """Erase one record, or what is left of one that was deleted.
+    """Erase one record, or the tombstone of one that was deleted.
 
     Raises:
         NotFound: there is no such record.
-        StorageUnusable: it is gone from the store, but others keep its log from being emptied.
+        StorageUnusable: it is gone from the store, but readers keep the WAL from being emptied.
     """
     key = _hash_key(home)
     try:
@@ -45,155 +60,124 @@ def erase_record(
             row = None if shelf is None else _find(database, shelf, record_id)
             if shelf is None or row is None:
                 raise NotFound(f"There is no record '{record_id}' in that stream.")
-            _forget_words(database, shelf, row)
-            _forget_rows(database, shelf, row, _hashed(key, row.rid, record_id))
-            _forget_beside(database)
+            _erase_words(database, shelf, row)
+            _erase_rows(database, shelf, row, _erased_id(key, row.rid, record_id))
+            _erase_notes(database)
     finally:
         # Also when nothing was found: an earlier try may have been stopped right before this.
         removed = _remove_files(database, home)
         Snapshot().run(database)
         truncate_wal(database)
-    return Erased(1, *removed)
+    return Erased(1, removed.blob_count, removed.copy_count)
 
 
 def erase_connection(database: Database, home: Home, connection_id: ConnectionId) -> Erased:
-    """Erase a connection with everything it brought.
+    """Erase a connection with all its records and files.
 
     Raises:
         ConnectionNotFound: there is no such connection.
-        StorageUnusable: it is gone from the store, but others keep its log from being emptied.
+        StorageUnusable: it is gone from the store, but readers keep the WAL from being emptied.
     """
     try:
         with database.writing():
             catalog = current(database, Catalog())
             if connection_id not in catalog.connections:
                 raise ConnectionNotFound("There is no such connection.", hint="See 'headgate store stats'.")
-            count = _live_of(database, connection_id)
+            count: int = database.value(SQL["live_of_connection"], (connection_id,))
             accounts.delete(database, connection_id)
             _merge_index(database)
-            _forget_beside(database)
+            _erase_notes(database)
     finally:
         removed = _remove_files(database, home)
         truncate_wal(database)
-    return Erased(count, *removed)
+    return Erased(count, removed.blob_count, removed.copy_count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    rid: int
-    ts: int | None
-    is_deleted: bool
-    changed: bytes | None
-    long: bytes | None
-    body: bytes | None
+def _find(database: Database, shelf: Shelf, record_id: str) -> _RecordToErase | None:
+    row = database.one(SQL["record_to_erase"], (shelf.sid, record_id))
+    return None if row is None else _RecordToErase(*row)
 
 
-def _find(database: Database, shelf: Shelf, record_id: str) -> _Row | None:
-    row = database.one(
-        "SELECT rid, ts, deleted, changed, long, body FROM record WHERE sid=? AND record_id=?",
-        (shelf.sid, record_id),
-    )
-    return None if row is None else _Row(row[0], row[1], bool(row[2]), *row[3:])
-
-
-def _forget_words(database: Database, shelf: Shelf, row: _Row) -> None:
+def _erase_words(database: Database, shelf: Shelf, row: _RecordToErase) -> None:
     stream = shelf.stream
     if not stream.slots:
         return
     if row.body is not None:
         values = values_of(database, stream, row.rid, row.long, row.body)
-        # Always on, it would make every update of a record many times slower.
-        _set_secure(database, 1)
+        # Only for this: always on, it would make every update of a record many times slower.
+        database.run(SQL["set_secure_delete"], (1,))
         database.texts.take_out(tuple(stream.slots.values()), [text_row(stream, row.rid, row.ts, values)])
         database.texts.flush(database.many)
-        _set_secure(database, 0)
-    if _may_linger(database, shelf, row):
+        database.run(SQL["set_secure_delete"], (0,))
+    if _has_older_words(database, shelf, row):
         _merge_index(database)
 
 
-def _may_linger(database: Database, shelf: Shelf, row: _Row) -> bool:
+def _has_older_words(database: Database, shelf: Shelf, row: _RecordToErase) -> bool:
     """Say whether earlier words of the record may be in parts of the index that are not merged yet."""
-    if row.is_deleted or row.changed is not None:
+    if row.deleted or row.changed is not None:
         return True
-    versions: int = database.value(
-        "SELECT count(*) FROM declaration WHERE connector_key=?", (shelf.stream.connector_key,)
-    )
-    return versions > 1
-
-
-def _set_secure(database: Database, on: int) -> None:
-    database.run("INSERT INTO fts(fts, rank) VALUES('secure-delete', ?)", (on,))
+    return database.value(SQL["count_declarations"], (shelf.stream.connector_key,)) > 1
 
 
 def _merge_index(database: Database) -> None:
     """Write the index anew, without the words of rows that have left it.
 
-    An index in one part counts as merged already, whatever marks of rows that left are in it. A row that
-    comes and goes makes a second part, and so the merging happens.
+    SQLite takes an index in one part for merged, even if it holds marks of rows that left. A row that is added
+    and taken out makes a second part, and so the merge happens.
     """
-    database.run("INSERT INTO fts(rowid, sh) VALUES(0, 's0')")
-    database.run("INSERT INTO fts(fts, rowid, sh) VALUES('delete', 0, 's0')")
-    database.run("INSERT INTO fts(fts) VALUES('optimize')")
+    database.run(SQL["add_empty_index_row"])
+    database.run(SQL["remove_empty_index_row"])
+    database.run(SQL["merge_index"])
 
 
-def _forget_rows(database: Database, shelf: Shelf, row: _Row, name: str) -> None:
+def _erase_rows(database: Database, shelf: Shelf, row: _RecordToErase, erased_id: str) -> None:
     for table in (shelf.stream.table, "chunk", "blob_use", "life"):
         database.run(f"DELETE FROM {table} WHERE rid=?", (row.rid,))
-    seq = _next_seq(database)
-    database.run(
-        "UPDATE record SET record_id=?, seq=?, born_seq=?, sort=NULL, ts=NULL, emitted_at=0, deleted=1, "
-        "changed=NULL, long=NULL, digest=x'', body=NULL WHERE rid=?",
-        (name, seq, seq, row.rid),
-    )
-    database.run("DELETE FROM column_block WHERE sid=?", (shelf.sid,))
-    database.run(
-        "UPDATE shelf SET live=live-?, seq=?, col_seq=0 WHERE sid=?", (not row.is_deleted, seq, shelf.sid)
-    )
+    seq = _next_change_number(database)
+    database.run(SQL["erase_record"], (erased_id, seq, seq, row.rid))
+    database.run(SQL["delete_column_blocks"], (shelf.sid,))
+    database.run(SQL["note_erasure"], (0 if row.deleted else 1, seq, shelf.sid))
 
 
-def _forget_beside(database: Database) -> None:
-    """Forget what is kept beside records, and note which files go with them."""
-    database.run("DELETE FROM idempotency")
-    # Bookmarks older than this are refused; and whoever planned to note column blocks has to look again.
-    database.run("UPDATE meta SET v=? WHERE k='pruned_seq'", (_next_seq(database),))
+def _erase_notes(database: Database) -> None:
+    """Remove what the store notes about records elsewhere, and note which files are to be removed."""
+    database.run(SQL["delete_idempotency_keys"])
+    # Bookmarks older than this are refused.
+    database.run(SQL["set_pruned_seq"], (_next_change_number(database),))
+    # A snapshot of columns that is under way must not note its blocks as written.
     bump_catalog(database)
     # An earlier version of a record may have referred to a file that no record refers to now.
-    unused = "blob_id NOT IN (SELECT blob_id FROM blob_use)"
-    database.run(f"INSERT OR IGNORE INTO blob_gone SELECT blob_id FROM blob WHERE {unused}")
-    database.run(f"DELETE FROM blob WHERE {unused}")
+    database.run(SQL["note_unused_blobs"])
+    database.run(SQL["delete_unused_blobs"])
 
 
-def _remove_files(database: Database, home: Home) -> tuple[int, int]:
-    """Remove files that are noted as gone, and copies that care left; gives how many of each.
+def _remove_files(database: Database, home: Home) -> _RemovedFiles:
+    """Remove files that are noted as gone, and copies that migrations and stopped commands left.
 
-    Only after the rows that named them are gone for good: whoever is stopped in between has a whole store,
-    and the next erasure removes the rest.
+    This comes after the rows that named them are gone for good: a process that is stopped in between leaves a
+    whole store, and the next erasure removes the rest.
     """
     files = blob_files(home)
     with database.writing():
-        # One may have come back since.
-        database.run("DELETE FROM blob_gone WHERE blob_id IN (SELECT blob_id FROM blob)")
-        gone = database.all("SELECT blob_id FROM blob_gone")
+        database.run(SQL["unnote_stored_blobs"])
+        gone = database.all(SQL["gone_blobs"])
         for (blob_id,) in gone:
             files.remove(BlobId(blob_id))
-        database.run("DELETE FROM blob_gone")
+        database.run(SQL["delete_gone_blobs"])
     copies = [*home.path.glob(f"{FILE}.before-*"), *home.path.glob(f".{FILE}.*")]
     for copy in copies:
         remove_copy(copy)
-    return len(gone), len(copies)
+    return _RemovedFiles(len(gone), len(copies))
 
 
-def _next_seq(database: Database) -> int:
-    return database.value("UPDATE meta SET v = v + 1 WHERE k='seq' RETURNING v")
-
-
-def _live_of(database: Database, connection_id: ConnectionId) -> int:
-    return database.value("SELECT coalesce(sum(live), 0) FROM shelf WHERE connection_id=?", (connection_id,))
+def _next_change_number(database: Database) -> int:
+    return database.value(SQL["next_change_number"])
 
 
 def _hash_key(home: Home) -> bytes:
     return read_or_create_private(home.keys / _KEY_FILE, lambda: secrets.token_bytes(_KEY_BYTES))
 
 
-def _hashed(key: bytes, rid: int, record_id: str) -> str:
+def _erased_id(key: bytes, rid: int, record_id: str) -> str:
     return f"erased_{hmac.digest(key, f'{rid}/{record_id}'.encode(), 'sha256').hex()}"

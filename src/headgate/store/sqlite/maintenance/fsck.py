@@ -15,18 +15,18 @@ import apsw
 
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import BlobId
-from headgate.model.maintenance import Damage, Examination
+from headgate.model.maintenance import CheckReport, Damage, Progress
 from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.database import Database, open_reader
-from headgate.store.sqlite.maintenance.opening import Progress
 from headgate.store.sqlite.maintenance.shelf_check import ShelfCheck
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.blobs import BlobFiles
 
 _FILE_DAMAGES_MOST = 100
 _PIECE_BYTES = 1024 * 1024
 
 
-def examine(database: Database, files: BlobFiles, progress: Progress) -> Examination:
+def check_store(database: Database, files: BlobFiles, progress: Progress) -> CheckReport:
     """Check the file, every shelf and every blob."""
     # SQLite's own check of the file runs beside, on another connection: it needs no Python.
     beside = open_reader(database.path)
@@ -39,7 +39,7 @@ def examine(database: Database, files: BlobFiles, progress: Progress) -> Examina
             except BaseException:
                 beside.db.interrupt()
                 raise
-            return Examination(done, (*checking.result(), *damages))
+            return CheckReport(done, (*checking.result(), *damages))
     finally:
         beside.db.close()
 
@@ -62,7 +62,7 @@ def _check_records(database: Database, files: BlobFiles, progress: Progress) -> 
     try:
         with database.reading(float("inf")):
             catalog = current(database, Catalog())
-            shelves = database.all("SELECT sid, live FROM shelf ORDER BY sid")
+            shelves = sorted(database.all(SQL["live_counts"]))
             damages += _strays(database, {sid for sid, _ in shelves})
         total: int = sum(live for _, live in shelves)
         # The rows of a stream that is no longer declared are skipped: no read reaches them.
@@ -74,7 +74,7 @@ def _check_records(database: Database, files: BlobFiles, progress: Progress) -> 
             damages += check.damages
         damages += _blobs(database, files)
     except (apsw.CorruptError, IntegrityBroken):
-        damages.append(Damage("unreadable", "What tells the records' places cannot be read."))
+        damages.append(Damage("unreadable", "The catalog of the store cannot be read."))
     return done, damages
 
 
@@ -88,16 +88,14 @@ def _check_file(database: Database) -> list[Damage]:
 
 def _strays(database: Database, known: set[int]) -> Iterator[Damage]:
     sid = -1
-    while row := database.one(
-        "SELECT sid FROM record INDEXED BY record_key WHERE sid > ? ORDER BY sid LIMIT 1", (sid,)
-    ):
+    while row := database.one(SQL["next_sid_of_records"], (sid,)):
         (sid,) = row
         if sid not in known:
             yield Damage("place", f"There are records of shelf {sid}, which does not exist.")
 
 
 def _blobs(database: Database, files: BlobFiles) -> Iterator[Damage]:
-    for blob_id, size in database.all("SELECT blob_id, size_bytes FROM blob"):
+    for blob_id, size in database.all(SQL["blobs"]):
         path = files.path(BlobId(blob_id))
         if not path.exists():
             yield Damage("blob", f"The file {blob_id} is missing.")

@@ -1,12 +1,12 @@
-"""Open a home's store for its care, beside a program that may be using it.
+"""Open a home's store for maintenance, beside a program that may be using it.
 
-Nothing here makes a store: care is for one that is there.
+A store must exist: nothing here creates one.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from headgate.store.sqlite.write.blobs import BlobFiles
 
 _TRY_MS = 500
-#: Told as work goes on: how much is done, and of how much.
-Progress = Callable[[int, int], None]
 
 
 @contextmanager
 def reading_store(home: Home) -> Generator[Database]:
-    """Open a home's store to look at it.
+    """Open a home's store for reading.
 
     Raises:
         ConfigInvalid: there is none.
@@ -46,7 +44,7 @@ def reading_store(home: Home) -> Generator[Database]:
 
 @contextmanager
 def writing_store(home: Home) -> Generator[Database]:
-    """Open a home's store to change it, and leave no log behind if nobody else uses it.
+    """Open a home's store for writing; the last process to close it leaves no WAL behind.
 
     Raises:
         ConfigInvalid: there is none.
@@ -62,14 +60,14 @@ def writing_store(home: Home) -> Generator[Database]:
 
 
 def blob_files(home: Home) -> BlobFiles:
-    """Give the directory of files of a home."""
+    """Open the directory of files of a home."""
     from headgate.store.sqlite.write.blobs import BlobFiles  # noqa: PLC0415 - slow to import, and seldom needed
 
     return BlobFiles(home.path / BLOBS)
 
 
 def remove_copy(path: Path) -> None:
-    """Remove a file or a directory, whether or not it is there."""
+    """Remove a file or a directory if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -77,12 +75,12 @@ def remove_copy(path: Path) -> None:
 
 
 def truncate_wal(database: Database) -> None:
-    """Move the whole log into the file and cut it to nothing.
+    """Move the whole WAL into the file and cut it to nothing.
 
     Raises:
-        StorageUnusable: somebody has been reading all the while, and the log cannot be cut yet.
+        StorageUnusable: readers kept it in use all the while.
     """
-    # Waiting for readers keeps other writers waiting as well: so it is done a little at a time.
+    # While this waits for readers, other writers wait as well: so it waits a short time, and often.
     database.run(f"PRAGMA busy_timeout={_TRY_MS}")
     try:
         if not any(_try_truncate(database) for _ in range(BUSY_MS // _TRY_MS)):

@@ -21,6 +21,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.bulk_check import BulkCheck
 from headgate.store.sqlite.maintenance.stored_rows import StoredColumns, StoredRow, select_rows
 from headgate.store.sqlite.row_numbers import MAX_N, RID_SHIFT, rid_of, tid_of
+from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import digest_of, sort_of, ts_of, typed_row
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
 
@@ -51,10 +52,10 @@ class ShelfCheck:
             with self._database.reading(float("inf")):
                 yield from self._run()
         except apsw.CorruptError:
-            self._damaged("unreadable", "What is kept beside the records cannot be read.")
+            self._damaged("unreadable", "What is stored beside the records cannot be read.")
 
     def _run(self) -> Iterator[int]:
-        row = self._database.one("SELECT live, next_n, seq FROM shelf WHERE sid=?", (self._shelf.sid,))
+        row = self._database.one(SQL["shelf_to_check"], (self._shelf.sid,))
         if row is None:
             return
         live, next_n, seq = row
@@ -145,10 +146,7 @@ class ShelfCheck:
     def _long_texts(self, rid: int, record_id: str, long: bytes) -> dict[str, str]:
         texts: dict[str, str] = {}
         for name, (chars, digest) in long_notes(long).items():
-            rows = self._database.all(
-                "SELECT n, sum, text FROM chunk WHERE rid=? AND fid=? ORDER BY n",
-                (rid, self._stream.fids[name]),
-            )
+            rows = self._database.all(SQL["chunks_to_check"], (rid, self._stream.fids[name]))
             text = texts[name] = "".join(piece for _, _, piece in rows)
             is_complete = [n for n, _, _ in rows] == list(range((chars + CHUNK_CHARS - 1) // CHUNK_CHARS))
             sums_match = all(chunk_sum(piece) == stored for _, stored, piece in rows)
@@ -172,7 +170,7 @@ class ShelfCheck:
         """Compare row numbers with the full-text index; SQLite's own check covers the words in it."""
         if not self._stream.slots:
             return
-        found = self._database.all("SELECT rowid FROM fts WHERE fts MATCH ?", (f"sh : s{self._shelf.sid}",))
+        found = self._database.all(SQL["indexed_rows"], (f"sh : s{self._shelf.sid}",))
         held = np.array(list(itertools.chain.from_iterable(found)), np.int64)
         due = np.sort(np.array(self._tids, np.int64))
         if np.array_equal(held, due):
@@ -183,7 +181,7 @@ class ShelfCheck:
             self._damaged("index", "The search index has a row too many.", self._record_id(tid))
 
     def _record_id(self, tid: int) -> str | None:
-        row = self._database.one("SELECT record_id FROM record WHERE rid=?", (rid_of(tid),))
+        row = self._database.one(SQL["record_key"], (rid_of(tid),))
         return None if row is None else row[0]
 
 
@@ -200,9 +198,9 @@ class _ColumnCheck:
         self._columns: ShelfColumns | None = None
 
     def load(self) -> bool:
-        """Load the columns if the shelf has blocks; says whether that succeeded."""
+        """Load the columns if the shelf has blocks; returns whether they can be read."""
         sid = self._shelf.sid
-        if self._database.one("SELECT 1 FROM column_block WHERE sid=? LIMIT 1", (sid,)) is None:
+        if self._database.one(SQL["has_column_blocks"], (sid,)) is None:
             return True
         numbers = [column.number for column in self._stream.columns.values()]
         try:

@@ -1,6 +1,6 @@
 """Write column blocks: the state of a shelf's columns as of one change number, so that a process starts fast.
 
-The work is done in small steps, each in a transaction of its own. A block may be newer than its shelf's number
+The work is done in small steps, each in one transaction. A block may be newer than its shelf's number
 says: a reader reads every record that changed after that number again, so only an older one would be wrong.
 """
 
@@ -20,6 +20,7 @@ from headgate.store.sqlite.columns.blocks import BLOCK_ROWS, TextNumbers, pack, 
 from headgate.store.sqlite.columns.specs import Array, ColumnSpec, OwnColumn, column_specs
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 
 #: A shelf with fewer changes than this since its last blocks is read fast enough without new ones.
 ENOUGH_CHANGES = 1000
@@ -56,7 +57,7 @@ class _BlockStep:
         values |= dict(zip(typed, others, strict=True))
         places, specs = np.array(rids, np.int64) - first, column_specs(self.stream)
         database.many(
-            "INSERT OR REPLACE INTO column_block(sid, fid, b, data) VALUES(?, ?, ?, ?)",
+            SQL["put_column_block"],
             [
                 (self.sid, number, self.block, _packed(specs[number], places, values[number]))
                 for number in self.columns
@@ -75,10 +76,7 @@ class _NoteStep:
 
     def take(self, database: Database) -> None:
         # Whatever drops blocks raises the catalog's number: then some of these may be gone again.
-        database.run(
-            "UPDATE shelf SET col_seq=? WHERE sid=? AND (SELECT v FROM meta WHERE k='catalog') = ?",
-            (self.seq, self.sid, self.catalog),
-        )
+        database.run(SQL["note_column_blocks"], (self.seq, self.sid, self.catalog))
 
 
 class Snapshot:
@@ -114,7 +112,7 @@ class Snapshot:
 
 def _plan(database: Database, enough: int) -> Iterator[_BlockStep | _NoteStep]:
     catalog = current(database, Catalog())
-    for sid, seq, col_seq in database.all("SELECT sid, seq, col_seq FROM shelf WHERE seq > col_seq"):
+    for sid, seq, col_seq in database.all(SQL["shelves_with_changes"]):
         shelf = catalog.by_sid.get(sid)
         if shelf is not None and _has_changed(database, sid, col_seq, enough):
             yield from _block_steps(shelf, _touched(database, sid, col_seq))
@@ -130,10 +128,7 @@ def _block_steps(shelf: Shelf, blocks: Sequence[int]) -> Iterator[_BlockStep]:
 
 
 def _has_changed(database: Database, sid: int, col_seq: int, enough: int) -> bool:
-    rows = database.all(
-        "SELECT 1 FROM record INDEXED BY record_seq WHERE sid=? AND seq > ? LIMIT ?", (sid, col_seq, enough)
-    )
-    return len(rows) >= enough
+    return len(database.all(SQL["some_changes"], (sid, col_seq, enough))) >= enough
 
 
 def _touched(database: Database, sid: int, col_seq: int) -> list[int]:

@@ -1,13 +1,13 @@
-"""Stats: what is in a store, told without reading it all.
+"""Stats: what a store holds, measured without reading it all.
 
-Asks the tables directly: reading the declarations whole, and what can do so, would take longer than the answer.
+The tables are queried directly: loading the catalog, and the code that parses declarations, would take longer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,111 +16,119 @@ from headgate.model.maintenance import ConnectionStats, StoreStats, StreamStats
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.migrate import version_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
+from headgate.store.sqlite.write.long_texts import long_notes
 
 _SAMPLES = 32
 
 
-class _Stream(msgspec.Struct):
+class _StreamDocument(msgspec.Struct):
     name: str
     cursor_field: str | None = None
 
 
-class _Declaration(msgspec.Struct):
-    streams: list[_Stream]
+class _DeclarationDocument(msgspec.Struct):
+    streams: list[_StreamDocument]
 
 
-_long = msgspec.msgpack.Decoder(dict[str, tuple[int, bytes]]).decode
-_declaration = msgspec.json.Decoder(_Declaration).decode
-#: For each stream of a connector: whether the newest declaration has it, and the field it is ordered by.
-_Declared = Mapping[tuple[str, str], tuple[bool, str | None]]
+class _StreamKey(NamedTuple):
+    connector_key: str
+    name: str
+
+
+class _DeclaredStream(NamedTuple):
+    #: In the newest declaration, and not only in an older one.
+    is_declared: bool
+    cursor_field: str | None
+
+
+class _ConnectionRow(NamedTuple):
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
+    display_name: str
+
+
+class _ShelfRow(NamedTuple):
+    sid: int
+    stid: int
+    name: StreamName
+    live: int
+    next_n: int
+    updated_at: int | None
+
+
+_Declared = Mapping[_StreamKey, _DeclaredStream]
+_read_declaration = msgspec.json.Decoder(_DeclarationDocument).decode
 
 
 def stats(database: Database) -> StoreStats:
-    """Tell what the store holds, in one state of it."""
+    """Measure what the store holds, in one read transaction."""
     with database.reading():
-        blob_count, blob_bytes = database.all("SELECT count(*), coalesce(sum(size_bytes), 0) FROM blob")[0]
+        ((blob_count, blob_bytes),) = database.all(SQL["blob_totals"])
         declared = _declared(database)
-        connections = database.all(
-            "SELECT id, connector_key, display_name FROM connection ORDER BY created_at, id"
-        )
+        rows = [_ConnectionRow(*row) for row in database.all(SQL["connections_by_age"])]
         return StoreStats(
-            version_of(database),
-            database.value("SELECT v FROM meta WHERE k='seq'"),
-            tuple(_connection(database, declared, *row) for row in connections),
-            _size(database.path),
-            _size(Path(f"{database.path}-wal")),
-            blob_count,
-            blob_bytes,
+            schema=version_of(database),
+            change_number=database.value(SQL["change_number"]),
+            connections=tuple(_connection(database, declared, row) for row in rows),
+            database_bytes=_size(database.path),
+            log_bytes=_size(Path(f"{database.path}-wal")),
+            blob_count=blob_count,
+            blob_bytes=blob_bytes,
         )
 
 
 def _declared(database: Database) -> _Declared:
-    found: dict[tuple[str, str], tuple[bool, str | None]] = {}
+    """Find the newest declaration of every stream that was ever declared."""
+    found: dict[_StreamKey, _StreamDocument] = {}
     newest: dict[str, set[str]] = {}
-    for key, document in database.all("SELECT connector_key, document FROM declaration ORDER BY position"):
-        streams = _declaration(document).streams
+    for key, document in database.all(SQL["all_declarations"]):
+        streams = _read_declaration(document).streams
         newest[key] = {stream.name for stream in streams}
-        found.update({(key, stream.name): (True, stream.cursor_field) for stream in streams})
-    return {(key, name): (name in newest[key], cursor) for (key, name), (_, cursor) in found.items()}
+        found.update({_StreamKey(key, stream.name): stream for stream in streams})
+    return {
+        key: _DeclaredStream(key.name in newest[key.connector_key], stream.cursor_field)
+        for key, stream in found.items()
+    }
 
 
-def _connection(database: Database, declared: _Declared, *row: str) -> ConnectionStats:
-    connection_id, key, display_name = row
-    shelves = database.all(
-        "SELECT sid, stid, name FROM shelf JOIN stream USING (stid) WHERE connection_id=? ORDER BY sid",
-        (connection_id,),
-    )
-    return ConnectionStats(
-        ConnectionId(connection_id),
-        ConnectorKey(key),
-        display_name,
-        tuple(_stream(database, shelf, *declared[key, shelf[2]]) for shelf in shelves),
-    )
+def _connection(database: Database, declared: _Declared, row: _ConnectionRow) -> ConnectionStats:
+    shelves = [_ShelfRow(*one) for one in database.all(SQL["shelves_of_connection"], (row.connection_id,))]
+    streams = [
+        _stream(database, shelf, declared[_StreamKey(row.connector_key, shelf.name)]) for shelf in shelves
+    ]
+    return ConnectionStats(row.connection_id, row.connector_key, row.display_name, tuple(streams))
 
 
-def _stream(
-    database: Database,
-    shelf: tuple[Any, ...],
-    is_declared: bool,  # noqa: FBT001 - what was found out about it, handed on
-    cursor: str | None,
-) -> StreamStats:
-    sid, stid, name = shelf
-    ((live, next_n, updated_at),) = database.all(
-        "SELECT live, next_n, updated_at FROM shelf WHERE sid=?", (sid,)
-    )
-    is_timed = database.all("SELECT kind FROM field WHERE stid=? AND name=?", (stid, cursor)) == [("time",)]
+def _stream(database: Database, shelf: _ShelfRow, declared: _DeclaredStream) -> StreamStats:
+    kinds = database.all(SQL["field_kind"], (shelf.stid, declared.cursor_field))
+    is_timed = kinds == [("time",)]
     return StreamStats(
-        StreamName(name),
-        live,
-        _about_bytes(database, sid, next_n, live),
-        _end(database, sid, "ASC") if is_timed else None,
-        _end(database, sid, "DESC") if is_timed else None,
-        updated_at,
-        is_declared,
+        shelf.name,
+        shelf.live,
+        _about_bytes(database, shelf),
+        oldest=_sort(database, SQL["oldest_sort"], shelf) if is_timed else None,
+        newest=_sort(database, SQL["newest_sort"], shelf) if is_timed else None,
+        last_updated=shelf.updated_at,
+        is_declared=declared.is_declared,
     )
 
 
-def _end(database: Database, sid: int, direction: str) -> int | None:
-    row = database.one(
-        "SELECT sort FROM record INDEXED BY record_sort WHERE sid=? AND deleted=0 AND sort IS NOT NULL "
-        f"ORDER BY sort {direction} LIMIT 1",
-        (sid,),
-    )
+def _sort(database: Database, sql: str, shelf: _ShelfRow) -> int | None:
+    row = database.one(sql, (shelf.sid,))
     return None if row is None else row[0]
 
 
-def _about_bytes(database: Database, sid: int, next_n: int, live: int) -> int:
-    """Look at records spread evenly over the shelf, and take them for all."""
-    step = max(1, (next_n - 1) // _SAMPLES)
+def _about_bytes(database: Database, shelf: _ShelfRow) -> int:
+    """Estimate the size of all records from some that are spread evenly over the shelf."""
+    step = max(1, (shelf.next_n - 1) // _SAMPLES)
     sizes: list[int] = []
-    for n in range(1, next_n, step):
-        row = database.one(
-            "SELECT length(body), long FROM record WHERE rid=? AND deleted=0", (sid << RID_SHIFT | n,)
-        )
+    for n in range(1, shelf.next_n, step):
+        row = database.one(SQL["stored_size"], (shelf.sid << RID_SHIFT | n,))
         if row is not None:
-            notes = {} if row[1] is None else _long(row[1])
-            sizes.append(row[0] + sum(chars for chars, _ in notes.values()))
-    return round(sum(sizes) / len(sizes) * live) if sizes else 0
+            body_bytes, long = row
+            sizes.append(body_bytes + sum(chars for chars, _ in long_notes(long).values()))
+    return round(sum(sizes) / len(sizes) * shelf.live) if sizes else 0
 
 
 def _size(path: Path) -> int:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headgate.model.ids import FieldName
-from headgate.store.sqlite.catalog import StreamTable
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
+
+if TYPE_CHECKING:
+    # Importing the catalog takes longer than all that 'headgate store stats' does.
+    from headgate.store.sqlite.catalog import StreamTable
 
 LONG_CHARS = 32_768
 CHUNK_CHARS = 8192
