@@ -16,13 +16,14 @@ from urllib.parse import quote, urlencode
 from headgate.auth.grants import OWNER, issue_owner_token
 from headgate.auth.tokens import digest_of
 from headgate.home import open_home
-from headgate.hosting import build_site
+from headgate.hosting import build_config
 from headgate.model.grant import Grant, TokenKind
 from headgate.model.ids import ClientId, ConnectorKey, PackageId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
+from headgate.web.metrics import Metrics
 from headgate.wiring import AppServices, build_services
 
 NOW = 1_800_000_000_000_000
@@ -55,7 +56,8 @@ class Clock:
 
 
 class Gatehouse:
-    def __init__(self, program: AppServices, app: Any, clock: Clock, owner: str) -> None:
+    def __init__(self, program: AppServices, app: Any, clock: Clock, owner: str, metrics: Metrics) -> None:
+        self.metrics = metrics
         self.program = program
         self.app = app
         self.clock = clock
@@ -70,6 +72,7 @@ class Gatehouse:
         params: Any = (),
         body: bytes = b"",
         headers: Iterable[tuple[str, str]] = (),
+        client: str = "127.0.0.1",
     ) -> Answered:
         raw, _, query = path.partition("?")
         if params:
@@ -83,7 +86,7 @@ class Gatehouse:
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
             "path": raw, "raw_path": raw.encode(), "query_string": query.encode(), "root_path": "",
             "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in named],
-            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+            "client": (client, 1), "server": ("127.0.0.1", 80),
         }  # fmt: skip
         pieces = [{"type": "http.request", "body": body, "more_body": False}]
         sent: list[Any] = []
@@ -149,9 +152,11 @@ async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
     program = build_services(settings, open_home(settings.home), clock=clock)
-    async with program.running():
+    config = build_config(settings, program)
+    app = build_app(config)
+    async with config.lifespan(app):
         owner = await issue_owner_token(program.ledger, now=clock.at)
-        yield Gatehouse(program, build_app(build_site(settings, program)), clock, owner)
+        yield Gatehouse(program, app, clock, owner, config.services.metrics)
 
 
 def record(key: str, emitted_at: str = "2026-03-01T00:00:00Z", **data: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.web import protocol
+from headgate.web import http
 from tests.cli.program import WAIT_SECONDS, headgate, serving
 from tests.schema.declarations import declaration
 
@@ -128,8 +128,8 @@ def test_several_workers_share_one_home(tmp_path: Path, owner: str):
 
 SLOW_SERVER = """
 import asyncio, sys
-from headgate.web import protocol, server
-protocol.RECEIVE_SECONDS = 0.3
+from headgate.web import http, server
+http.RECEIVE_SECONDS = 0.3
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         await receive()
@@ -206,7 +206,7 @@ def test_a_kept_connection_that_is_idle_stays_usable(impatient: int):
 
 
 def test_a_connection_is_closed_when_nothing_was_asked_on_it_for_long_and_no_sooner():
-    script = SLOW_SERVER.replace("protocol.RECEIVE_SECONDS = 0.3", "server._KEEP_ALIVE_SECONDS = 1")
+    script = SLOW_SERVER.replace("http.RECEIVE_SECONDS = 0.3", "server._KEEP_ALIVE_SECONDS = 1")
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port, request = int(process.stdout.readline()), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -249,7 +249,7 @@ def test_half_a_request_does_not_end_the_answer_to_the_one_before_it(impatient: 
 
 @pytest.mark.parametrize(
     "headers",
-    [b"X: " + b"a" * (protocol.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],
+    [b"X: " + b"a" * (http.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],
 )
 def test_headers_without_end_are_cut_off(impatient: int, headers: bytes):
     made = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers)

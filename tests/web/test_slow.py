@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from headgate.web import protocol
+from headgate.web import http
 from tests.conftest import Figure
 from tests.web.live import MAIL, Live, line, living
 
 #: The server's own patience, and some for a busy machine.
-PATIENCE = protocol.RECEIVE_SECONDS + 15
-LONG_PATIENCE = protocol.SEND_SECONDS + 30
+PATIENCE = http.RECEIVE_SECONDS + 15
+LONG_PATIENCE = http.SEND_SECONDS + 30
 
 
 def dial(live: Live, sent: str) -> socket.socket:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from headgate.web.api.replies import Delivery, header_line
-from headgate.web.guard import Visit
-from headgate.web.head import read_head
-from headgate.web.protocol import MAX_HEADER_BYTES
+from headgate.web.http import MAX_HEADER_BYTES
 from tests.cli.program import WAIT_SECONDS, headgate, serving
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -220,44 +215,3 @@ def test_what_is_not_http_ends_the_connection_with_one_answer(line: Line):
     )
     assert line.answer()[0] == 400
     assert line.has_ended()
-
-
-def test_a_head_with_a_line_break_in_a_value_is_never_written():
-    assert header_line((b"link", b"<x>")) == b"link: <x>\r\n"
-    for value in (b"a\r\nset-cookie: b", b"a\nb", b"a\rb"):
-        with pytest.raises(ValueError, match="one line"):
-            header_line((b"link", value))
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [],
-        [(b"content-length", b"3")],
-        [(b"content-length", b"2"), (b"connection", b"close")],
-        [(b"transfer-encoding", b"chunked")],
-    ],
-)
-def test_an_answer_that_needs_the_servers_care_is_left_to_it(headers: list[tuple[bytes, bytes]]):
-    sent: list[Any] = []
-    written: list[bytes] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    def whole(_status: int, head: bytes, body: bytes) -> bool:
-        written.append(head + body)
-        return True
-
-    async def answer(given: list[tuple[bytes, bytes]]) -> None:
-        delivery = Delivery(Visit(read_head(()), "req_1", "http", ""), send, whole)
-        await delivery({"type": "http.response.start", "status": 200, "headers": given})
-        await delivery({"type": "http.response.body", "body": b"ok"})
-
-    asyncio.run(answer(headers))
-    assert (written, [message["type"][14:] for message in sent]) == ([], ["start", "body"])
-    assert (b"request-id", b"req_1") in sent[0]["headers"]
-    asyncio.run(answer([(b"content-length", b"2")]))
-    assert len(written) == 1
-    assert b"request-id: req_1\r\n" in written[0]
-    assert len(sent) == 2

@@ -24,3 +24,13 @@ def digest_of(token: str) -> bytes:
 def fresh_id(prefix: str) -> str:
     """Make a new id for a grant, a package or a client."""
     return f"{prefix}_{secrets.token_hex(8)}"
+
+
+def read_bearer(authorization: bytes | None) -> str | None:
+    """Read the token out of an ``Authorization`` header; None when it holds no bearer token.
+
+    This is the only parser of bearer headers. Every token is ASCII, so anything else cannot be one.
+    """
+    scheme, _, token = (authorization or b"").partition(b" ")
+    token = token.strip()
+    return token.decode("ascii") if scheme.lower() == b"bearer" and token and token.isascii() else None

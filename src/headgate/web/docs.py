@@ -9,105 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
-from string import Template
 from typing import Any
 from urllib.parse import quote
 
-from headgate.web.page import BEGINNING
+from headgate.web.templates import template
 
 Part = Mapping[str, Any]
 _CODE = re.compile(r"`([^`]+)`")
 _LIMITS = (("default", "default"), ("minimum", "at least"), ("maximum", "at most"))
 
-_PAGE = Template(
-    BEGINNING
-    + """\
-<title>$title</title>
-<style>
-:root { --ink: #1b2a30; --soft: #55676d; --paper: #f4f7f7; --card: #fff; --line: #d3dfe1; --code: #e3ebec;
-  --link: #0b6273; --get: #0b6273; --write: #8a4b00; --end: #a3252b }
-@media (prefers-color-scheme: dark) { :root { --ink: #dfe8ea; --soft: #9db0b6; --paper: #11191c;
-  --card: #182327; --line: #2c3c42; --code: #22323a; --link: #7cc7d8; --get: #7cc7d8; --write: #e7b271;
-  --end: #f0979b } }
-* { box-sizing: border-box }
-html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100% }
-body { font: 1rem/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0;
-  overflow-wrap: anywhere }
-a { color: var(--link) }
-code, pre { font: .9em/1.5 ui-monospace, monospace }
-code { background: var(--code); padding: .1em .35em; border-radius: .25rem }
-pre { background: var(--code); padding: .75rem 1rem; border-radius: .375rem; white-space: pre-wrap }
-pre code { padding: 0 }
-.frame { max-width: 76rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .75rem }
-h2 { font-size: 1.4rem; margin: 3rem 0 .25rem }
-h3 { font-size: 1.05rem; margin: 0; display: flex; flex-wrap: wrap; gap: .35rem .6rem; align-items: baseline }
-h3 a { color: inherit; text-decoration: none }
-h3 a:hover { text-decoration: underline }
-h3 code { background: none; padding: 0; font-size: 1em }
-h4 { font-size: .8rem; text-transform: uppercase; letter-spacing: .05em; color: var(--soft); margin: 1.1rem 0 .25rem }
-small, .who, .soft { color: var(--soft) }
-.who { font-size: .9rem }
-article { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem 1.1rem;
-  margin: 1rem 0 }
-article p { margin: .4rem 0 }
-article:target { border-color: var(--link); box-shadow: 0 0 0 1px var(--link) }
-.method { font: 700 .8rem/1 ui-monospace, monospace; color: var(--get) }
-.put, .post, .patch { color: var(--write) }
-.delete { color: var(--end) }
-nav { margin-top: 2.5rem }
-nav ul { list-style: none; margin: .25rem 0 1rem; padding: 0; font-size: .85rem }
-nav li { margin: .3rem 0; line-height: 1.35 }
-nav a { text-decoration: none }
-nav a:hover { text-decoration: underline }
-nav code { background: none; padding: 0; font-size: 1em }
-nav li a { display: flex; gap: .5rem; align-items: baseline }
-nav .method { font-size: .7rem; flex: 0 0 3.2rem }
-nav .names li { display: inline-block; margin: .15rem .75rem .15rem 0 }
-nav p { margin: 0 0 1rem }
-nav strong { font-size: .9rem }
-table { border-collapse: collapse; width: 100%; font-size: .92rem }
-th { text-align: left; font-weight: 600; font-size: .8rem; color: var(--soft) }
-th, td { padding: .4rem .75rem .4rem 0; border-top: 1px solid var(--line); vertical-align: top }
-thead th { border-top: 0; padding-top: 0 }
-td:first-child { width: 15rem }
-td:nth-child(2) { width: 13rem }
-.answers td:first-child { width: 4rem }
-.answers td:nth-child(2) { width: auto }
-.must { color: var(--end); font-size: .8rem }
-summary { cursor: pointer; font-size: .9rem; color: var(--soft); padding: .35rem 0 }
-@media (min-width: 62rem) {
-  .frame { display: grid; grid: "nav head" auto "nav main" 1fr / 20rem minmax(0, 1fr); column-gap: 3rem }
-  header { grid-area: head }
-  main { grid-area: main }
-  nav { grid-area: nav; position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto;
-    padding: .5rem 0; margin: 0 }
-}
-@media (max-width: 40rem) {
-  .fields thead { display: none }
-  .fields tr { display: block; border-top: 1px solid var(--line); padding: .45rem 0 }
-  .fields td, .fields td:first-child, .fields td:nth-child(2) { display: block; width: auto; border: 0;
-    padding: .05rem 0 }
-}
-</style>
-</head>
-<body>
-<div class="frame">
-<header>
-$beginning
-</header>
-<nav aria-label="Contents">
-$contents
-</nav>
-<main>
-$groups
-$shapes
-</main>
-</div>
-</body>
-</html>
-"""
-)
+_PAGE = template("docs.html")
 
 
 def docs_page(document: Part) -> str:

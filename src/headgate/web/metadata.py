@@ -1,10 +1,28 @@
-"""Discovery documents: what a client finds out before it has a token."""
+"""Discovery documents: what a client reads before it has a token."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from headgate.model.query import DEFAULT_PAGE, MAX_PAGE
+from headgate.web.addresses import WebRequest
+from headgate.web.replies import JSON, NO_STORE, Reply, json_reply
+
+_HEADERS = (JSON, NO_STORE)
+
+
+async def resource_metadata(request: WebRequest) -> Reply:
+    """Answer with the metadata of the REST resource."""
+    services, origin = request.services, request.context.origin
+    strict_core = services.reads.rules.strict_core
+    document = protected_resource(origin, services.public_url or origin, strict_core=strict_core)
+    return json_reply(document, headers=_HEADERS)
+
+
+async def mcp_metadata(request: WebRequest) -> Reply:
+    """Answer with the metadata of the MCP resource."""
+    origin = request.context.origin
+    return json_reply(protected_mcp(origin, request.services.public_url or origin), headers=_HEADERS)
 
 
 def protected_resource(origin: str, authorization_server: str, *, strict_core: bool) -> dict[str, Any]:

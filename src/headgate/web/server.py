@@ -1,4 +1,4 @@
-"""Run the application on a socket until a signal asks it to stop."""
+"""Run the application on a socket until a signal stops it."""
 
 from __future__ import annotations
 
@@ -7,78 +7,76 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from starlette.types import ASGIApp
 
 from headgate.errors import ConfigInvalid
-from headgate.web.head import HEAD, Head
-from headgate.web.protocol import PatientProtocol
+from headgate.web.http import LimitedHttpProtocol
 
 _DRAIN_SECONDS = 10
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
 _SWITCH_SECONDS = 0.0005
-_ALLOCATIONS_BETWEEN_ROUNDS = 5_000
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 5_000
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the address, before anything is said about serving on it.
+    """Bind the address, before the server is announced on it.
 
     Raises:
         ConfigInvalid: the address is in use or is not one of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    taken = socket.socket(family, socket.SOCK_STREAM)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind((host, port))
+        bound.bind((host, port))
     except OSError as error:
-        taken.close()
+        bound.close()
         raise ConfigInvalid(
             f"Cannot listen on {host}:{port}: {error.strerror or error}.",
             hint="Choose another with --host or --port.",
         ) from error
-    return taken
+    return bound
 
 
-def serve(app: ASGIApp, taken: socket.socket, on_ready: Callable[[], None]) -> bool:
+def serve(app: ASGIApp, bound: socket.socket, on_ready: Callable[[], None]) -> bool:
     """Serve until SIGINT or SIGTERM; requests in flight get a few seconds to finish.
 
-    Gives whether it ended in good order: a second signal ends it at once, and not so.
+    Returns whether it ended in good order; a second signal ends it at once, which is not.
     """
     config = uvicorn.Config(
-        _Forwarding(app),
+        app,
         interface="asgi3",
-        http=PatientProtocol,
+        http=LimitedHttpProtocol,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        # Done by our own wrapper, which does nothing for requests that no proxy has passed on.
-        proxy_headers=False,
+        # Proxies on this machine, or those in FORWARDED_ALLOW_IPS, may name the scheme and the client.
+        proxy_headers=True,
         lifespan="on",
         backlog=_BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
-    server = _Announcing(config, on_ready)
-    # Threads that compute beside the loop hand the interpreter back this soon; it would be 5 ms otherwise,
-    # which every request that touches a file or a socket meanwhile would wait for.
+    server = _AnnouncingServer(config, on_ready)
+    # How soon a thread that computes beside the loop releases the interpreter. With Python's 5 ms every request
+    # that touches a file or a socket meanwhile would wait that long.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    with _signals_that_end_nothing():
-        server.run(sockets=[taken])
+    with _signals_handled_by_uvicorn_only():
+        server.run(sockets=[bound])
     return server.started and not server.force_exit
 
 
 def serve_with_workers(workers: int, work: Callable[[int], bool]) -> bool:
     """Run the same work in several processes on one socket, and stop them all together.
 
-    A worker that dies is replaced. Gives whether all ended in good order.
+    A worker that dies is replaced. Returns whether all ended in good order.
     """
     running = {_start(number, work): number for number in range(workers)}
     stopping = False
@@ -108,7 +106,7 @@ def serve_with_workers(workers: int, work: Callable[[int], bool]) -> bool:
 
 
 def ask_to_stop(pid: int) -> None:
-    """Ask a worker to stop, if it is still there."""
+    """Send SIGTERM to a worker, if it still runs."""
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -129,11 +127,11 @@ def _start(number: int, work: Callable[[int], bool]) -> int:
 
 
 @contextmanager
-def _signals_that_end_nothing() -> Generator[None]:
-    """Let a signal stop the server and no more.
+def _signals_handled_by_uvicorn_only() -> Generator[None]:
+    """Let a signal stop the server without ending the process.
 
-    Uvicorn stops on it cleanly and then raises it again for whoever handled it before; that handler
-    would end the process as if it had been killed, though the owner got just what was asked for.
+    Uvicorn stops cleanly and then raises the signal again for the handler that was set before it; the default
+    handler would end the process as if it had been killed.
     """
     before = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -147,39 +145,18 @@ def _ignore(_number: int, _frame: object) -> None:
     """Do nothing."""
 
 
-def _settle() -> None:
-    """Take what was made at the start out of the rounds that look for garbage, and make those rounds rarer.
+def _tune_garbage_collection() -> None:
+    """Exclude the objects of the start from garbage collection, and make collections rarer.
 
-    It lives as long as the program does, and answers leave hardly any garbage that needs looking for.
+    They live as long as the program does, and requests leave few reference cycles.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_ALLOCATIONS_BETWEEN_ROUNDS, 10, 10)
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS, 10, 10)
 
 
-class _Forwarding:
-    """Believes a proxy in front of the server what it says about a request: its scheme, and who sent it.
-
-    Which proxies are believed is uvicorn's to say: this machine, or those in ``FORWARDED_ALLOW_IPS``.
-    """
-
-    __slots__ = ("_app", "_believing")
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        proxies = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
-        self._believing = ProxyHeadersMiddleware(cast("Any", app), trusted_hosts=proxies)
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Pass a request on, as it was before a proxy if it came through one."""
-        head: Head | None = scope.get(HEAD)
-        if head is not None and head.is_forwarded:
-            return self._believing(cast("Any", scope), cast("Any", receive), cast("Any", send))
-        return self._app(scope, receive, send)
-
-
-class _Announcing(uvicorn.Server):
-    """A server that says when it answers, and does not outlive a second signal."""
+class _AnnouncingServer(uvicorn.Server):
+    """A server that calls back when it listens, and ends at once on a second signal."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -188,10 +165,10 @@ class _Announcing(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            _settle()
+            _tune_garbage_collection()
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop; asked twice, stop at once."""
+        """Stop in order on the first signal, at once on the second."""
         self.force_exit = self.should_exit
         super().handle_exit(sig, frame)

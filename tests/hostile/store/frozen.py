@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.home import open_home
-from headgate.hosting import build_site
+from headgate.hosting import build_config
 from headgate.model.ids import ConnectionId
 from headgate.settings import resolve
 from headgate.telemetry import configure_logs
@@ -30,7 +30,7 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
     program = build_services(settings, open_home(place), clock=clock)
     told: dict[str, Any] = {}
     async with program.running():
-        house = Gatehouse(program, build_app(build_site(settings, program)), clock, owner)
+        house = Gatehouse(program, build_app(build_config(settings, program)), clock, owner)
         for name in ("healthz", "readyz"):
             answer = await house.get(f"/{name}")
             told[name] = [answer.status, answer.body["status"]]

@@ -5,20 +5,27 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
-from headgate.mcp.serve.hosted import Admitted, HostedMcp
+from headgate.mcp.serve.hosted import PATH, HostedMcp, McpCall
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
+from headgate.web.addresses import AddressTable, WebRequest
+from headgate.web.admission import EdgeAdmission
+from headgate.web.front import Front
+from headgate.web.guard import AllowedCallers, Guard
+from headgate.web.limits import RequestLimits
+from headgate.web.metrics import Metrics
+from headgate.web.table import ADDRESSES
 from tests.mcp.serve.prepared import HANDLES
 
 CLIENT = Access(TokenKind.CLIENT, "me", "agent", ())
@@ -27,28 +34,55 @@ PACKAGE = Access(TokenKind.MCP_PACKAGE, "me", "agent", (), package_id="pkg_1")
 IDENTITY = ServerIdentity("1.2.3", icon="https://gate.example/icon.svg")
 
 
-@dataclass
 class Tokens:
-    """A doorkeeper who looks tokens up in a table."""
+    """An admission that looks tokens up in a table, and notes the refusals it is asked to log."""
 
-    port: ResourceServer
-    address: str
+    def __init__(self) -> None:
+        self.refusals: list[str] = []
 
-    def origin(self, _scope: Scope) -> str:
-        return self.address
-
-    def admit(self, _scope: Scope, token: str) -> Admitted:
+    def admit(self, token: str) -> Access:
         refusals = {"revoked": GrantRevoked, "empty": PackageRevoked, "hasty": RateLimited}
         if token in refusals:
             raise refusals[token]
         known = {"client": CLIENT, "owner": OWNER, "package": PACKAGE}
         if token not in known:
             raise AuthenticationFailed
-        return Admitted(known[token], lambda _via: self.port)
+        return known[token]
+
+    def note_refusal(self, _token: str, code: str, _via: str, **_request: str) -> None:
+        self.refusals.append(code)
 
 
-def hosted(port: ResourceServer, address: str, *, with_fast_path: bool = True) -> HostedMcp:
-    return HostedMcp(Tokens(port, address), HANDLES, IDENTITY, with_fast_path)
+class HostedApp:
+    """The row of ``/mcp`` behind the real front, reading through a given port."""
+
+    def __init__(self, port: ResourceServer, address: str, *, with_fast_path: bool) -> None:
+        self.mcp = HostedMcp(HANDLES, IDENTITY, with_fast_path)
+        self.tokens = Tokens()
+
+        async def answer(request: WebRequest) -> None:
+            call = McpCall(request.context.access, lambda _via: port, address)
+            await self.mcp(call, request.scope, request.receive, request.send)
+
+        row = next(row for row in ADDRESSES if row.path == PATH)
+        services: Any = SimpleNamespace(metrics=Metrics(), public_url=address)
+        self._front = Front(
+            AddressTable([replace(row, handler=answer)]),
+            guard=Guard(AllowedCallers(hosts=frozenset({"gate.example"})), services.metrics),
+            admission=EdgeAdmission(self.tokens, RequestLimits(0), "password"),
+            services=services,
+            lifespan=Starlette(lifespan=lambda _: self.mcp.running()),
+        )
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        return self.mcp.running()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._front(scope, receive, send)
+
+
+def hosted(port: ResourceServer, address: str, *, with_fast_path: bool = True) -> HostedApp:
+    return HostedApp(port, address, with_fast_path=with_fast_path)
 
 
 @contextmanager
@@ -78,8 +112,7 @@ def hosted_on_a_socket(port: ResourceServer, *, with_fast_path: bool = True) -> 
     taken.bind(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{taken.getsockname()[1]}"
     app = hosted(port, address, with_fast_path=with_fast_path)
-    routes = [Route("/mcp", app), Route("/mcp/", app)]
-    with serving(Starlette(routes=routes, lifespan=lambda _: app.running()), taken):
+    with serving(app, taken):
         yield address
 
 

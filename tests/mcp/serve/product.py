@@ -60,7 +60,7 @@ def product_app(**flags: str) -> Iterator[tuple[ASGIApp, dict[str, Any]]]:
         settings = settings_for(Path(directory) / "home", **flags)
         tokens = asyncio.run(_prepare(settings))
         program = wiring.build_services(settings, open_home(settings.home))
-        app = build_app(hosting.build_site(settings, program))
+        app = build_app(hosting.build_config(settings, program))
         yield app, {**tokens, "settings": settings, "program": program}
 
 

@@ -114,7 +114,6 @@ METADATA = "http://gate.example/.well-known/oauth-protected-resource/mcp"
         headers(authorization="client"),
         headers(authorization="Bearer "),
         headers(authorization="Bearer revoked"),
-        [*headers(), (b"authorization", b"Bearer client")],
     ],
 )
 def test_without_one_good_token_there_is_a_challenge_and_no_read(given: list[tuple[bytes, bytes]]):
@@ -126,6 +125,12 @@ def test_without_one_good_token_there_is_a_challenge_and_no_read(given: list[tup
     )
     assert said["error"]["resource_metadata"] == METADATA
     assert said["error"]["type"] == "authentication_error"
+    assert through.calls == []
+
+
+def test_two_tokens_are_refused_and_nothing_is_read():
+    through = port()
+    assert knock([*headers(), (b"authorization", b"Bearer client")], through=through)[0] == 400
     assert through.calls == []
 
 

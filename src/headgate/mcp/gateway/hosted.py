@@ -1,7 +1,7 @@
 """The gateway as ``headgate serve`` runs it: the servers of one file, behind one registry, for a few clients.
 
-Servers are imported in the background, and again later if that failed, so that an unreachable one delays no
-other. headgate.web checks hosts, origins and request rates.
+Servers are imported beside the running gateway, and again later where that failed, so that one that is down delays
+no other. The web judges hosts, origins, rates and tokens, and passes the caller's identity on.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.errors import HeadgateError
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
-from headgate.mcp.gateway.server import Identify, to_mcp
-from headgate.operations.access import AccessControl
+from headgate.mcp.gateway.server import gateway_server
+from headgate.operations.access import AccessControl, Identity
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 from headgate.telemetry import get_logger
@@ -28,6 +30,8 @@ PATH = "/gateway"
 #: What a caller must hold to see and call an operation here.
 SCOPE = "gateway:call"
 MAX_BODY_BYTES = 4 * 1024 * 1024
+#: Where the caller's identity waits for the tool handlers: the SDK hands them the scope and nothing else.
+_IDENTITY = "headgate.gateway_identity"
 _FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 5.0, 300.0
 
 #: Imports one server of the file.
@@ -36,11 +40,10 @@ ImportServer = Callable[[ServerEntry], Awaitable[ImportedOperations]]
 
 @dataclass(slots=True)
 class HostedGateway:
-    """The ASGI application at ``/gateway``."""
+    """Answers the requests of ``/gateway``."""
 
     entries: Sequence[ServerEntry]
     import_server: ImportServer
-    identify: Identify
     version: str
     registry: Registry = field(default_factory=Registry, init=False)
     _inner: ASGIApp | None = field(default=None, init=False)
@@ -49,7 +52,7 @@ class HostedGateway:
     async def running(self) -> AsyncGenerator[None]:
         """Run the protocol and the imports; at the end every session is over."""
         manager = StreamableHTTPSessionManager(
-            to_mcp(self.registry, self.identify, version=self.version),
+            gateway_server(self.registry, _identity_of, version=self.version),
             stateless=True,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=MAX_BODY_BYTES,
@@ -65,10 +68,10 @@ class HostedGateway:
                     task.cancel()
                 await asyncio.gather(*imports, return_exceptions=True)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+    async def __call__(self, identity: Identity | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a caller; None is a caller without an identity."""
         assert self._inner is not None, "HostedGateway is used outside of running()"
-        await self._inner({**scope, "path": PATH}, receive, send)
+        await self._inner({**scope, "path": PATH, _IDENTITY: identity}, receive, send)
 
     async def _keep(self, entry: ServerEntry) -> None:
         """Import a server, retrying with growing pauses, and hold its session open until cancelled."""
@@ -91,3 +94,7 @@ class HostedGateway:
                 await asyncio.Event().wait()
             finally:
                 overlay.close()
+
+
+async def _identity_of(request: Request[Any]) -> Identity | None:
+    return request.scope[_IDENTITY]

@@ -1,7 +1,7 @@
 """The gateway as an MCP server over streamable HTTP.
 
-The caller is identified by the bearer token of each HTTP request. An unknown token is not an error: the caller is
-anonymous, and access control decides what an anonymous caller may do.
+The caller's identity comes from each HTTP request. An unknown token is no error: the call then has no identity, and
+access control decides what such a call may see.
 """
 
 from __future__ import annotations
@@ -20,19 +20,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headgate.auth.tokens import read_bearer
 from headgate.mcp.gateway.answers import ToolResult, answer
 from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
 from headgate.operations.access import Identity
 from headgate.operations.registry import Registry
 
-#: Finds the identity of a bearer token; None for an unknown one.
+#: Finds the identity behind a bearer token; None when the token is unknown.
 Identify: TypeAlias = Callable[[str], Awaitable[Identity | None]]
+#: Finds the identity behind an HTTP request; None when it has none.
+IdentityOf: TypeAlias = Callable[[Request[Any]], Awaitable[Identity | None]]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 _ONE_HOUR_MS = 3_600_000
 
 
 def to_mcp(registry: Registry, identify: Identify, *, version: str) -> Server[Any]:
-    """Build an MCP server with the four tools over a registry."""
+    """Build an MCP server with the four tools over a registry; `identify` judges the bearer token of each request."""
+    return gateway_server(registry, _by_bearer(identify), version=version)
+
+
+def gateway_server(registry: Registry, identity_of: IdentityOf, *, version: str) -> Server[Any]:
+    """Build an MCP server with the four tools over a registry; `identity_of` judges each request as a whole."""
     listed = types.ListToolsResult.model_validate({"tools": TOOLS})
 
     async def list_tools(
@@ -43,7 +51,8 @@ def to_mcp(registry: Registry, identify: Identify, *, version: str) -> Server[An
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        identity = await _identity_of(context.request, identify)
+        request: Request[Any] | None = context.request
+        identity = None if request is None else await identity_of(request)
         given = await answer(registry, params.name, params.arguments, identity=identity)
         if given is None:
             raise MCPError(code=types.INVALID_PARAMS, message="Unknown tool")
@@ -54,7 +63,7 @@ def to_mcp(registry: Registry, identify: Identify, *, version: str) -> Server[An
         version=version,
         title="Headgate operations",
         instructions=INSTRUCTIONS,
-        # The list is the same for everybody, always.
+        # The list never depends on the caller.
         cache_hints={"tools/list": CacheHint(ttl_ms=_ONE_HOUR_MS, scope="public")},
         get_tool_input_schema=_SCHEMAS.get,
         on_list_tools=list_tools,
@@ -84,16 +93,14 @@ def gateway_app(
     return inner
 
 
-async def _identity_of(request: Any, identify: Identify) -> Identity | None:
-    if not isinstance(request, Request):
-        return None
-    # Two of them are a trick and count as none.
-    match request.headers.getlist("authorization"):
-        case [header]:
-            scheme, _, token = header.partition(" ")
-            return await identify(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
-        case _:
-            return None
+def _by_bearer(identify: Identify) -> IdentityOf:
+    async def identity_of(request: Request[Any]) -> Identity | None:
+        headers = request.headers.getlist("authorization")
+        # Two headers could be read differently by two readers, so they count as none.
+        token = read_bearer(headers[0].encode("latin-1")) if len(headers) == 1 else None
+        return None if token is None else await identify(token)
+
+    return identity_of
 
 
 def _result(given: ToolResult) -> types.CallToolResult:

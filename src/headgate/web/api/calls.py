@@ -1,34 +1,22 @@
-"""One call of an endpoint: who asks, what was given, and the parts of the program it may use."""
+"""One call of a REST endpoint: its access, its parameters, and the parts of the program it may use."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
 from starlette.types import Receive
 
-from headgate.auth.admission import Admission
 from headgate.errors import InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ReadAnswer
-from headgate.reading.services import ReadServices
-from headgate.sources.intake import Intake
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
-from headgate.web.api.replies import Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """The parts of the program that calls are answered from."""
-
-    read_services: ReadServices
-    admission: Admission
-    intake: Intake
+from headgate.web.replies import Reply
+from headgate.web.services import WebServices
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -42,14 +30,14 @@ class Call(msgspec.Struct, frozen=True):
     headers: Mapping[bytes, bytes]
     request_id: RequestId
     receive: Receive
-    rooms: Rooms
+    services: WebServices
 
     def resource_server(self) -> LocalResourceServer:
         """Bind the resource server to this call."""
         context = ReadContext(
             self.access, self.request_id, self.endpoint.route, self.given.warnings, is_just_admitted=True
         )
-        return LocalResourceServer(self.rooms.read_services, context)
+        return LocalResourceServer(self.services.reads, context)
 
     def needed_connection(self) -> ConnectionId:
         """Give the connection; the endpoint's definition requires it."""
@@ -101,5 +89,5 @@ class Call(msgspec.Struct, frozen=True):
         return cast("dict[str, Any]", document)
 
 
-#: Reads give the answer as the resource server wrote it; everything else says how to reply.
-Handler = Callable[[Call], Awaitable[ReadAnswer | Reply]]
+#: Reads return the resource server's answer; every other endpoint returns a reply.
+EndpointHandler = Callable[[Call], Awaitable[ReadAnswer | Reply]]

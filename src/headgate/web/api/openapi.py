@@ -1,4 +1,4 @@
-"""The OpenAPI document and the reference page, both drawn from the list of endpoints."""
+"""The OpenAPI document, drawn from the list of endpoints."""
 
 from __future__ import annotations
 
@@ -174,54 +174,6 @@ def openapi_document() -> dict[str, Any]:
         },
         "security": [{"bearer": []}],
     }
-
-
-def reference_page() -> str:
-    """Write docs/reference/rest.md."""
-    lines = [
-        "# REST",
-        "",
-        "Every endpoint of `/v1`, drawn from the list that requests are parsed by. A running server shows the",
-        "same list to people at `/docs`, and to programs as an OpenAPI document at `/openapi.json`. Refusals are",
-        "listed in [errors](errors.md).",
-        "",
-        "All calls carry `Authorization: Bearer TOKEN`. Parameters that are not listed are refused. Every answer",
-        "has `Request-Id` and `PDPP-Version`.",
-        "",
-    ]
-    for endpoint in ENDPOINTS:
-        lines.extend(_section(endpoint))
-    return "\n".join(lines)
-
-
-def _section(endpoint: Endpoint) -> Iterator[str]:
-    yield f"## `{endpoint.route}`"
-    yield ""
-    yield f"{endpoint.about} {'For the owner alone. ' if endpoint.who is Who.OWNER else ''}Answers {endpoint.status}.".replace(
-        "  ", " "
-    )
-    yield ""
-    if endpoint.params:
-        yield "| parameter | meaning |"
-        yield "|---|---|"
-        for param in endpoint.params:
-            bounds = _bounds_in_words(param)
-            choices = f" One of {', '.join(f'`{one}`' for one in param.choices)}." if param.choices else ""
-            needed = " Required." if param.required else ""
-            about = param.about.replace("|", "\\|")
-            yield f"| `{param.name}` | {about}{choices}{bounds}{needed} |"
-        yield ""
-    if endpoint.body is not None:
-        yield f"Takes `{endpoint.body.media_type}`, at most {endpoint.body.most_bytes} bytes: {endpoint.body.about}"
-        yield ""
-
-
-def _bounds_in_words(param: Param) -> str:
-    """Say what a number must lie between, and what it is when left out."""
-    said = [] if param.default is None else [f"{param.default} unless said"]
-    said += [] if param.least is None else [f"at least {param.least}"]
-    said += [] if param.most is None else [f"at most {param.most}"]
-    return f" {', '.join(said).capitalize()}." if said else ""
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:

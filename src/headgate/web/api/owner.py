@@ -10,7 +10,7 @@ from headgate.model.instants import iso
 from headgate.model.record import Connection
 from headgate.sources.intake import Push
 from headgate.web.api.calls import Call
-from headgate.web.api.replies import Reply, json_reply, nothing
+from headgate.web.replies import Reply, empty_reply, json_reply
 
 _MAX_NAME = 200
 _MAX_KEY = 200
@@ -20,7 +20,7 @@ _ERRORS_SHOWN = 100
 async def declare(call: Call) -> Reply:
     """Register a declaration."""
     key = connector_key(call.path["connector_key"])
-    declared = await call.rooms.intake.declare(key, await call.document())
+    declared = await call.services.intake.declare(key, await call.document())
     return json_reply(
         {
             "object": "declaration",
@@ -37,13 +37,13 @@ async def connect(call: Call) -> Reply:
     document = await call.document()
     _only(document, {"connector_key", "display_name"})
     key = connector_key(_text(document, "connector_key"))
-    made = await call.rooms.intake.connect(key, _name(document.get("display_name", "")))
+    made = await call.services.intake.connect(key, _name(document.get("display_name", "")))
     return json_reply(_connection(made), 201)
 
 
 async def connection(call: Call) -> Reply:
     """Show a connection."""
-    return json_reply(_connection(await call.rooms.intake.connection(_path_connection(call))))
+    return json_reply(_connection(await call.services.intake.connection(_path_connection(call))))
 
 
 async def rename(call: Call) -> Reply:
@@ -51,13 +51,13 @@ async def rename(call: Call) -> Reply:
     document = await call.document()
     _only(document, {"display_name"})
     name = _name(_text(document, "display_name"))
-    return json_reply(_connection(await call.rooms.intake.rename(_path_connection(call), name)))
+    return json_reply(_connection(await call.services.intake.rename(_path_connection(call), name)))
 
 
 async def disconnect(call: Call) -> Reply:
     """Remove a connection."""
-    await call.rooms.intake.disconnect(_path_connection(call))
-    return nothing()
+    await call.services.intake.disconnect(_path_connection(call))
+    return empty_reply()
 
 
 async def ingest(call: Call) -> Reply:
@@ -66,7 +66,7 @@ async def ingest(call: Call) -> Reply:
     key = call.headers.get(b"idempotency-key", b"").decode("latin-1") or None
     if key is not None and (len(key) > _MAX_KEY or not is_plain(key)):
         raise InvalidRequest(f"Idempotency-Key must be plain text of up to {_MAX_KEY} characters.")
-    report = await call.rooms.intake.push(Push(call.needed_connection(), stream, key), call.pieces())
+    report = await call.services.intake.push(Push(call.needed_connection(), stream, key), call.pieces())
     body: dict[str, Any] = {
         "stream": stream,
         "records_accepted": report.accepted,
@@ -85,8 +85,8 @@ async def ingest(call: Call) -> Reply:
 async def remove(call: Call) -> Reply:
     """Remove a record."""
     stream, key = stream_name(call.path["stream"]), record_id(call.path["id"])
-    await call.rooms.intake.remove(call.needed_connection(), stream, key)
-    return nothing()
+    await call.services.intake.remove(call.needed_connection(), stream, key)
+    return empty_reply()
 
 
 async def keep_blob(call: Call) -> Reply:
@@ -94,7 +94,7 @@ async def keep_blob(call: Call) -> Reply:
     media = call.headers.get(b"content-type", b"application/octet-stream").decode("latin-1")
     if len(media) > _MAX_NAME or not is_plain(media):
         raise InvalidRequest("Content-Type cannot be read.")
-    kept, size = await call.rooms.intake.keep_blob(call.pieces(), media)
+    kept, size = await call.services.intake.keep_blob(call.pieces(), media)
     body = {
         "object": "blob",
         "blob_id": kept,
@@ -109,13 +109,13 @@ async def state(call: Call) -> Reply:
     """Show what a collector noted."""
     where = _path_connection(call)
     return json_reply(
-        {"object": "state", "connection_id": where, "state": await call.rooms.intake.state(where)}
+        {"object": "state", "connection_id": where, "state": await call.services.intake.state(where)}
     )
 
 
 async def put_state(call: Call) -> Reply:
     """Keep what a collector notes."""
-    await call.rooms.intake.put_state(_path_connection(call), await call.whole_body())
+    await call.services.intake.put_state(_path_connection(call), await call.whole_body())
     return await state(call)
 
 

@@ -38,7 +38,7 @@ from headgate.model.query import (
 from headgate.reading.port import BlobAnswer, ReadAnswer
 from headgate.web.api.calls import Call
 from headgate.web.api.params import NOTHING
-from headgate.web.api.replies import NOSNIFF, PRIVATE, Reply
+from headgate.web.replies import NOSNIFF, PRIVATE, Reply
 
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 _SHOWN_IN_PLACE = frozenset(

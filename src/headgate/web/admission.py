@@ -1,0 +1,121 @@
+"""Admission at the edge: the same steps for every address that takes a token.
+
+Parse the bearer, refuse an address that guesses, refuse a token that asks too often, look the token up, check its
+kind, and write a refusal of a known token to the disclosure log. A token that does not exist leaves no entry there.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from headgate.auth.admission import Admission
+from headgate.auth.introspect import is_resource_server
+from headgate.errors import AuthenticationFailed, ContextRejected, HeadgateError, PermissionRefused
+from headgate.model.grant import Access, TokenKind
+from headgate.web.context import RequestContext
+from headgate.web.limits import RequestLimits
+
+
+class Callers(StrEnum):
+    """Who may call an address."""
+
+    #: No token is looked at.
+    ANYONE = "anyone"
+    #: An owner's token, or a client's within its grant.
+    READERS = "readers"
+    OWNER = "owner"
+    #: A client's or a package's token; never an owner's.
+    AGENTS = "agents"
+    #: Any token that is valid by itself, even one whose grant has ended.
+    HOLDERS = "holders"
+    #: Everyone; a token that cannot be admitted counts as none. Access control of operations decides what that sees.
+    GATEWAY_CLIENTS = "gateway_clients"
+    #: A resource server that knows the introspection password.
+    RESOURCE_SERVERS = "resource_servers"
+
+
+class EdgeAdmission:
+    """Admits requests, and puts what their token stands for into their context."""
+
+    __slots__ = ("_admission", "_limits", "_password")
+
+    def __init__(self, admission: Admission, limits: RequestLimits, introspection_password: str) -> None:
+        self._admission = admission
+        self._limits = limits
+        self._password = introspection_password
+
+    def admit(self, context: RequestContext, callers: Callers) -> None:
+        """Admit a request.
+
+        Raises:
+            AuthenticationFailed: there is no token or password, or it is not valid.
+            RateLimited: the address guesses, the token asks too often, or the grant's day is used up.
+            PermissionRefused: a token of this kind may not call the address, or its grant has ended.
+        """
+        match callers:
+            case Callers.ANYONE:
+                return
+            case Callers.RESOURCE_SERVERS:
+                self._admit_resource_server(context)
+            case Callers.GATEWAY_CLIENTS:
+                self._admit_gateway_client(context)
+            case _:
+                self._admit_token(context, callers)
+
+    def _admit_token(self, context: RequestContext, callers: Callers) -> None:
+        token = context.headers.bearer
+        if token is None:
+            raise AuthenticationFailed("No bearer token was sent.")
+        self._limits.check_failed_tokens(context.client_address)
+        self._limits.check_rate(token)
+        try:
+            if callers is Callers.HOLDERS:
+                self._check_token_exists(token)
+            else:
+                access = self._admission.admit(token)
+                _check_kind(access, callers)
+                context.access = access
+        except AuthenticationFailed:
+            self._limits.record_failed_token(context.client_address)
+            raise
+        except HeadgateError as error:
+            self._admission.note_refusal(token, error.code, context.route, request_id=context.request_id)
+            raise
+
+    def _check_token_exists(self, token: str) -> None:
+        if self._admission.look_up(token) is None:
+            raise AuthenticationFailed
+
+    def _admit_gateway_client(self, context: RequestContext) -> None:
+        self._limits.check_failed_tokens(context.client_address)
+        token = context.headers.bearer
+        if token is None:
+            return
+        self._limits.check_rate(token)
+        try:
+            context.access = self._admission.admit(token)
+        except AuthenticationFailed:
+            self._limits.record_failed_token(context.client_address)
+        except HeadgateError as error:
+            self._admission.note_refusal(token, error.code, context.route, request_id=context.request_id)
+
+    def _admit_resource_server(self, context: RequestContext) -> None:
+        authorization = context.headers.values.get(b"authorization")
+        self._limits.check_failed_tokens(context.client_address)
+        if authorization is None or not is_resource_server(authorization.decode("latin-1"), self._password):
+            if authorization is not None:
+                self._limits.record_failed_token(context.client_address)
+            raise ContextRejected("authentication_failed")
+
+
+def _check_kind(access: Access, callers: Callers) -> None:
+    kind = access.token_kind
+    if callers is Callers.OWNER and kind is not TokenKind.OWNER:
+        raise PermissionRefused("This needs an owner's token.")
+    if callers is Callers.READERS and kind is TokenKind.MCP_PACKAGE:
+        raise PermissionRefused("Package tokens are for /mcp only.")
+    if callers is Callers.AGENTS and kind is TokenKind.OWNER:
+        raise PermissionRefused(
+            "An owner's token is not accepted here.",
+            hint="Use a client's token, or a package's, that the owner granted for agents.",
+        )

@@ -1,0 +1,133 @@
+"""The front: every request passes through it, in the same steps.
+
+Make the request's context, find its address, check host, origin and load, admit the caller, call the handler, send
+its reply or a refusal; at the end count and log the request, whatever became of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from time import perf_counter
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.errors import HeadgateError, MisdirectedRequest, ResourceLimit, ServerFault
+from headgate.model.ids import RequestId
+from headgate.telemetry import get_logger, logs_requests
+from headgate.web.addresses import Address, AddressTable, WebRequest
+from headgate.web.admission import EdgeAdmission
+from headgate.web.context import REQUEST, RequestContext, read_headers
+from headgate.web.guard import Guard
+from headgate.web.refusals import Flavour, refusal
+from headgate.web.replies import Reply, ResponseSender, send_reply
+from headgate.web.services import WebServices
+
+_ID_BYTES = 8
+_IDS_A_FETCH = 256
+
+
+class Front:
+    """The ASGI application that ``headgate serve`` runs."""
+
+    def __init__(
+        self,
+        table: AddressTable,
+        *,
+        guard: Guard,
+        admission: EdgeAdmission,
+        services: WebServices,
+        lifespan: ASGIApp,
+    ) -> None:
+        self._table = table
+        self._guard = guard
+        self._admission = admission
+        self._services = services
+        self._lifespan = lifespan
+        # Made for each instance: forked workers must not repeat each other's ids.
+        self._ids = _random_ids()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or run the program's start and stop."""
+        if scope["type"] != "http":
+            await self._lifespan(scope, receive, send)
+            return
+        headers = read_headers(scope["headers"])
+        client = scope.get("client")
+        context = scope[REQUEST] = RequestContext(
+            headers.request_id or next(self._ids),
+            headers,
+            scheme=scope["scheme"],
+            client_address=client[0] if client else "",
+            started=perf_counter(),
+        )
+        sender = ResponseSender(send, context.request_id)
+        metrics = self._services.metrics
+        metrics.under_way += 1
+        try:
+            await self._answer(context, scope, receive, sender)
+        finally:
+            metrics.under_way -= 1
+            context.status = sender.status
+            self._record(context)
+
+    async def _answer(
+        self, context: RequestContext, scope: Scope, receive: Receive, sender: ResponseSender
+    ) -> None:
+        address, places = self._table.find(scope["method"], scope["raw_path"])
+        context.route = address.route
+        try:
+            self._check(context, address, scope)
+            reply = await address.handler(WebRequest(context, self._services, places, scope, receive, sender))
+        except HeadgateError as error:
+            reply = self._refusal(error, context, address.flavour)
+        except Exception:
+            get_logger().error("request failed", request_id=context.request_id, exc_info=True)
+            if sender.status:
+                # Half a response cannot be taken back; the server ends the connection.
+                raise
+            reply = self._refusal(ServerFault(), context, address.flavour)
+        if reply is not None:
+            await send_reply(reply, sender, address.headers)
+
+    def _check(self, context: RequestContext, address: Address, scope: Scope) -> None:
+        """Refuse what can be refused before the handler; nothing of a body is read before all of it has passed."""
+        self._guard.check(context, scope)
+        if address.check is not None:
+            address.check(context)
+        if address.max_body_bytes is not None:
+            _check_length(context, address.max_body_bytes)
+        self._admission.admit(context, address.callers)
+
+    def _refusal(self, error: HeadgateError, context: RequestContext, flavour: Flavour) -> Reply:
+        # The caller chose the Host header: one that is not ours must not come back as part of a link.
+        own = self._services.public_url if flavour is Flavour.MCP else ""
+        origin = "" if isinstance(error, MisdirectedRequest) else own or context.origin
+        return refusal(error, context, flavour, origin=origin)
+
+    def _record(self, context: RequestContext) -> None:
+        seconds = perf_counter() - context.started
+        self._services.metrics.record(context.route, context.status, seconds)
+        if logs_requests():
+            get_logger().info(
+                "request",
+                request_id=context.request_id,
+                route=context.route,
+                status=context.status,
+                duration_ms=round(seconds * 1000, 2),
+                client_id=context.client_id,
+            )
+
+
+def _check_length(context: RequestContext, most_bytes: int) -> None:
+    length = context.headers.values.get(b"content-length", b"")
+    if length.isdigit() and int(length) > most_bytes:
+        raise ResourceLimit(f"A request has at most {most_bytes} bytes.")
+
+
+def _random_ids() -> Iterator[RequestId]:
+    """Make request ids without end; one fetch of randomness serves many, because each fetch is a system call."""
+    while True:
+        pool = secrets.token_hex(_ID_BYTES * _IDS_A_FETCH)
+        for start in range(0, len(pool), _ID_BYTES * 2):
+            yield RequestId("req_" + pool[start : start + _ID_BYTES * 2])

@@ -1,0 +1,154 @@
+"""HTTP on one connection: uvicorn's protocol with the limits it lacks.
+
+Uvicorn waits without end for the rest of a request, for a client to take its response, and for a connection on
+which only blank lines arrive; and it takes headers of any size and number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from headgate.web.guard import REQUESTS_AHEAD
+
+RECEIVE_SECONDS = 15.0
+SEND_SECONDS = 30.0
+MAX_HEADER_BYTES = 64 * 1024
+MAX_HEADERS = 100
+
+
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """HTTP with limits on slow senders, slow readers, idle connections and headers."""
+
+    _receive_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
+    #: Whether a request is awaited or has begun, and has not arrived completely.
+    _is_arriving = True
+    #: Whether the headers of a request have begun and not ended, and how many bytes came since they began.
+    _is_in_headers = False
+    _bytes_since_begin = 0
+    #: When the last response was complete, on the loop's clock.
+    _idle_since: float | None = None
+    #: Whether the connection was given up; what the parser still reports is dropped.
+    _is_aborted = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the time in which the first request must arrive."""
+        super().connection_made(transport)
+        self._start_receive_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all timers."""
+        self._stop_timers()
+        super().connection_lost(exc)
+        # Uvicorn leaves its timer running after an error.
+        self._unset_keepalive_if_required()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, then see to the timers."""
+        self._bytes_since_begin = len(data) + (self._bytes_since_begin if self._is_in_headers else 0)
+        super().data_received(data)
+        if self._is_in_headers and self._bytes_since_begin > MAX_HEADER_BYTES:
+            self._abort()
+        elif self._is_arriving:
+            self._start_receive_timer()
+        else:
+            self._stop_receive_timer()
+            self._resume_idle_timer()
+
+    def on_message_begin(self) -> None:
+        """Note that a request has begun."""
+        self._is_arriving = self._is_in_headers = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; trailers, which come after the body, are dropped."""
+        if self._is_in_headers:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Start the request, unless it has too many headers or too long ones."""
+        self._is_in_headers = False
+        size = sum(len(name) + len(value) for name, value in self.headers)
+        if len(self.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
+            self._abort()
+            return
+        # Counted on arrival: the event loop may be behind with requests that have no task running yet.
+        scope: Any = self.scope
+        scope["state"][REQUESTS_AHEAD] = len(self.tasks)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        if not self._is_aborted:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that the request has arrived completely."""
+        self._is_arriving = False
+        if not self._is_aborted:
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Note since when the connection is idle."""
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Start the time in which the client must take what was sent."""
+        super().pause_writing()
+        if self._send_timer is None:
+            self._send_timer = self.loop.call_later(SEND_SECONDS, self._abort)
+
+    def resume_writing(self) -> None:
+        """Stop that time: the client reads."""
+        self._stop_send_timer()
+        super().resume_writing()
+
+    def _start_receive_timer(self) -> None:
+        if self._receive_timer is None and not self.transport.is_closing():
+            self._receive_timer = self.loop.call_later(RECEIVE_SECONDS, self._end_receiving)
+
+    def _end_receiving(self) -> None:
+        self._receive_timer = None
+        if self._is_answering():
+            # The rest of this request is not read before the one ahead of it is answered.
+            self._start_receive_timer()
+        else:
+            self._abort()
+
+    def _is_answering(self) -> bool:
+        cycle: Any = self.cycle
+        is_busy = cycle is not None and not cycle.response_complete
+        return bool(self.pipeline) or (self._is_in_headers and is_busy)
+
+    def _resume_idle_timer(self) -> None:
+        """Restart uvicorn's timer where bytes that begin no request, such as blank lines, have stopped it."""
+        cycle: Any = self.cycle
+        is_idle = self._idle_since is not None and cycle is not None and cycle.response_complete
+        if is_idle and self.timeout_keep_alive_task is None and not self.transport.is_closing():
+            assert self._idle_since is not None
+            left = max(0.0, self._idle_since + self.timeout_keep_alive - self.loop.time())
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+
+    def _stop_timers(self) -> None:
+        self._stop_receive_timer()
+        self._stop_send_timer()
+
+    def _stop_receive_timer(self) -> None:
+        if self._receive_timer is not None:
+            self._receive_timer.cancel()
+            self._receive_timer = None
+
+    def _stop_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
+    def _abort(self) -> None:
+        self._is_aborted = True
+        self._stop_timers()
+        if not self.transport.is_closing():
+            self.transport.abort()

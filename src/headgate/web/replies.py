@@ -1,0 +1,76 @@
+"""Replies: status, headers and content, and how they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+from starlette.types import Message, Send
+
+Header = tuple[bytes, bytes]
+NO_CONTENT = 204
+JSON: Header = (b"content-type", b"application/json; charset=utf-8")
+HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+#: An answer to a token: it changes with the grant, so no cache may hold it.
+PRIVATE: Header = (b"cache-control", b"private, no-store")
+NO_STORE: Header = (b"cache-control", b"no-store")
+NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
+#: The version of the resource server's protocol, which every REST answer names.
+PDPP_VERSION: Header = (b"pdpp-version", b"2026-04-06")
+#: The headers of an answered read.
+JSON_HEADERS = (JSON, PRIVATE)
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What is sent back."""
+
+    content: bytes = b""
+    status: int = 200
+    headers: tuple[Header, ...] = JSON_HEADERS
+    #: Sent piece by piece instead of the content; the headers then hold its length.
+    stream: AsyncIterator[bytes] | None = None
+
+
+def json_reply(
+    document: Mapping[str, Any], status: int = 200, headers: tuple[Header, ...] = JSON_HEADERS
+) -> Reply:
+    """Reply with a JSON document."""
+    return Reply(msgspec.json.encode(document), status, headers)
+
+
+def empty_reply() -> Reply:
+    """Reply that the request is done, with no content."""
+    return Reply(status=NO_CONTENT, headers=(PRIVATE,))
+
+
+class ResponseSender:
+    """An ASGI ``send`` that adds the headers every response has, and notes its status."""
+
+    __slots__ = ("_request_id", "_send", "status")
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id: Header = (b"request-id", request_id.encode("ascii"))
+        #: The status that was sent; 0 while there is none.
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the application."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), self._request_id, NOSNIFF]
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -> None:
+    """Send a reply with some more headers."""
+    headers = [*reply.headers, *extra]
+    if reply.stream is None and reply.status != NO_CONTENT:
+        headers.append((b"content-length", b"%d" % len(reply.content)))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if reply.stream is not None:
+        async for piece in reply.stream:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": reply.content})

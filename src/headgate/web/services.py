@@ -1,0 +1,33 @@
+"""The parts of the program that the web's handlers answer from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from headgate.auth.admission import Admission
+from headgate.mcp.gateway.hosted import HostedGateway
+from headgate.mcp.serve.hosted import HostedMcp
+from headgate.model.ids import GrantId
+from headgate.reading.services import ReadServices
+from headgate.sources.intake import Intake
+from headgate.web.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class WebServices:
+    """Everything a handler may use."""
+
+    version: str
+    reads: ReadServices
+    admission: Admission
+    intake: Intake
+    #: Ends a grant on behalf of the holder of a token.
+    revoke_grant: Callable[[str, GrantId], Awaitable[None]]
+    mcp: HostedMcp
+    gateway: HostedGateway | None = None
+    #: The clients that may call operations through the gateway.
+    gateway_clients: frozenset[str] = frozenset()
+    #: The address the owner set for this server; empty when it is whatever the caller used.
+    public_url: str = ""
+    metrics: Metrics = field(default_factory=Metrics)
