@@ -88,7 +88,7 @@ def _rest_section(endpoint: Endpoint) -> Iterator[str]:
 
 def _bounds_in_words(param: Param) -> str:
     """Say what a number must lie between, and what it is when left out."""
-    parts = [] if param.default is None else [f"{param.default} unless given"]
+    parts = [] if param.default is None else [f"{param.default} by default"]
     parts += [] if param.least is None else [f"at least {param.least}"]
     parts += [] if param.most is None else [f"at most {param.most}"]
     return f" {', '.join(parts).capitalize()}." if parts else ""

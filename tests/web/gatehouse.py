@@ -7,7 +7,7 @@ import io
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,27 @@ def settings_for(place: Path, **flags: str) -> Settings:
 
 
 @asynccontextmanager
+async def _in_one_task(running: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
+    """Enter and leave in one task, as the MCP sessions demand; a fixture's two halves may run in two."""
+    ready, end = asyncio.Event(), asyncio.Event()
+
+    async def run() -> None:
+        async with running:
+            ready.set()
+            await end.wait()
+
+    task = asyncio.create_task(run())
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    try:
+        yield
+    finally:
+        end.set()
+        await task
+
+
+@asynccontextmanager
 async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
     settings = settings_for(place, **flags)
     configure_logs("error", "json", io.StringIO())
@@ -154,7 +175,7 @@ async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
     program = build_services(settings, open_home(settings.home), clock=clock)
     config = build_config(settings, program)
     app = build_app(config)
-    async with config.lifespan(app):
+    async with _in_one_task(config.lifespan(app)):
         owner = await issue_owner_token(program.ledger, now=clock.at)
         yield Gatehouse(program, app, clock, owner, config.services.metrics)
 

@@ -157,9 +157,9 @@ def _body_parts(body: Part) -> Iterator[str]:
 
 
 def _answers(responses: Part) -> str:
-    good = "\n".join(_answer(status, told) for status, told in responses.items() if status < "400")
-    refusals = {status: told for status, told in responses.items() if status >= "400"}
-    rows = "\n".join(_answer(status, told) for status, told in refusals.items())
+    good = "\n".join(_answer(status, response) for status, response in responses.items() if status < "400")
+    refusals = {status: response for status, response in responses.items() if status >= "400"}
+    rows = "\n".join(_answer(status, response) for status, response in refusals.items())
     return f"""\
 <h4>Answers</h4>
 <table class="answers">
@@ -173,17 +173,17 @@ def _answers(responses: Part) -> str:
 </details>"""
 
 
-def _answer(status: str, told: Part) -> str:
+def _answer(status: str, response: Part) -> str:
     shapes = "".join(
         f" <small>{_kind(content['schema'])} as {_plain(media_type)}.</small>"
-        for media_type, content in told.get("content", {}).items()
+        for media_type, content in response.get("content", {}).items()
     )
-    return _row(_code(status), f"{_prose(told['description'])}{shapes}{_leads(told)}")
+    return _row(_code(status), f"{_prose(response['description'])}{shapes}{_leads(response)}")
 
 
-def _leads(told: Part) -> str:
+def _leads(response: Part) -> str:
     ways = ", ".join(
-        _link("call", way["operationId"], _plain(name)) for name, way in told.get("links", {}).items()
+        _link("call", way["operationId"], _plain(name)) for name, way in response.get("links", {}).items()
     )
     return f" <small>Leads to {ways}.</small>" if ways else ""
 
@@ -244,9 +244,9 @@ def _type(schema: Part) -> str:
 
 
 def _limits(schema: Part) -> str:
-    said = [f"{words} {_plain(schema[name])}" for name, words in _LIMITS if name in schema]
-    said += ["not empty"] if schema.get("minLength") else []
-    return f"<small>, {', '.join(said)}</small>" if said else ""
+    limits = [f"{words} {_plain(schema[name])}" for name, words in _LIMITS if name in schema]
+    limits += ["not empty"] if schema.get("minLength") else []
+    return f"<small>, {', '.join(limits)}</small>" if limits else ""
 
 
 # Tables

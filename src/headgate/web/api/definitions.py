@@ -116,7 +116,7 @@ class Endpoint:
 PLACES: Mapping[str, str] = {
     "stream": "The stream's name.",
     "id": "The record's id; what is special in an address is percent-encoded, also a slash.",
-    "blob_id": "The file's id, as a record or the answer that kept it gives it.",
+    "blob_id": "The file's id, as a record or the answer to its upload gives it.",
     "connection_id": "The connection.",
     "connector_key": "The connector's key.",
 }
@@ -182,7 +182,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         params=(
             LIMIT,
             CURSOR,
-            Param("order", "Newest first unless said.", choices=tuple(Order)),
+            Param("order", "Newest first by default.", choices=tuple(Order)),
             Param("sort", "The stream's cursor field, with `-` in front for newest first."),
             Param("count", "Whether to count the whole.", choices=tuple(Count)),
             FIELDS,
@@ -193,7 +193,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("changes_since", "`beginning`, or the `next_changes_since` of an earlier session."),
             Param(
                 "window",
-                "`exact` tells how many records there are and their times.",
+                "`exact` adds how many records there are and their times.",
                 choices=("none", "exact"),
             ),
             CONNECTION,
@@ -225,21 +225,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("offset_chars", "Where the window starts.", Shape.INTEGER, least=0),
             Param(
                 "limit_chars",
-                f"How long it is: {DEFAULT_WINDOW_CHARS} unless said, {MAX_WINDOW_CHARS} at most; more is cut, with a warning.",
+                f"How long it is: {DEFAULT_WINDOW_CHARS} by default, {MAX_WINDOW_CHARS} at most; more is cut, with a warning.",
                 Shape.INTEGER,
                 least=1,
             ),
             Param("q", "Start around the first place where this text occurs."),
             Param(
                 "before_chars",
-                f"Context before it, {DEFAULT_CONTEXT_CHARS} unless said; needs `q`.",
+                f"Context before it, {DEFAULT_CONTEXT_CHARS} by default; needs `q`.",
                 Shape.INTEGER,
                 least=0,
                 most=MAX_CONTEXT_CHARS,
             ),
             Param(
                 "after_chars",
-                f"Context after it, {DEFAULT_CONTEXT_CHARS} unless said; needs `q`.",
+                f"Context after it, {DEFAULT_CONTEXT_CHARS} by default; needs `q`.",
                 Shape.INTEGER,
                 least=0,
                 most=MAX_CONTEXT_CHARS,
@@ -263,7 +263,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("group_by", "A field whose values make the groups."),
             Param("group_by_time", "A time field whose buckets make the groups."),
             Param("granularity", "How wide a bucket is.", choices=tuple(Granularity)),
-            Param("time_zone", "The IANA time zone of the buckets, UTC unless said."),
+            Param("time_zone", "The IANA time zone of the buckets, UTC by default."),
             Param(
                 "limit",
                 "How many groups.",
@@ -382,7 +382,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Take records in, one JSON object a line. Good lines stay whatever becomes of the others.",
         who=Who.OWNER,
         params=(NEEDED_CONNECTION,),
-        # No schema: a line that is no record is told in the report and is no reason to refuse the others.
+        # No schema: a line that is no record is listed in the report and does not refuse the others.
         body=RequestBody("application/x-ndjson", "Records, one a line.", 64 * MIB, may_be_empty=True),
         answer="IngestReport",
         refusals=(403, 404, 409),
@@ -391,7 +391,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "remove",
         "DELETE",
         "/v1/streams/{stream}/records/{id}",
-        "Remove a record; those who had seen it are told.",
+        "Remove a record; clients that had read it see its removal among the changes.",
         who=Who.OWNER,
         params=(NEEDED_CONNECTION,),
         status=204,
@@ -401,7 +401,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "keep_blob",
         "POST",
         "/v1/blobs",
-        "Keep a file for records to refer to.",
+        "Store a file for records to refer to.",
         who=Who.OWNER,
         status=201,
         body=RequestBody(
@@ -419,7 +419,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "state",
         "GET",
         "/v1/state/{connection_id}",
-        "What a collector noted for itself.",
+        "The state that a collector stored.",
         who=Who.OWNER,
         answer="State",
     ),
@@ -427,7 +427,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "put_state",
         "PUT",
         "/v1/state/{connection_id}",
-        "Keep what a collector notes for itself.",
+        "Store the state of a collector.",
         who=Who.OWNER,
         body=RequestBody("application/json", "Any JSON.", 1 * MIB),
         answer="State",

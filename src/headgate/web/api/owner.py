@@ -94,11 +94,11 @@ async def keep_blob(call: Call) -> Reply:
     media = call.headers.get(b"content-type", b"application/octet-stream").decode("latin-1")
     if len(media) > _MAX_NAME or not is_plain(media):
         raise InvalidRequest("Content-Type cannot be read.")
-    kept, size = await call.services.intake.keep_blob(call.pieces(), media)
+    blob_id, size = await call.services.intake.keep_blob(call.pieces(), media)
     body = {
         "object": "blob",
-        "blob_id": kept,
-        "sha256": kept.removeprefix("blob_"),
+        "blob_id": blob_id,
+        "sha256": blob_id.removeprefix("blob_"),
         "size_bytes": size,
         "mime_type": media,
     }

@@ -163,8 +163,8 @@ async def blob(call: Call) -> Reply:
     is_part = (start, end) != (0, whole.size_bytes)
     headers = _blob_headers(whole, end - start)
     if is_part:
-        told = f"bytes {start}-{end - 1}/{whole.size_bytes}"
-        headers = (*headers, (b"content-range", told.encode("ascii")))
+        content_range = f"bytes {start}-{end - 1}/{whole.size_bytes}"
+        headers = (*headers, (b"content-range", content_range.encode("ascii")))
     content = _no_bytes() if call.method == "HEAD" else whole.read(start, end)
     return Reply(headers=headers, status=206 if is_part else 200, stream=content)
 
