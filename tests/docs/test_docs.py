@@ -11,23 +11,23 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 MAP = (ROOT / "docs" / "explanation" / "map.md").read_text(encoding="utf-8")
 
 
-def rooms_on_the_map() -> list[str]:
+def packages_on_the_map() -> list[str]:
     return re.findall(r"^\| `(\w+)(?:\.py|/)` \| ", MAP.partition("## ")[0], re.MULTILINE)
 
 
-def test_the_map_shows_every_room_and_no_other():
+def test_the_map_shows_every_package_and_no_other():
     package = ROOT / "src" / "headgate"
-    rooms = {
+    packages = {
         path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert set(rooms_on_the_map()) == rooms - {"__init__", "__main__"}
+    assert set(packages_on_the_map()) == packages - {"__init__", "__main__"}
 
 
-def test_the_map_and_the_walls_have_the_same_order():
+def test_the_map_and_the_layers_have_the_same_order():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
-    from_the_ground = [room for layer in reversed(layers) for room in reversed(layer.split(" : "))]
-    assert rooms_on_the_map() == from_the_ground
+    from_the_ground = [name for layer in reversed(layers) for name in reversed(layer.split(" : "))]
+    assert packages_on_the_map() == from_the_ground
 
 
 def test_generated_pages_are_up_to_date():

@@ -22,7 +22,7 @@ _NAMES = frozenset({"asking", "care", "desk", "kept", "sound", "upkeep"})
 #: No name may have one of these among its words.
 _NAME_WORDS = frozenset({"anybody", "heard", "nobody", "said", "told", "whoever"})
 _PROSE = re.compile(
-    r"\b(told|said|whoever|nobody|anybody|of (?:its|their|his) own|(?:is|are) good for|gives? whether)\b",
+    r"\b(told|said|whoever|nobody|anybody|of (?:its|their|his) own|(?:the|this|our) house|doorway|(?:is|are) good for|gives? whether)\b",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)

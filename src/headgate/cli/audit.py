@@ -1,4 +1,4 @@
-"""``headgate audit``: what left the house, and for whom."""
+"""``headgate audit``: what was sent to which client."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headgate.model.ids import ConnectionId, RecordId, StreamName
 if TYPE_CHECKING:
     from headgate.wiring import HomeStores
 
-app = typer.Typer(help="Look at what left the house.", rich_markup_mode=None)
+app = typer.Typer(help="Look at the log of disclosures.", rich_markup_mode=None)
 
 
 @app.callback()
 def _noun() -> None:
-    """Look at what left the house."""
+    """Look at the log of disclosures."""
 
 
 @app.command("list")

@@ -33,8 +33,8 @@ def canonical_json(value: Any) -> bytes:
     return "".join(_pieces(value, _MAX_DEPTH)).encode("utf-8", "surrogatepass")
 
 
-def _pieces(value: Any, room: int) -> Iterator[str]:
-    if room == 0:
+def _pieces(value: Any, depth: int) -> Iterator[str]:
+    if depth == 0:
         raise ValueError("The value is nested too deeply.")
     match value:
         case None | bool() | str():
@@ -44,28 +44,28 @@ def _pieces(value: Any, room: int) -> Iterator[str]:
         case float():
             yield _number(value)
         case list() | tuple():
-            yield from _list(cast("list[Any]", value), room - 1)
+            yield from _list(cast("list[Any]", value), depth - 1)
         case dict():
-            yield from _object(cast("dict[str, Any]", value), room - 1)
+            yield from _object(cast("dict[str, Any]", value), depth - 1)
         case _:
             raise TypeError(f"{type(value).__name__} is not JSON.")
 
 
-def _list(value: list[Any], room: int) -> Iterator[str]:
+def _list(value: list[Any], depth: int) -> Iterator[str]:
     for index, inner in enumerate(value):
         yield "," if index else "["
-        yield from _pieces(inner, room)
+        yield from _pieces(inner, depth)
     yield "]" if value else "[]"
 
 
-def _object(value: dict[str, Any], room: int) -> Iterator[str]:
+def _object(value: dict[str, Any], depth: int) -> Iterator[str]:
     # The RFC sorts by UTF-16 units, which differs from code points beyond the first plane.
     names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     for index, name in enumerate(names):
         yield "," if index else "{"
         yield json.dumps(name, ensure_ascii=False)
         yield ":"
-        yield from _pieces(value[name], room)
+        yield from _pieces(value[name], depth)
     yield "}" if value else "{}"
 
 

@@ -45,7 +45,7 @@ def child_path(path: str, step: str | int) -> str:
     return f"{path}[{step[:_KEY_CHARS]!a}]"
 
 
-def _copy(value: object, room: int) -> Any:
+def _copy(value: object, depth: int) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -53,25 +53,25 @@ def _copy(value: object, room: int) -> Any:
         return value if cast("str", value).isascii() else _text(cast("str", value))
     if kind is float:
         return _number(cast("float", value))
-    if room == 0:
+    if depth == 0:
         raise _NotJson(f"is nested more than {MAX_VALUE_DEPTH} levels deep")
     if kind is dict:
-        return _copy_object(cast("dict[Any, Any]", value), room - 1)
+        return _copy_object(cast("dict[Any, Any]", value), depth - 1)
     if kind is list:
-        return [_copy(inner, room - 1) for inner in cast("list[Any]", value)]
-    return _copy_kindred(value, room)
+        return [_copy(inner, depth - 1) for inner in cast("list[Any]", value)]
+    return _copy_kindred(value, depth)
 
 
-def _copy_object(value: dict[Any, Any], room: int) -> dict[str, Any]:
+def _copy_object(value: dict[Any, Any], depth: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, inner in value.items():
         key = name if type(name) is str and name.isascii() else _key(name)
         # Repeated from _copy, because it saves a call for most values.
-        result[key] = inner if type(inner) in _PLAIN else _copy(inner, room)
+        result[key] = inner if type(inner) in _PLAIN else _copy(inner, depth)
     return result
 
 
-def _copy_kindred(value: object, room: int) -> Any:
+def _copy_kindred(value: object, depth: int) -> Any:
     """Copy what behaves like JSON without being of its very types: enums, tuples, mappings."""
     match value:
         case str():
@@ -81,9 +81,9 @@ def _copy_kindred(value: object, room: int) -> Any:
         case float():
             return _number(float(value))
         case Mapping():
-            return _copy(dict(cast("Mapping[Any, Any]", value)), room)
+            return _copy(dict(cast("Mapping[Any, Any]", value)), depth)
         case list() | tuple():
-            return _copy(list(cast("list[Any]", value)), room)
+            return _copy(list(cast("list[Any]", value)), depth)
         case _:
             raise _NotJson(f"holds a {type(value).__name__}, which is not JSON")
 
