@@ -6,9 +6,12 @@ needed to tell a body's kind may be missing. The types describe; they check noth
 
 from __future__ import annotations
 
-from typing import Any, Required, TypedDict
+from typing import Any, Required, TypeAlias, TypedDict
 
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
+
+#: A JSON object as it is decoded or about to be encoded.
+Json: TypeAlias = dict[str, Any]
 
 
 class TextPreview(TypedDict, total=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from headgate.model.wire import RecordBody
+from headgate.model.wire import Json, RecordBody
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, cut
 from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, shorten
 from headgate.text.quote import json_text
@@ -23,8 +23,6 @@ _RESERVED = {
     *(*_ORIGIN, "record_id", "emitted_at", "fields", "other_fields"),
     *("text_truncated", "text_total_chars", "content_ladder", "expanded"),
 }
-
-Json = dict[str, Any]
 
 
 def document(

@@ -19,8 +19,8 @@ from headgate.mcp.serve.plain import (
     read_plain,
 )
 from headgate.mcp.serve.results import LEGACY, MODERN
+from headgate.model.wire import Json
 
-Json = dict[str, Any]
 NEWEST, OLDER = "2026-07-28", "2025-11-25"
 HEADERS = {
     "host": "gate.example",

@@ -23,6 +23,7 @@ from headgate.errors import HeadgateError
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
+from headgate.model.wire import Json
 from headgate.sources.demo import DemoAccount
 from headgate.text.quote import unfenced
 from tests.mcp.serve.prepared import CountingPort, found, hit, page, record, run
@@ -30,7 +31,6 @@ from tests.mcp.serve.product import product
 from tests.mcp.serve.test_world import in_world, mail, read
 from tests.mcp.serve.world import World
 
-Json = dict[str, Any]
 OUTPUT = {tool["name"]: jsonschema.Draft202012Validator(tool["outputSchema"]) for tool in TOOLS}
 ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
 END = "THE-VERY-END"

@@ -27,11 +27,11 @@ from headgate.mcp.serve.results import ServerIdentity, constant_result, result_o
 from headgate.mcp.serve.server import build_server
 from headgate.mcp.serve.stdio_fast import StdioFastPath
 from headgate.mcp.serve.tools import WHOLE, WITHOUT_WINDOWS, Surface
+from headgate.model.wire import Json
 from tests.mcp.serve.prepared import CountingPort, reader
 from tests.mcp.serve.product import Product, product
 from tests.mcp.serve.test_hosted import ALL_SIX, port
 
-Json = dict[str, Any]
 IDENTITY = ServerIdentity("1.2.3", "other name")
 CLIENT = {"name": "x", "version": "1"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from headgate.errors import ResourceLimit
@@ -11,7 +9,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
-from headgate.model.wire import ChildrenBody, RecordBody
+from headgate.model.wire import ChildrenBody, Json, RecordBody
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
 from headgate.text.document import document
 from headgate.text.ladder import Ladder
@@ -21,8 +19,6 @@ from headgate.text.quote import plain
 _INLINE_STEPS = (FETCH_CHARS, 8_192, 4_096)
 #: A body of this size fits twice, even if every character of it has to be escaped, and escaped again.
 _SURELY_FITS = 16_000
-
-Json = dict[str, Any]
 
 
 async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:

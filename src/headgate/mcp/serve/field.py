@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.query import WindowQuery
 from headgate.model.reference import RecordRef
+from headgate.model.wire import Json
 from headgate.text.window import WindowText, window_text
-
-Json = dict[str, Any]
 
 
 async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-Json = dict[str, Any]
+from headgate.model.wire import Json
 
 #: Told beside every answer: what records say is not to be trusted as if the server said it.
 _META: Json = {"content_trust": "untrusted"}

@@ -16,8 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headgate.mcp.serve.results import LEGACY, MODERN
-
-Json = dict[str, Any]
+from headgate.model.wire import Json
 
 MAX_BODY_BYTES = 1 << 20
 CALL = "tools/call"

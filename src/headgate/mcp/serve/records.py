@@ -12,7 +12,7 @@ from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.reference import RecordRef
-from headgate.model.wire import AggregateBody, PageBody, RecordBody
+from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import aggregate_text
 from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
@@ -24,7 +24,6 @@ _INLINE_STEPS = (INLINE_CHARS, 1024, 256, 64)
 _TEXT_ROOM = 4_000
 _LINKS = 5
 
-Json = dict[str, Any]
 #: A row as it is made in process, or as it was decoded from another server's JSON.
 _PageRow = RecordRow | RecordBody
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode

@@ -14,6 +14,7 @@ from headgate.mcp.serve.field import describe
 from headgate.mcp.serve.reader import Reader
 from headgate.model import ids
 from headgate.model.query import RecordQuery
+from headgate.model.wire import Json
 from headgate.text.quote import json_text
 from headgate.text.window import window_text
 
@@ -21,7 +22,6 @@ from headgate.text.window import window_text
 BLOB_BYTES = 4 * 1024 * 1024
 _MAX_URI_CHARS = 8192
 
-Json = dict[str, Any]
 _Read = Callable[[Reader, str], Awaitable[Json]]
 
 

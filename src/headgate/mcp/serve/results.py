@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.tools import Surface
-
-Json = dict[str, Any]
+from headgate.model.wire import Json
 
 SERVER_NAME = "headgate"
 TITLE = "Headgate"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -12,7 +12,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
-from headgate.model.wire import SchemaBody
+from headgate.model.wire import Json, SchemaBody
 from headgate.text.budget import TOOL_RESULT
 from headgate.text.schema import index_text, stream_text
 
@@ -34,8 +34,6 @@ _BARE = ("name", "granted_connections", "connection_id")
 _CONNECTOR = ("object", "connector_key", "display_name", "stream_count", "granted_connections", "grant_id")
 _REDUCED = "Rows are names only; call schema with stream for the rest."
 _NO_NAMES = "The text names the streams; call schema with stream or connection_id for the rest."
-
-Json = dict[str, Any]
 
 
 async def schema(reader: Reader, query: SchemaQuery) -> Outcome:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -11,7 +10,7 @@ from headgate.errors import ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of_hit
 from headgate.model.query import SearchQuery
-from headgate.model.wire import ExcerptBody, HitBody, SearchBody
+from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
 from headgate.text.budget import TOOL_RESULT
 from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
@@ -22,8 +21,6 @@ _SHORT_CHARS = 96
 _WINDOWS = 3
 _TITLE_SOURCE_CHARS = 200
 _TEXT_ROOM = 4_000
-
-Json = dict[str, Any]
 
 
 async def search(reader: Reader, query: SearchQuery) -> Outcome:

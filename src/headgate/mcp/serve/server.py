@@ -24,9 +24,9 @@ from headgate.mcp.serve.errors import failure
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
 from headgate.mcp.serve.tools import TOOLS, WHOLE, Surface
+from headgate.model.wire import Json
 from headgate.telemetry import get_logger
 
-Json = dict[str, Any]
 Context = ServerRequestContext[Any, Any]
 #: Gives the reader of a request; the text names the call for the log.
 ReaderOf = Callable[[Context, str], Reader]
