@@ -46,6 +46,7 @@ def test_every_import_keeps_to_the_layers(tree: Path):
         ("reading/__init__.py", "headgate.web"),
         ("mcp/__init__.py", "headgate.store"),
         ("web/app.py", "headgate.policy"),
+        ("cli/store.py", "headgate.store.sqlite.maintenance.backup"),
         ("wiring.py", "apsw"),
         ("text/__init__.py", "pathlib"),
     ],

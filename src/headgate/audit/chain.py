@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import msgspec
 
 from headgate.home import Home, read_or_create_private, read_private, write_private
-from headgate.model.disclosure import DAY
 from headgate.model.ids import GrantId
+from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, ChainHead, SealedBlock, ShownRecords
 from headgate.store.ledger import Ledger
 
@@ -76,7 +76,7 @@ def _count_shown(events: bytes) -> ShownRecords:
         event = _read_counted(line)
         records = sum(len(part.record_ids) for part in event.parts)
         for grant_id in event.grant_ids:
-            found[grant_id, event.at // DAY] += records
+            found[grant_id, event.at // DAY_US] += records
     return found
 
 

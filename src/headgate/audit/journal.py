@@ -22,8 +22,9 @@ import msgspec
 from headgate.audit.chain import seal_block
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import Home
-from headgate.model.disclosure import DAY, Disclosure
+from headgate.model.disclosure import Disclosure
 from headgate.model.ids import GrantId
+from headgate.model.instants import DAY_US
 from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
 from headgate.store.ledger import Ledger
 
@@ -123,7 +124,7 @@ class Journal:
         batch = file.filling
         batch.count += 1
         if disclosure.parts:
-            batch.shown[disclosure.grant_ids, disclosure.at // DAY] += disclosure.record_count
+            batch.shown[disclosure.grant_ids, disclosure.at // DAY_US] += disclosure.record_count
 
     def _next(self, length: int) -> _JournalFile:
         self._files.append(_open_new(self._directory, max(_FILE_BYTES, length)))

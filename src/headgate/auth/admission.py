@@ -17,9 +17,10 @@ from headgate.errors import (
     PackageRevoked,
     RateLimited,
 )
-from headgate.model.disclosure import DAY, Disclosure
+from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, GrantState, TokenKind
 from headgate.model.ids import GrantId, RequestId
+from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.store.ledger import Ledger
 
@@ -128,10 +129,10 @@ class Admission:
     def _refuse_spent(self, issued: IssuedGrant, now: int) -> None:
         if issued.daily_records is None:
             return
-        day, into = divmod(now, DAY)
+        day, into = divmod(now, DAY_US)
         shown = self._ledger.spent(issued.grant.id, day) + self._unwritten(issued.grant.id)
         if shown >= issued.daily_records:
-            seconds = (DAY - into) // 1_000_000 + 1
+            seconds = (DAY_US - into) // 1_000_000 + 1
             raise RateLimited("The records of this day are used up.", data={"retry_after_seconds": seconds})
 
 

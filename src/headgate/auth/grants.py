@@ -9,6 +9,7 @@ from headgate.auth.tokens import digest_of, fresh_id, mint
 from headgate.errors import InvalidAuthorizationDetails
 from headgate.model.grant import AccessMode, Grant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName, SubjectId
+from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, resolve
@@ -17,7 +18,6 @@ from headgate.store.ledger import Ledger
 #: One home has one owner.
 OWNER = SubjectId("owner")
 DEFAULT_PURPOSE = "https://pdpp.dev/purpose/agent_context"
-_DAY = 24 * 3600 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +148,5 @@ def _grant(terms: Terms, conditions: Conditions, now: int) -> Grant:
         access_mode=conditions.access_mode,
         streams=terms.streams,
         issued_at=now,
-        expires_at=None if conditions.days is None else now + conditions.days * _DAY,
+        expires_at=None if conditions.days is None else now + conditions.days * DAY_US,
     )

@@ -16,8 +16,6 @@ from headgate.model.ids import (
 )
 
 ANSWERED = "answered"
-#: Microseconds of a day: records are counted for each grant by the day since 1970.
-DAY = 24 * 3600 * 1_000_000
 _BYTES_A_TOKEN = 4
 
 

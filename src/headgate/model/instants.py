@@ -10,6 +10,7 @@ _MICROSECOND = timedelta(microseconds=1)
 #: An offset can push a time past the years that a calendar has: such a time could not be written again.
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+#: A day in microseconds.
 DAY_US = 24 * 3600 * 1_000_000
 _DATE_CHARS = 10
 

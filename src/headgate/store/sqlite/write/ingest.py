@@ -12,6 +12,7 @@ import msgspec
 from headgate.errors import IdempotencyConflict, ResourceLimit
 from headgate.model.declaration import Semantics
 from headgate.model.ids import ConnectionId, RecordId, StreamName
+from headgate.model.instants import DAY_US
 from headgate.model.record import Op
 from headgate.model.rows import IngestReport, LineError
 from headgate.store.lines import Incoming, read_line
@@ -24,7 +25,7 @@ from headgate.store.sqlite.write import derive, long_texts
 from headgate.store.sqlite.write.accounts import make_shelves
 from headgate.store.sqlite.write.long_texts import long_notes, values_of
 
-_KEEP_KEY_US = 24 * 3600 * 1_000_000
+_KEEP_KEY_US = DAY_US
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
