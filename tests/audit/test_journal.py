@@ -82,21 +82,21 @@ async def flush(journal: Journal, ledger: SqliteLedger, home: Home) -> None:
 
 
 def test_what_a_killed_process_had_written_is_taken_over_once(home: Home):
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     child = os.fork()
     if not child:
         written = Journal(home)
         for number in range(50):
             written.write(disclosure(number))
-            os.write(tell, b".")
+            os.write(write_end, b".")
         signal.pause()
-    os.close(tell)
-    heard = 0
-    while heard < 50:
-        heard += len(os.read(told, 50))
+    os.close(write_end)
+    received = 0
+    while received < 50:
+        received += len(os.read(read_end, 50))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    os.close(told)
+    os.close(read_end)
 
     async def twice(ledger: SqliteLedger):
         counts = [await take_over(home, ledger, KEY) for _ in range(2)]
