@@ -8,11 +8,33 @@ from typing import Any
 
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, ConnectorKey, FieldName, GrantId, StreamName, SubjectId
+from headgate.model.query import (
+    AggregateQuery,
+    BlobQuery,
+    ChangesQuery,
+    ListQuery,
+    Query,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowQuery,
+)
 from headgate.model.record import Connection
 from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from headgate.policy.allowance import Allowance, SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
+from headgate.policy.decide import (
+    Decision,
+    decide_aggregate,
+    decide_blob,
+    decide_changes,
+    decide_list,
+    decide_record,
+    decide_schema,
+    decide_search,
+    decide_window,
+)
 from headgate.schema.declare import read_declaration
 from tests.schema.declarations import declaration
 
@@ -94,3 +116,26 @@ def owner() -> Access:
 
 def allowed(access: Access, *, strict_core: bool = False) -> Allowance:
     return allow(access, catalog(), Rules(strict_core=strict_core))
+
+
+def decide(  # noqa: PLR0911 - one case for each kind of query
+    allowance: Allowance, query: Query, seals: Seals, *, preview_chars: int | None = None
+) -> Decision[Any]:
+    """Decide on any query."""
+    match query:
+        case ListQuery():
+            return decide_list(allowance, query, seals, preview_chars=preview_chars)
+        case ChangesQuery():
+            return decide_changes(allowance, query, seals, preview_chars=preview_chars)
+        case RecordQuery():
+            return decide_record(allowance, query, preview_chars=preview_chars)
+        case WindowQuery():
+            return decide_window(allowance, query, seals)
+        case AggregateQuery():
+            return decide_aggregate(allowance, query)
+        case SearchQuery():
+            return decide_search(allowance, query, seals, preview_chars=preview_chars)
+        case BlobQuery():
+            return decide_blob(allowance, query)
+        case SchemaQuery():
+            return Decision(None, decide_schema(allowance, query))

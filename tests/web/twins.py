@@ -203,7 +203,7 @@ class Twins:
     def forget(self) -> None:
         """Forget what was worked out from rules that have changed."""
         for twin in (one for pair in self.pairs for one in pair):
-            twin.house.program.read_services._known.allowances.clear()
+            twin.house.program.read_services._memo.decisions.clear()
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())

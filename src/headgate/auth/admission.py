@@ -26,26 +26,26 @@ from headgate.store.ledger import Ledger
 
 _NEVER = 2**63
 _REMEMBERED = 1024
-#: A grant for one use is used up by issuing its token; the token itself stays good.
+#: A grant for one use is consumed when its token is issued; the token stays valid.
 _READABLE = {GrantState.ACTIVE, GrantState.CONSUMED}
 
 
 @dataclass(frozen=True, slots=True)
-class _Holder:
-    """A token that is good by itself, with its grants, as they were when nothing has been written since."""
+class _TokenState:
+    """A token and its grants, as they were read at one version of the ledger."""
 
     issued: IssuedToken
     grants: tuple[IssuedGrant, ...]
-    #: What the token stands for as long as none of its grants ends; None when one has, or has a limit.
+    #: What the token stands for until ``ends_at``; None if a grant has ended, or has a daily limit.
     access: Access | None
-    #: When the first of them ends by itself.
+    #: When the token or the first of its grants expires.
     ends_at: int
 
 
 class Admission:
-    """Knows tokens. What was looked up is good until anything is written: a revocation works on the next request."""
+    """Looks tokens up. What was read is used until anything is written, so a revocation works on the next request."""
 
-    __slots__ = ("_clock", "_discloser", "_holders", "_ledger", "_unwritten", "_version")
+    __slots__ = ("_clock", "_discloser", "_ledger", "_states", "_unwritten", "_version")
 
     def __init__(
         self,
@@ -57,50 +57,52 @@ class Admission:
     ) -> None:
         self._ledger = ledger
         self._clock = clock
-        #: How many records were shown today that the ledger does not know of yet.
+        #: Counts the records shown under a grant that are not in the ledger yet.
         self._unwritten = unwritten
         self._discloser = discloser
-        self._holders: dict[bytes, _Holder] = {}
+        #: By the token's digest, all read at the same version.
+        self._states: dict[bytes, _TokenState] = {}
         self._version = -1
 
     def admit(self, token: str) -> Access:
-        """Say who is asking.
+        """Look up what a token stands for now; the result is for one request.
 
         Raises:
-            AuthenticationFailed: nobody we know, or a token past its time.
+            AuthenticationFailed: the token is unknown or past its time.
             GrantRevoked, GrantExpired, PackageRevoked: the consent is over.
             RateLimited: the grant's records of the day are used up.
         """
         now = self._clock()
-        holder = self._holder(digest_of(token))
-        if holder is None:
+        state = self._state(digest_of(token))
+        if state is None:
             raise AuthenticationFailed
-        if holder.access is not None and now < holder.ends_at:
-            return holder.access
-        if not _is_good(holder.issued, now):
+        if state.access is not None and now < state.ends_at:
+            return state.access
+        if not _is_valid(state.issued, now):
             raise AuthenticationFailed
-        granted = _granted(holder, now)
+        granted = _granted(state, now)
         for one in granted:
             self._refuse_spent(one, now)
-        return _access(holder.issued, granted)
+        return _access(state.issued, granted, self._version)
 
-    def _holder(self, digest: bytes) -> _Holder | None:
+    def _state(self, digest: bytes) -> _TokenState | None:
         version = self._ledger.version()
-        if version != self._version or len(self._holders) >= _REMEMBERED:
-            self._holders.clear()
+        if version != self._version or len(self._states) >= _REMEMBERED:
+            self._states.clear()
             self._version = version
-        known = self._holders.get(digest)
+        known = self._states.get(digest)
         if known is None:
             issued = self._ledger.token(digest)
             if issued is None:
                 return None
-            known = self._holders[digest] = _holder(issued, self.grants_of(issued), self._clock())
+            known = _read_state(issued, self.grants_of(issued), self._clock(), version)
+            self._states[digest] = known
         return known
 
     def look_up(self, token: str) -> IssuedToken | None:
-        """Find a token that is good by itself, whatever became of its grant."""
+        """Find a token that has not ended itself, whatever became of its grant."""
         issued = self._ledger.token(digest_of(token))
-        return issued if issued is not None and _is_good(issued, self._clock()) else None
+        return issued if issued is not None and _is_valid(issued, self._clock()) else None
 
     def grants_of(self, issued: IssuedToken) -> tuple[IssuedGrant, ...]:
         """Find the grants behind a token, whatever became of them."""
@@ -110,7 +112,7 @@ class Admission:
         return () if found is None else (found,)
 
     def note_refusal(self, token: str, code: str, via: str, *, request_id: RequestId) -> None:
-        """Put the refusal of a token that we know into the log; strangers leave no trace there."""
+        """Log the refusal of a known token; unknown ones are not logged."""
         issued = self.look_up(token)
         if issued is not None:
             self._discloser.write(
@@ -136,46 +138,47 @@ class Admission:
             raise RateLimited("The records of this day are used up.", data={"retry_after_seconds": seconds})
 
 
-def _is_good(issued: IssuedToken, now: int) -> bool:
+def _is_valid(issued: IssuedToken, now: int) -> bool:
     return issued.revoked_at is None and (issued.expires_at is None or now < issued.expires_at)
 
 
-def _holder(issued: IssuedToken, grants: tuple[IssuedGrant, ...], now: int) -> _Holder:
-    """Work out what a token stands for, where that does not change from one request to the next."""
+def _read_state(issued: IssuedToken, grants: tuple[IssuedGrant, ...], now: int, version: int) -> _TokenState:
+    """Work out the access ahead, where no request can change it: no grant has ended or counts records."""
     ends = [issued.expires_at, *(one.grant.expires_at for one in grants)]
-    is_plain = _is_good(issued, now) and all(
+    is_plain = _is_valid(issued, now) and all(
         one.state(now) in _READABLE and one.daily_records is None for one in grants
     )
     has_reason = bool(grants) or issued.kind is TokenKind.OWNER
-    return _Holder(
+    return _TokenState(
         issued,
         grants,
-        _access(issued, grants) if is_plain and has_reason else None,
+        _access(issued, grants, version) if is_plain and has_reason else None,
         min((end for end in ends if end is not None), default=_NEVER),
     )
 
 
-def _access(issued: IssuedToken, granted: tuple[IssuedGrant, ...]) -> Access:
+def _access(issued: IssuedToken, granted: tuple[IssuedGrant, ...], version: int) -> Access:
     if issued.kind is TokenKind.OWNER:
-        return Access(issued.kind, issued.subject_id, None, ())
+        return Access(issued.kind, issued.subject_id, None, (), epoch=version)
     return Access(
         token_kind=issued.kind,
         subject_id=issued.subject_id,
         client_id=issued.client_id,
         grants=tuple(one.grant for one in granted),
         package_id=issued.package_id,
+        epoch=version,
     )
 
 
-def _granted(holder: _Holder, now: int) -> tuple[IssuedGrant, ...]:
-    if holder.issued.kind is TokenKind.OWNER:
+def _granted(state: _TokenState, now: int) -> tuple[IssuedGrant, ...]:
+    if state.issued.kind is TokenKind.OWNER:
         return ()
-    active = tuple(one for one in holder.grants if one.state(now) in _READABLE)
+    active = tuple(one for one in state.grants if one.state(now) in _READABLE)
     if active:
         return active
-    if holder.issued.kind is TokenKind.MCP_PACKAGE:
+    if state.issued.kind is TokenKind.MCP_PACKAGE:
         raise PackageRevoked
-    raise _ended(holder.grants, now)
+    raise _ended(state.grants, now)
 
 
 def _ended(found: tuple[IssuedGrant, ...], now: int) -> HeadgateError:

@@ -116,7 +116,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The caller of a request and the grants it acts under: what admission finds for a token."""
+    """The caller of one request and the grants it acts under: what admission finds for a token."""
 
     token_kind: TokenKind
     subject_id: SubjectId
@@ -124,6 +124,9 @@ class Access:
     #: Empty for an owner, who needs no grant.
     grants: tuple[Grant, ...]
     package_id: PackageId | None = None
+    #: The version of the home's file at which the token was looked up: as long as it is the same, nothing was
+    #: written, and what was read before still holds. None if that is not known.
+    epoch: int | None = field(default=None, compare=False)
     grant_ids: tuple[GrantId, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

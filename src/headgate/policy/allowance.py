@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
 from headgate.model.grant import Access, Grant, StreamGrant
@@ -16,8 +15,6 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, S
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
-
-_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,6 @@ class StreamScope:
     granted: StreamGrant
     connections: tuple[Connection, ...]
     capability: StreamCapability
-    #: What follows from the above and is worth keeping.
-    kept: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, compare=False, repr=False)
 
     @property
     def is_owner(self) -> bool:
@@ -67,27 +62,18 @@ class StreamScope:
 
     def reach(self, fields: tuple[FieldName, ...]) -> Reach:
         """Turn the scope into a reach that selects these fields."""
-        known = self.kept.get(fields)
-        if known is None:
-            known = Reach(
-                stream=self.stream,
-                connection_ids=self.granted.connection_ids,
-                fields=fields,
-                time=self.granted.time,
-                resources=self.granted.resources,
-            )
-            if len(self.kept) < _KEPT:
-                self.kept[fields] = known
-        return known
+        return Reach(
+            stream=self.stream,
+            connection_ids=self.granted.connection_ids,
+            fields=fields,
+            time=self.granted.time,
+            resources=self.granted.resources,
+        )
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:
         """Narrow the scope to one of its connections."""
-        if connection_id not in self.kept:
-            found = [one for one in self.connections if one.id == connection_id]
-            if not found:
-                return None
-            self.kept[connection_id] = self.among(found)
-        return self.kept[connection_id]
+        found = [one for one in self.connections if one.id == connection_id]
+        return self.among(found) if found else None
 
     def among(self, connections: Sequence[Connection]) -> StreamScope:
         """Narrow the scope to some of its connections."""
@@ -105,14 +91,6 @@ class Allowance:
     by_stream: Mapping[StreamName, tuple[StreamScope, ...]] = field(
         default_factory=dict[StreamName, tuple[StreamScope, ...]]
     )
-    #: Decisions by what was asked: the same question under the same allowance is decided the same way.
-    decided: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, compare=False, repr=False)
-
-    def keep(self, key: object, decision: object) -> None:
-        """Remember what was decided."""
-        if len(self.decided) >= _KEPT:
-            self.decided.clear()
-        self.decided[key] = decision
 
     @property
     def refuses_extras(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -27,7 +27,6 @@ from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
-    ExpandPlan,
     MatchWindow,
     OffsetWindow,
     PagePlan,
@@ -52,7 +51,6 @@ from headgate.model.query import (
     Granularity,
     ListQuery,
     Metric,
-    Query,
     RecordQuery,
     SchemaQuery,
     SearchQuery,
@@ -88,29 +86,6 @@ class Decision(msgspec.Struct, Generic[_Plan], frozen=True):
     digest: str | None = None
 
 
-def decide(  # noqa: PLR0911 - one case for each kind of query
-    allowance: Allowance, query: Query, seals: Seals, *, preview_chars: int | None = None
-) -> Decision[Any]:
-    """Decide on any query: a plan with what its answer needs, or a refusal that says why."""
-    match query:
-        case ListQuery():
-            return decide_list(allowance, query, seals, preview_chars=preview_chars)
-        case ChangesQuery():
-            return decide_changes(allowance, query, seals, preview_chars=preview_chars)
-        case RecordQuery():
-            return decide_record(allowance, query, preview_chars=preview_chars)
-        case WindowQuery():
-            return decide_window(allowance, query, seals)
-        case AggregateQuery():
-            return decide_aggregate(allowance, query)
-        case SearchQuery():
-            return decide_search(allowance, query, seals, preview_chars=preview_chars)
-        case BlobQuery():
-            return decide_blob(allowance, query)
-        case SchemaQuery():
-            return Decision(None, decide_schema(allowance, query))
-
-
 # Lists and changes
 
 
@@ -118,20 +93,6 @@ def decide_list(
     allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None = None
 ) -> Decision[PagePlan]:
     """Decide on a page of a stream."""
-    # Values of filters are left out of what is remembered: 1, 1.0 and true are equal, and not the same.
-    if query.cursor is not None or query.filters:
-        return _decide_list(allowance, query, seals, preview_chars=preview_chars)
-    key = (query, preview_chars)
-    known: Decision[PagePlan] | None = allowance.decided.get(key)
-    if known is None:
-        known = _decide_list(allowance, query, seals, preview_chars=preview_chars)
-        allowance.keep(key, known)
-    return known
-
-
-def _decide_list(
-    allowance: Allowance, query: ListQuery, seals: Seals, *, preview_chars: int | None
-) -> Decision[PagePlan]:
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
     scope = choose(allowance, query.stream, query.connection_id)
     limit, warnings = _page_limit(query.limit)
@@ -182,17 +143,12 @@ def decide_changes(
 def decide_record(
     allowance: Allowance, query: RecordQuery, *, preview_chars: int | None = None
 ) -> Decision[RecordPlan]:
-    """Decide on one record: the same way for every record that is asked for alike."""
-    key = (query.stream, query.connection_id, query.fields, query.expand)
-    known: tuple[Reach, tuple[ExpandPlan, ...], tuple[StreamScope]] | None = allowance.decided.get(key)
-    if known is None:
-        _refuse_extras(allowance, expand=query.expand)
-        scope = choose(allowance, query.stream, query.connection_id)
-        reach = scope.reach(clauses.select(scope, query.fields))
-        known = reach, clauses.expand(allowance, scope, query.expand), (scope,)
-        allowance.keep(key, known)
-    reach, expand, scopes = known
-    return Decision(RecordPlan(reach, query.record_id, expand, preview_chars), scopes)
+    """Decide on one record. But for the record's id, the plan does not depend on which record it is."""
+    _refuse_extras(allowance, expand=query.expand)
+    scope = choose(allowance, query.stream, query.connection_id)
+    reach = scope.reach(clauses.select(scope, query.fields))
+    expand = clauses.expand(allowance, scope, query.expand)
+    return Decision(RecordPlan(reach, query.record_id, expand, preview_chars), (scope,))
 
 
 def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Decision[WindowPlan]:

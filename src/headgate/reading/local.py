@@ -34,16 +34,14 @@ from headgate.model.rows import Changes, FieldWindow, FoundBlob, Page, SearchPag
 from headgate.model.warning import ReadWarning
 from headgate.policy import cursors, decide as deciding
 from headgate.policy.allowance import Allowance, StreamScope
-from headgate.policy.choose import ambiguous, connector_of
+from headgate.policy.choose import ambiguous
 from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
-from headgate.reading.bodies import Labels
+from headgate.reading.memo import DecisionMemo, labels_of
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row
 from headgate.reading.services import ReadServices
 
 _NONCE_BYTES = 8
-#: No query can name it, so what is kept under it is found by nothing else.
-_LABELS = object()
 _encode = msgspec.json.Encoder().encode
 _Asked = TypeVarTuple("_Asked")
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
@@ -58,8 +56,6 @@ class ReadContext(msgspec.Struct, frozen=True):
     via: str
     #: Warnings of the edge, to stand among those of the answer.
     warnings: tuple[ReadWarning, ...] = ()
-    #: Whether admission has given the access out for this very request.
-    is_just_admitted: bool = False
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -124,7 +120,7 @@ class LocalResourceServer(msgspec.Struct):
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
         try:
-            found = await self._blob(await self._services.allowance(self._context.access), query)
+            found = await self._blob(await self._services.decisions(self._context.access), query)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -148,17 +144,12 @@ class LocalResourceServer(msgspec.Struct):
 
     async def _answer(
         self,
-        serve: Callable[[Allowance, Unpack[_Asked]], Awaitable[_Served]],
+        serve: Callable[[DecisionMemo, Unpack[_Asked]], Awaitable[_Served]],
         *asked: *_Asked,
     ) -> ReadAnswer:
         context = self._context
         try:
-            allowance = (
-                self._services.allowance_of_admitted(context.access) if context.is_just_admitted else None
-            )
-            if allowance is None:
-                allowance = await self._services.allowance(context.access)
-            served = await serve(allowance, *asked)
+            served = await serve(await self._services.decisions(context.access), *asked)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -190,31 +181,35 @@ class LocalResourceServer(msgspec.Struct):
 
     # What there is
 
-    async def _schema(self, allowance: Allowance, query: SchemaQuery) -> _Served:
-        scopes = deciding.decide_schema(allowance, query)
+    async def _schema(self, decisions: DecisionMemo, query: SchemaQuery) -> _Served:
+        scopes = deciding.decide_schema(decisions.allowance, query)
         summaries = await self._summaries(scopes)
         draw = schema.full_connectors if query.full else schema.compact_connectors
         connectors = draw(scopes, summaries)
-        body: Body = {"object": "schema", "bearer": schema.bearer(allowance.access), "connectors": connectors}
+        body: Body = {
+            "object": "schema",
+            "bearer": schema.bearer(decisions.allowance.access),
+            "connectors": connectors,
+        }
         if not query.full:
             body |= {"detail": "compact", "connector_count": len(connectors), "stream_count": len(scopes)}
         return _Served(body | {"links": {"self": links.schema_link(query)}, "meta": self._meta()})
 
-    async def _streams(self, allowance: Allowance, connection_id: ConnectionId | None) -> _Served:
-        scopes = deciding.decide_streams(allowance, connection_id)
+    async def _streams(self, decisions: DecisionMemo, connection_id: ConnectionId | None) -> _Served:
+        scopes = deciding.decide_streams(decisions.allowance, connection_id)
         rows = schema.stream_rows(scopes, await self._summaries(scopes))
         own = links.connection_link("/v1/streams", connection_id)
         return _Served(self._whole_list("/v1/streams", own, rows))
 
-    async def _connectors(self, allowance: Allowance) -> _Served:
-        scopes = allowance.scopes
+    async def _connectors(self, decisions: DecisionMemo) -> _Served:
+        scopes = decisions.allowance.scopes
         rows = schema.compact_connectors(scopes, await self._summaries(scopes))
         return _Served(self._whole_list("/v1/connectors", "/v1/connectors", rows))
 
     async def _stream(
-        self, allowance: Allowance, name: StreamName, connection_id: ConnectionId | None
+        self, decisions: DecisionMemo, name: StreamName, connection_id: ConnectionId | None
     ) -> _Served:
-        scope = deciding.decide_stream(allowance, name, connection_id)
+        scope = deciding.decide_stream(decisions.allowance, name, connection_id)
         body = schema.stream_metadata(scope, await self._summaries((scope,)))
         own = links.connection_link(links.stream_path(name), connection_id)
         return _Served(body | {"links": {"self": own}, "meta": self._meta()})
@@ -237,14 +232,13 @@ class LocalResourceServer(msgspec.Struct):
 
     # Records
 
-    async def _list(self, allowance: Allowance, query: ListQuery, preview_chars: int | None) -> _Served:
-        decision = deciding.decide_list(allowance, query, self._services.seals(), preview_chars=preview_chars)
+    async def _list(self, decisions: DecisionMemo, query: ListQuery, preview_chars: int | None) -> _Served:
+        decision, labels = decisions.page(query, self._services.seals(), preview_chars)
         plan = decision.plan
         page = await self._services.store.page(plan)
         token = None
         if page.next is not None:
             token = cursors.seal_position(self._services.seals(), page.next, decision.binding)
-        labels = _labels(allowance, decision.scopes, plan.expand)
         rows = [bodies.record_row(record, labels, plan.expand) for record in page.records]
         body = _list_body(query, rows, token)
         body["meta"] = self._list_meta(page, plan, decision)
@@ -260,17 +254,19 @@ class LocalResourceServer(msgspec.Struct):
             meta["window"] = bodies.extent_body(page.extent, shows_times=shows_times)
         return meta
 
-    async def _changes(self, allowance: Allowance, query: ChangesQuery, preview_chars: int | None) -> _Served:
+    async def _changes(
+        self, decisions: DecisionMemo, query: ChangesQuery, preview_chars: int | None
+    ) -> _Served:
         decision = deciding.decide_changes(
-            allowance, query, self._services.seals(), preview_chars=preview_chars
+            decisions.allowance, query, self._services.seals(), preview_chars=preview_chars
         )
         found = await self._services.store.changes(decision.plan)
-        labels = _labels(allowance, decision.scopes)
+        labels = labels_of(decisions.allowance, decision.scopes)
         rows = [bodies.change_row(entry, labels) for entry in found.entries]
         token = self._session_token(found, decision)
         body = _list_body(query, rows, token)
         if token is None:
-            binding = cursors.bookmark_binding(allowance, query)
+            binding = cursors.bookmark_binding(decisions.allowance, query)
             bookmark = Bookmark(found.horizon, secrets.token_bytes(_NONCE_BYTES))
             body["next_changes_since"] = cursors.seal_bookmark(self._services.seals(), bookmark, binding)
         body["meta"] = self._meta(decision.warnings)
@@ -282,26 +278,29 @@ class LocalResourceServer(msgspec.Struct):
         session = ChangesSession(decision.plan.since, found.horizon, found.next)
         return cursors.seal_session(self._services.seals(), session, decision.binding)
 
-    async def _record(self, allowance: Allowance, query: RecordQuery, preview_chars: int | None) -> _Served:
-        decision = deciding.decide_record(allowance, query, preview_chars=preview_chars)
-        plan = decision.plan
+    async def _record(
+        self, decisions: DecisionMemo, query: RecordQuery, preview_chars: int | None
+    ) -> _Served:
+        plan, scopes, labels = decisions.record(query, preview_chars)
         found = await self._services.store.record(plan)
-        record = found[0] if len(found) == 1 else _only(allowance, decision.scopes, found, _no_record)
-        row = bodies.record_row(record, _labels(allowance, decision.scopes, plan.expand), plan.expand)
+        record = _only(decisions.allowance, scopes, found, lambda: NotFound(param="id"))
+        row = bodies.record_row(record, labels, plan.expand)
         row.links = {"self": links.record_link(query)}
         row.meta = self._meta()
         return _Served(row, _shown((record,), plan.reach.fields, plan.expand))
 
-    async def _window(self, allowance: Allowance, query: WindowQuery) -> _Served:
+    async def _window(self, decisions: DecisionMemo, query: WindowQuery) -> _Served:
         seals = self._services.seals()
-        decision = deciding.decide_window(allowance, query, seals)
+        decision = deciding.decide_window(decisions.allowance, query, seals)
         windows = await self._services.store.window(decision.plan)
-        found = _only(allowance, decision.scopes, windows, lambda: NotFound(param="id"))
+        found = _only(decisions.allowance, decision.scopes, windows, lambda: NotFound(param="id"))
         if decision.digest is not None and decision.digest != found.digest:
             raise CursorExpired(
                 f"Field '{query.field}' has changed; read it from offset_chars 0.", param="cursor"
             )
-        body = bodies.window_body(query, decision.plan, found, _labels(allowance, decision.scopes))
+        body = bodies.window_body(
+            query, decision.plan, found, labels_of(decisions.allowance, decision.scopes)
+        )
         for name, offset in (
             ("next_cursor", body["window"]["next_offset_chars"]),
             ("previous_cursor", body["window"]["previous_offset_chars"]),
@@ -315,8 +314,8 @@ class LocalResourceServer(msgspec.Struct):
 
     # Numbers and words
 
-    async def _aggregate(self, allowance: Allowance, query: AggregateQuery) -> _Served:
-        decision = deciding.decide_aggregate(allowance, query)
+    async def _aggregate(self, decisions: DecisionMemo, query: AggregateQuery) -> _Served:
+        decision = deciding.decide_aggregate(decisions.allowance, query)
         found = await self._services.store.aggregate(decision.plan)
         body = bodies.aggregate_body(query, decision.plan, found)
         body |= {"links": {"self": links.aggregate_link(query)}, "meta": self._meta()}
@@ -324,16 +323,18 @@ class LocalResourceServer(msgspec.Struct):
         connections = decision.plan.reach.connection_ids
         return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
 
-    async def _search(self, allowance: Allowance, query: SearchQuery, preview_chars: int | None) -> _Served:
+    async def _search(
+        self, decisions: DecisionMemo, query: SearchQuery, preview_chars: int | None
+    ) -> _Served:
         decision = deciding.decide_search(
-            allowance, query, self._services.seals(), preview_chars=preview_chars
+            decisions.allowance, query, self._services.seals(), preview_chars=preview_chars
         )
         plan = decision.plan
         page = await self._services.store.search(plan) if plan.reaches else SearchPage((), None, 0)
         token = None
         if page.next is not None:
             token = cursors.seal_hit(self._services.seals(), page.next, decision.binding)
-        labels = _labels(allowance, decision.scopes)
+        labels = labels_of(decisions.allowance, decision.scopes)
         searched = {one.id for scope in decision.scopes for one in scope.connections}
         body: Body = {
             "object": "list",
@@ -352,24 +353,10 @@ class LocalResourceServer(msgspec.Struct):
             body["next_cursor"] = token
         return _Served(body, _hits_shown(page, decision.scopes, preview_chars))
 
-    async def _blob(self, allowance: Allowance, query: BlobQuery) -> FoundBlob:
-        decision = deciding.decide_blob(allowance, query)
+    async def _blob(self, decisions: DecisionMemo, query: BlobQuery) -> FoundBlob:
+        decision = deciding.decide_blob(decisions.allowance, query)
         found = await self._services.store.blobs(decision.plan)
-        return _only(allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
-
-
-def _no_record() -> HeadgateError:
-    return NotFound(param="id")
-
-
-def _labels(allowance: Allowance, scopes: Sequence[StreamScope], expand: Sequence[ExpandPlan] = ()) -> Labels:
-    if not expand and len(scopes) == 1:
-        kept = scopes[0].kept
-        if _LABELS not in kept:
-            kept[_LABELS] = Labels(connector_of(scopes))
-        return kept[_LABELS]
-    children = (scope for plan in expand for scope in allowance.by_stream.get(plan.child.stream, ()))
-    return Labels(connector_of((*children, *scopes)))
+        return _only(decisions.allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
 
 
 def _only(

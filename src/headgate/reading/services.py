@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from headgate.audit.disclose import Discloser
-from headgate.model.declaration import SourceDeclaration
-from headgate.model.grant import Access
-from headgate.model.ids import ConnectorKey
+from headgate.model.grant import Access, TokenKind
+from headgate.model.ids import GrantId, SubjectId
 from headgate.model.sealed import Sealer
-from headgate.policy.allowance import Allowance, SourceCatalog, allow
+from headgate.policy.allowance import SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
+from headgate.reading.memo import DecisionMemo
 from headgate.store.protocol import Store
 
 MICROSECONDS = 1_000_000
-_REMEMBERED = 512
+_MOST_ACCESSES = 512
+_AccessKey = tuple[TokenKind, SubjectId, tuple[GrantId, ...]]
 
 
-@dataclass(slots=True)
-class _Known:
-    """What was last seen of the catalog, and the allowances worked out from it."""
+@dataclass(frozen=True, slots=True)
+class _CatalogMemo:
+    """The catalog at one version, and the decisions that were made under it."""
 
-    declarations: Mapping[ConnectorKey, SourceDeclaration] | None = None
+    #: The store's number of the catalog.
+    version: int | None = None
+    #: The version of the home's file at which the catalog was last seen to be current.
+    epoch: int | None = None
     catalog: SourceCatalog = field(default_factory=lambda: SourceCatalog({}, {}))
-    allowances: OrderedDict[tuple[str, ...], Allowance] = field(
-        default_factory=OrderedDict[tuple[str, ...], Allowance]
+    decisions: OrderedDict[_AccessKey, DecisionMemo] = field(
+        default_factory=OrderedDict[_AccessKey, DecisionMemo]
     )
-    #: The same by the very object that was asked with.
-    admitted: dict[int, tuple[Access, Allowance]] = field(default_factory=dict[int, tuple[Access, Allowance]])
 
 
 class ReadServices:
     """One home, open for reading."""
 
-    __slots__ = ("_known", "clock", "discloser", "rules", "sealer", "store")
+    __slots__ = ("_memo", "clock", "discloser", "rules", "sealer", "store")
 
     def __init__(
         self, store: Store, *, sealer: Sealer, discloser: Discloser, clock: Callable[[], int], rules: Rules
@@ -47,41 +49,48 @@ class ReadServices:
         #: Gives the time in microseconds since 1970.
         self.clock = clock
         self.rules = rules
-        self._known = _Known()
+        self._memo = _CatalogMemo()
 
     def seals(self) -> Seals:
-        """Give what seals and opens cursors now."""
+        """Make what seals and opens cursors at this time."""
         return Seals(self.sealer, self.clock() // MICROSECONDS)
 
     async def catalog(self) -> SourceCatalog:
-        """Give what is declared and connected; the same value as long as nothing has changed."""
-        declarations = await self.store.declarations()
-        # A store gives the same mapping as long as nothing is declared, connected or renamed.
-        if self._known.declarations is not declarations:
-            connections = {one.id: one for one in await self.store.connections()}
-            self._known = _Known(declarations, SourceCatalog(dict(declarations), connections))
-        return self._known.catalog
+        """Read what is declared and connected now."""
+        return (await self._current(None)).catalog
 
-    def allowance_of_admitted(self, access: Access) -> Allowance | None:
-        """Remember what an access reaches that admission has given out just now, without a look at the catalog.
+    async def decisions(self, access: Access) -> DecisionMemo:
+        """Work out what an access may read, or take it from the memo.
 
-        Admission gives out the same object only as long as nothing at all was written, so what was worked out
-        for it still holds.
+        As long as the access has the memo's epoch, nothing was written since the catalog was read, and it
+        is not looked at again.
         """
-        known = self._known.admitted.get(id(access))
-        return known[1] if known is not None and known[0] is access else None
+        memo = self._memo
+        if access.epoch is None or access.epoch != memo.epoch:
+            memo = await self._current(access.epoch)
+        key = (access.token_kind, access.subject_id, access.grant_ids)
+        known = memo.decisions.get(key)
+        if known is None or not _is_same(known.allowance.access, access):
+            known = memo.decisions[key] = DecisionMemo(allow(access, memo.catalog, self.rules))
+            if len(memo.decisions) > _MOST_ACCESSES:
+                memo.decisions.popitem(last=False)
+        return known
 
-    async def allowance(self, access: Access) -> Allowance:
-        """Work out what an access reaches, or remember it: grants never change, and the catalog seldom."""
-        catalog = await self.catalog()
-        remembered = self._known.allowances
-        key = (access.token_kind.value, access.subject_id, *access.grant_ids)
-        found = remembered.get(key)
-        if found is None or (found.access is not access and found.access != access):
-            found = remembered[key] = allow(access, catalog, self.rules)
-            if len(remembered) > _REMEMBERED:
-                remembered.popitem(last=False)
-        if len(self._known.admitted) >= _REMEMBERED:
-            self._known.admitted.clear()
-        self._known.admitted[id(access)] = access, found
-        return found
+    async def _current(self, epoch: int | None) -> _CatalogMemo:
+        """Bring the memo up to date. The epoch was read before, so what is read now is not older than it."""
+        version = await self.store.catalog_version()
+        memo = self._memo
+        if memo.version == version:
+            # The decisions stay: what was written did not touch the catalog.
+            memo = replace(memo, epoch=epoch)
+        else:
+            declarations = dict(await self.store.declarations())
+            connections = {one.id: one for one in await self.store.connections()}
+            memo = _CatalogMemo(version, epoch, SourceCatalog(declarations, connections))
+        self._memo = memo
+        return memo
+
+
+def _is_same(known: Access, access: Access) -> bool:
+    # Admission returns one object until something is written, and comparing it with itself takes a while.
+    return known is access or known == access

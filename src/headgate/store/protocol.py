@@ -114,11 +114,12 @@ class RecordWriter(Protocol):
         """
         ...
 
-    async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
-        """Give the newest declaration of every connector.
+    async def catalog_version(self) -> int:
+        """Give a number that is larger after anything was declared, connected, renamed or removed."""
+        ...
 
-        The very same mapping is given as long as nothing is declared, connected, renamed or removed.
-        """
+    async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
+        """Give the newest declaration of every connector."""
         ...
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:

@@ -16,7 +16,7 @@ async def mcp(request: WebRequest) -> None:
     assert access is not None
 
     def port(via: str) -> LocalResourceServer:
-        reading = ReadContext(access, context.request_id, via, is_just_admitted=True)
+        reading = ReadContext(access, context.request_id, via)
         return LocalResourceServer(services.reads, reading)
 
     call = McpCall(access, port, services.public_url or context.origin, context.request_id)

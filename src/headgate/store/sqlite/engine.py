@@ -212,6 +212,10 @@ class SqliteStore:
             lambda database: declare.declare(database, connector_key, document)
         )
 
+    async def catalog_version(self) -> int:
+        """Give a number that is larger after anything was declared, connected, renamed or removed."""
+        return self._here.catalog().number
+
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
         """Give the newest declaration of every connector."""
         return self._here.catalog().declarations

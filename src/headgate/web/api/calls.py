@@ -34,9 +34,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def resource_server(self) -> LocalResourceServer:
         """Bind the resource server to this call."""
-        context = ReadContext(
-            self.access, self.request_id, self.endpoint.route, self.given.warnings, is_just_admitted=True
-        )
+        context = ReadContext(self.access, self.request_id, self.endpoint.route, self.given.warnings)
         return LocalResourceServer(self.services.reads, context)
 
     def needed_connection(self) -> ConnectionId:
