@@ -1,4 +1,4 @@
-"""Measure the operations core: ``python -m bench.operations``; fails when a limit is passed."""
+"""Measure operations and imports: ``python -m bench.operations``; fails when a limit is exceeded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.operations import client, registry, validators
 
 
 def main() -> int:
-    """Print the figures and say whether they are good enough."""
+    """Print the figures; return 1 when one is over its limit."""
     found = registry.measure()
     print(f"handler alone          {found.handler_us:8.2f} us processor {found.handler_wall_us:8.2f} us wall")
     print(f"registry.execute       {found.execute_us:8.2f} us processor {found.execute_wall_us:8.2f} us wall")

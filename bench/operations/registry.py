@@ -1,7 +1,7 @@
 """What it costs to run an operation through the registry instead of calling its handler.
 
-A local operation that does nothing, with a declared input and output schema: every step of the pipeline is
-taken (look-up, access, input check, deadline, a task of its own, output check, envelope).
+A local operation that does nothing, with a declared input and output schema, passes every step of the pipeline:
+look-up, access, input check, deadline, a separate task, output check, envelope.
 """
 
 from __future__ import annotations

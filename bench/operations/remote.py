@@ -1,4 +1,4 @@
-"""The server that the client bench calls, in a process of its own: one tool, one small structured answer."""
+"""The server that the client bench calls, run as a separate process: one tool, one small structured answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def _call(_context: Any, _params: Any) -> types.CallToolResult:
 
 
 def main() -> None:
-    """Serve until killed, on the port that was asked for."""
+    """Serve on the port of the first argument until the process is killed."""
     server = Server(
         "bench",
         version="1",
