@@ -1,4 +1,4 @@
-"""What the conformance suite runs as "the client": ``from_mcp`` and its operations, nothing beside them.
+"""What the conformance suite runs as "the client": ``from_mcp`` and its operations only.
 
 Getting a token is not the import's duty but the assembling program's, so the scenarios on authorization put
 the SDK's OAuth client under ``from_mcp`` as its injected transport.
@@ -29,7 +29,7 @@ CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 async def run_scenario(asked: dict[str, str]) -> None:
-    """Do what one scenario wants of a client."""
+    """Run one scenario."""
     url, scenario = asked["URL"], asked.get("SCENARIO", "")
     context = json.loads(asked.get("CONTEXT") or "{}")
     modern = asked.get("PROTOCOL_VERSION", "") >= "2026-07-28"
@@ -44,7 +44,7 @@ async def run_scenario(asked: dict[str, str]) -> None:
 
 
 async def agrees(question: Question) -> Reply:
-    """Say yes, and leave every value to its default."""
+    """Accept, and leave every value to its default."""
     return Reply.accept()
 
 
@@ -67,7 +67,7 @@ async def run(tool: HandlerRegistration, arguments: Any) -> None:
 
 
 class Memory:
-    """Where the SDK keeps its token and its registration."""
+    """Holds the SDK's token and registration in memory."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self.client = client
@@ -87,7 +87,7 @@ class Memory:
 
 
 class SignedIn(httpx2.AsyncBaseTransport):
-    """A transport that gets a token when it is asked for one, with an owner who always agrees."""
+    """A transport that gets a token when the server demands one; the owner always consents."""
 
     def __init__(self, url: str, context: dict[str, Any]) -> None:
         self._location = ""

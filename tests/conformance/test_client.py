@@ -25,21 +25,21 @@ def expected(revision):
 
 
 @asynccontextmanager
-async def door(path):
-    """Answer whoever knocks with the outcome of the scenario they ask for."""
+async def running_scenarios(path):
+    """Run the scenario that each started process sends over a socket, and reply with its exit code."""
 
-    few = asyncio.Semaphore(4)
+    at_once = asyncio.Semaphore(4)
 
     async def answer(reader, writer):
-        asked = json.loads(await reader.readline())
+        scenario = json.loads(await reader.readline())
         try:
-            async with few:
-                await run_scenario(asked)
-            outcome = b"0\n"
+            async with at_once:
+                await run_scenario(scenario)
+            exit_code = b"0\n"
         except Exception as error:  # noqa: BLE001 - like a program that ends with an error
-            sys.stderr.write(f"{asked.get('SCENARIO')}: {error!r}\n")
-            outcome = b"1\n"
-        writer.write(outcome)
+            sys.stderr.write(f"{scenario.get('SCENARIO')}: {error!r}\n")
+            exit_code = b"1\n"
+        writer.write(exit_code)
         await writer.drain()
         writer.close()
 
@@ -49,13 +49,13 @@ async def door(path):
 
 
 async def run_suite(folder, *which):
-    """Run the suite; give the scenarios that passed and those that failed."""
+    """Run the suite; return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
         str(NODE),
         str(SUITE),
         "client",
         "--command",
-        f"{sys.executable} -IS {HERE / 'knock.py'} {folder / 'door'}",
+        f"{sys.executable} -IS {HERE / 'scenario_process.py'} {folder / 'socket'}",
         *which,
         "--timeout",
         "90000",
@@ -71,12 +71,12 @@ async def run_suite(folder, *which):
 @pytest.mark.skipif(not SUITE.exists(), reason="the Node peers are not installed")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_the_client_suite_fails_where_it_is_expected_to_and_nowhere_else(revision, tmp_path):
-    async with door(str(tmp_path / "door")):
+    async with running_scenarios(str(tmp_path / "socket")):
         _, output = await run_suite(tmp_path, "--requirements", revision)
         _, _, summary = output.partition("SUITE SUMMARY")
         verdicts = re.findall(r"(✓|✗) ([\w/.-]+):", summary)
         failed = {name for mark, name in verdicts if mark == "✗"}
-        # All scenarios run at once; on a busy machine one of them may miss its time, and is asked again alone.
+        # All scenarios run at once; on a busy machine one of them may time out, and is run again alone.
         for name in sorted(failed - expected(revision)):
             code, _ = await run_suite(tmp_path, "--scenario", name, "--spec-version", revision)
             if code == 0:

@@ -1,7 +1,7 @@
-"""An MCP server that does what it is told, wrong things above all, on a real socket of this machine.
+"""An MCP server on a real socket that misbehaves as a test configures it.
 
-By itself it is an honest server of either era with a few tools. A fault takes the place of its answer to one
-method; what it saw is in ``seen``.
+Without faults it is an honest server of either era with a few tools. A fault replaces its answer to one method;
+the requests it received are in ``seen``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Seen:
         return self.body.get("params", {})
 
 
-#: Writes whatever it likes in place of an answer.
+#: Writes something in place of an answer.
 Fault = Callable[[Seen, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -85,7 +85,7 @@ class FaultyServer:
     page_size: int | None = None
     token: str | None = field(default=None, repr=False)
     list_changed: bool = False
-    #: Not shown: what a server saw is its own business, tokens above all.
+    #: Not in the repr, because requests hold tokens.
     seen: list[Seen] = field(default_factory=list, repr=False)
     live_connections: set[int] = field(default_factory=set)
     connections: int = 0
@@ -109,7 +109,7 @@ class FaultyServer:
         return [seen for seen in self.seen if seen.method == method]
 
     async def announce(self, method: str = "notifications/tools/list_changed") -> None:
-        """Say something on every open stream of the handshake era."""
+        """Send a notification on every open stream of the handshake era."""
         for writer in self.streams:
             writer.write(sse({"jsonrpc": "2.0", "method": method}))
             await writer.drain()
@@ -264,7 +264,7 @@ def replies(make: Callable[[Seen], Any], status: int = 200, **headers: str) -> F
 
 
 def streams(make: Callable[[Seen], list[bytes]]) -> Fault:
-    """Answer with an event stream in these pieces, each a packet of its own, then close."""
+    """Answer with an event stream in these pieces, each a separate packet, then close."""
 
     async def fault(seen: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(SSE_HEAD)
@@ -285,7 +285,7 @@ async def hangs(seen: Seen, writer: asyncio.StreamWriter) -> None:
 
 
 async def drops(seen: Seen, writer: asyncio.StreamWriter) -> None:
-    """Cut the connection without a word."""
+    """Cut the connection without an answer."""
     writer.transport.abort()
 
 
@@ -313,7 +313,7 @@ def pours(size: int, *, kind: str = "application/json", declared: bool = True) -
 
 
 def compresses(size: int) -> Fault:
-    """Answer with so many bytes, compressed although nobody asked for it."""
+    """Answer with that many bytes, compressed although the request did not allow it."""
     packer = zlib.compressobj(wbits=31)
     body = b"".join(packer.compress(b" " * 65536) for _ in range(size // 65536)) + packer.flush()
 

@@ -1,4 +1,4 @@
-"""What a hostile server can do to an import, case by case: nothing.
+"""Hostile servers: none of these cases harms an import.
 
 The number in each docstring is the case's row in the list of hostile cases. Memory is the peak of this very
 process, the server included; deadlines are short ones that the import was given.
@@ -58,7 +58,7 @@ ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
 
 
 async def failing(registration, value=None, *, within=LONG):
-    """Call, and give the error; it must come in the time that was allowed, or soon after."""
+    """Call, and return the error; it must be raised within the allowed time, or soon after."""
     deadline = asyncio.get_running_loop().time() + within
     with pytest.raises(CallError) as caught:
         async with asyncio.timeout(within + 5):
@@ -247,7 +247,7 @@ BAD_SCHEMAS = {
 
 
 @pytest.mark.parametrize("which", list(BAD_SCHEMAS))
-async def test_a_schema_bomb_is_refused_by_name_and_the_others_are_kept(which):
+async def test_a_schema_bomb_is_refused_by_name_and_the_other_tools_stay(which):
     """Rows 103 and 104."""
     bad = {"type": "object", "properties": {"p": BAD_SCHEMAS[which]}}
     if "$defs" in BAD_SCHEMAS[which]:
@@ -281,7 +281,7 @@ async def test_a_pattern_that_explodes_costs_nothing():
 
 
 @pytest.mark.parametrize("header", ["A\r\nB", "", "ü", "a b", "x" * 3 + ":"])
-async def test_a_tool_that_would_split_a_header_is_dropped_and_the_others_kept(header):
+async def test_a_tool_that_would_split_a_header_is_dropped_and_the_others_stay(header):
     """Row 108."""
     schema = {"type": "object", "properties": {"p": {"type": "string", "x-mcp-header": header}}}
     async with importing(era=MODERN, tools=[tool("bad", inputSchema=schema), tool("good")]) as (_, imported):
@@ -381,7 +381,7 @@ ECHOES = [
 
 @ERAS
 @pytest.mark.parametrize("echo", ECHOES)
-async def test_a_token_that_is_echoed_reaches_nobody(era, echo, caplog, capfd):
+async def test_an_echoed_token_is_redacted_everywhere(era, echo, caplog, capfd):
     """Row 111: no byte of the token in a log, a traceback with its locals, a pickle, an envelope or a report."""
     caplog.set_level(logging.DEBUG)
     out = io.StringIO()
@@ -456,7 +456,7 @@ async def test_a_tool_list_without_end_ends(era, cursor):
     assert len(pages) <= 50
 
 
-async def test_more_tools_than_anybody_needs_are_refused():
+async def test_more_tools_than_the_limit_are_refused():
     """Row 113, in one page."""
     many = [tool(f"t{n}") for n in range(1001)]
     async with faulty_server(tools=many) as server:
@@ -510,7 +510,7 @@ async def test_a_link_in_a_result_is_data_and_never_opened(monkeypatch):
 
 @ERAS
 async def test_garbage_of_every_kind_is_a_typed_error_and_the_next_call_works(era):
-    """Whatever a server writes."""
+    """Bytes that are no answer."""
     pieces = [
         b"\x00\x01\x02\x03" * 100,
         b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",

@@ -1,4 +1,4 @@
-"""What a server gains by changing its tools under our feet: nothing. And: no row of the list is without a case."""
+"""Servers that change their tools after the import; and every row of the list of hostile cases has a test."""
 
 import ast
 import json
@@ -22,7 +22,7 @@ async def refused(registration):
     return caught.value
 
 
-async def test_words_that_change_between_two_calls_block_the_tool_and_no_other():
+async def test_a_description_that_changes_between_two_calls_blocks_the_tool_and_no_other():
     """Row 106."""
     async with importing(list_changed=True) as (server, imported):
         await until(lambda: server.streams)
@@ -38,11 +38,11 @@ async def test_words_that_change_between_two_calls_block_the_tool_and_no_other()
 
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_another_order_of_the_same_words_blocks_nothing(era):
+async def test_another_order_of_the_same_keys_blocks_nothing(era):
     """Row 106, the harmless side."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}}
     async with importing(era=era, tools=[tool("t", inputSchema=schema)]) as (server, imported):
-        backwards = lambda pairs: dict(reversed(pairs))  # noqa: E731 - one line says it best
+        backwards = lambda pairs: dict(reversed(pairs))  # noqa: E731 - shorter than a function
         server.tools = json.loads(json.dumps(server.tools), object_pairs_hook=backwards)
         refreshed = await imported.refresh()
         assert (refreshed.added, refreshed.removed, refreshed.changed) == ((), (), ())

@@ -1,4 +1,4 @@
-"""What a server that may ask can do with its questions: not much.
+"""Hostile questions of a server to which the capability was offered.
 
 Row 109 of the list of hostile cases, where the program has offered to answer.
 """
@@ -13,7 +13,7 @@ from headgate.mcp.client.questions import Reply
 from tests.hostile.server import LEGACY, MODERN, replies, result_of, sse
 from tests.hostile.test_upstream import BAD_SCHEMAS
 from tests.mcp.client.importing import call, until
-from tests.mcp.client.test_questions import asking, asks, elicit, replied, saying
+from tests.mcp.client.test_questions import asks, elicit, importing_one, replied, replying_with
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("little_memory")]
 
@@ -34,37 +34,40 @@ ONE = {"q": {"method": "elicitation/create", "params": elicit()}}
 
 @pytest.mark.parametrize("more", [{"inputRequests": ONE, "requestState": "s"}, {"requestState": "s"}])
 async def test_questions_without_end_end(more):
-    heard = []
+    received = []
     limits = Limits(max_questions=4)
-    async with asking(MODERN, saying(Reply.accept(), heard), limits=limits) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.accept(), received), limits=limits) as (
+        server,
+        tool,
+    ):
         server.faults["tools/call"] = required(**more)
         assert await refused(tool) == "upstream_too_large"
         assert len(server.calls("tools/call")) == 5
-        assert len(heard) == (4 if "inputRequests" in more else 0)
+        assert len(received) == (4 if "inputRequests" in more else 0)
 
 
-async def test_questions_without_end_in_one_round_are_asked_of_nobody():
-    heard = []
+async def test_questions_without_end_in_one_round_never_reach_the_callback():
+    received = []
     many = {f"q{number}": ONE["q"] for number in range(1000)}
-    async with asking(MODERN, saying(Reply.accept(), heard)) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.accept(), received)) as (server, tool):
         server.faults["tools/call"] = required(inputRequests=many)
         assert await refused(tool) == "upstream_too_large"
-        assert heard == []
+        assert received == []
 
 
 async def test_questions_without_end_on_a_stream_are_asked_a_few_times():
-    heard = []
-    async with asking(LEGACY, saying(Reply.accept(), heard)) as (server, tool):
+    received = []
+    async with importing_one(LEGACY, replying_with(Reply.accept(), received)) as (server, tool):
         server.faults["tools/call"] = asks(server, *[elicit()] * 40)
         assert (await call(tool)).ok
-        told = [replied(server, f"question-{number}") for number in range(40)]
-    assert len(heard) == 10
-    assert {reply["error"]["code"] for reply in told[10:]} == {-32600}
+        sent = [replied(server, f"question-{number}") for number in range(40)]
+    assert len(received) == 10
+    assert {reply["error"]["code"] for reply in sent[10:]} == {-32600}
 
 
 @pytest.mark.parametrize("state", ["x" * 65_537, "x" * 4_000_000, 7, ["s"], {"a": 1}])
 async def test_a_huge_or_strange_state_is_not_carried(state):
-    async with asking(MODERN, saying(Reply.accept())) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.accept())) as (server, tool):
         server.faults["tools/call"] = required(inputRequests=ONE, requestState=state)
         assert await refused(tool) in {"upstream_too_large", "upstream_protocol_error"}
         assert len(server.calls("tools/call")) == 1
@@ -87,62 +90,65 @@ FORMS = {
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize("which", list(FORMS))
-async def test_a_schema_bomb_in_a_question_is_shown_to_nobody(era, which):
-    heard = []
-    async with asking(era, saying(Reply.accept(), heard)) as (server, tool):
+async def test_a_schema_bomb_in_a_question_never_reaches_the_callback(era, which):
+    received = []
+    async with importing_one(era, replying_with(Reply.accept(), received)) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit(FORMS[which]))
         if era == MODERN:
             assert await refused(tool) in {"upstream_schema_rejected", "upstream_protocol_error"}
         else:
             assert (await call(tool)).ok
             assert replied(server, "question-0")["error"]["code"] == -32602
-    assert heard == []
+    assert received == []
 
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize("method", ["sampling/createMessage", "roots/list", "elicitation/other"])
 async def test_what_was_not_offered_is_refused_all_the_same(era, method):
-    heard = []
-    async with asking(era, saying(Reply.accept(), heard)) as (server, tool):
+    received = []
+    async with importing_one(era, replying_with(Reply.accept(), received)) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit(), method=method)
         if era == MODERN:
             assert await refused(tool) == "upstream_unsupported"
         else:
             assert (await call(tool)).ok
             assert replied(server, "question-0")["error"]["code"] == -32601
-    assert heard == []
+    assert received == []
 
 
-async def test_nobody_is_sent_to_an_address():
-    heard = []
-    async with asking(MODERN, saying(Reply.accept(), heard)) as (server, tool):
+async def test_a_question_with_an_address_to_open_is_refused():
+    received = []
+    async with importing_one(MODERN, replying_with(Reply.accept(), received)) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit(mode="url", url="https://evil.example/"))
         assert await refused(tool) == "upstream_unsupported"
-    assert heard == []
+    assert received == []
 
 
 async def test_a_server_asks_nothing_while_none_of_its_tools_runs():
-    heard = []
-    answer = saying(Reply.accept(), heard)
-    async with asking(LEGACY, answer, list_changed=True) as (server, tool):
+    received = []
+    answer = replying_with(Reply.accept(), received)
+    async with importing_one(LEGACY, answer, list_changed=True) as (server, tool):
         await until(lambda: server.streams)
         question = {"jsonrpc": "2.0", "id": "unasked", "method": "elicitation/create", "params": elicit()}
         server.streams[0].write(sse(question))
         await until(lambda: replied(server, "unasked"))
         assert replied(server, "unasked")["error"]["code"] == -32601
-        assert heard == []
+        assert received == []
         server.faults["tools/call"] = asks(server, elicit())
         assert (await call(tool)).ok
-    assert len(heard) == 1
+    assert len(received) == 1
 
 
-async def test_the_words_of_a_question_are_short_plain_and_without_our_token():
-    heard = []
+async def test_the_text_of_a_question_is_short_printable_and_without_our_token():
+    received = []
     message = "canary-token-1234 \x1b[2J\u202eevil" + "x" * 100_000
-    async with asking(MODERN, saying(Reply.decline(), heard), token="canary-token-1234") as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.decline(), received), token="canary-token-1234") as (
+        server,
+        tool,
+    ):
         server.faults["tools/call"] = asks(server, elicit(message=message))
         assert (await call(tool)).ok
-    words = heard[0].message
+    words = received[0].message
     assert len(words) < 2100
     assert words.isprintable()
     assert "canary-token" not in words
@@ -150,7 +156,7 @@ async def test_the_words_of_a_question_are_short_plain_and_without_our_token():
 
 @pytest.mark.parametrize("shape", [[], "q", {"q": []}, {"q": {"method": 7}}, {"q": {}}])
 async def test_requests_of_any_shape_are_a_typed_error(shape):
-    async with asking(MODERN, saying(Reply.accept())) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.accept())) as (server, tool):
         server.faults["tools/call"] = required(inputRequests=shape)
         assert await refused(tool) in {"upstream_protocol_error", "upstream_unsupported"}
 
@@ -165,7 +171,7 @@ async def test_hanging_up_while_a_question_is_open_ends_the_question():
         finally:
             ended.set()
 
-    async with asking(LEGACY, slow) as (server, tool):
+    async with importing_one(LEGACY, slow) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         task = asyncio.create_task(call(tool))
         await asked.wait()

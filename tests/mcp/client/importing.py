@@ -27,7 +27,7 @@ async def call(registration, value=None, **more: Any):
 
 
 async def until(holds):
-    """Wait for something that has no event of its own; never longer than a broken test deserves."""
+    """Wait for a condition that has no event, at most five seconds."""
     async with asyncio.timeout(5):
         while not holds():  # noqa: ASYNC110 - what is waited for belongs to the other side
             await asyncio.sleep(0)

@@ -51,7 +51,7 @@ FIVE = [
 
 
 def outside(imported):
-    """A registry that outsiders may use, for the length of a test."""
+    """A registry whose operations are exposed without conditions."""
     return Registry(expose(item, access_control=AccessControl()) for item in imported)
 
 
@@ -191,7 +191,7 @@ async def test_whatever_is_not_clearly_no_error_is_an_error(odd):
 
 
 @pytest.mark.requirement("S0-19")
-async def test_a_declared_output_that_was_not_sent_is_said_to_be_missing():
+async def test_a_declared_output_that_was_not_sent_is_reported_as_missing():
     async with importing(tools=[tool("t", outputSchema=NUMBER)], results={"t": text("n is 1")}) as (
         _,
         imported,
@@ -365,7 +365,7 @@ async def test_what_keeps_a_tool_from_answering_is_raised_with_its_code(era, fau
         assert (await registry.execute("ns/echo")).ok
 
 
-async def test_an_unknown_tool_keeps_the_servers_code_and_words():
+async def test_an_unknown_tool_keeps_the_servers_code_and_message():
     fault = replies(lambda seen: error_of(seen, -32602, "Unknown tool\x1b[31m " + "x" * 1000))
     async with importing(faults={"tools/call": fault}) as (_, imported):
         with pytest.raises(CallError) as caught:
@@ -400,7 +400,7 @@ async def test_a_server_that_is_gone_is_a_transport_error_that_may_be_retried():
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_server_that_wants_to_be_asked_later_says_when(status, headers, seconds):
+async def test_a_server_that_asks_for_a_later_try_names_the_time(status, headers, seconds):
     async with importing(faults={"tools/call": answers(http(status, **headers))}) as (server, imported):
         with pytest.raises(CallError) as caught:
             await call(imported[0])
@@ -452,7 +452,7 @@ async def test_limits_can_be_set():
 
 
 @pytest.mark.requirement("S4-06")
-async def test_whoever_wants_values_forced_into_their_schema_says_so():
+async def test_values_are_forced_into_their_schema_only_by_an_option():
     declared = {
         "type": "object",
         "properties": {"n": {"type": "integer"}, "s": {"type": "string"}},

@@ -1,4 +1,4 @@
-"""The block mapper: one block in, one block out, whatever it is."""
+"""The block mapper: one block in, one block out, even when it is malformed."""
 
 import json
 
@@ -25,7 +25,7 @@ HINTS = {"audience": ["user"], "priority": 0.5, "lastModified": "2026-01-01T00:0
         {"type": "resource_link", "uri": "file:///etc/passwd", "name": "n", "title": "t", "size": 3},
     ],
 )
-def test_a_well_formed_block_of_a_known_kind_is_kept_whole(block):
+def test_a_well_formed_block_of_a_known_kind_stays_whole(block):
     assert map_mcp_content_blocks([block]) == [block]
 
 

@@ -1,4 +1,4 @@
-"""Importing a server: what is asked of it, and what each of its tools becomes."""
+"""Importing a server: which requests are sent, and which operation each tool becomes."""
 
 import asyncio
 import inspect
@@ -85,7 +85,7 @@ async def test_the_first_message_is_a_handshake_posted_to_exactly_that_path():
 
 @pytest.mark.requirement("S0-03")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_both_eras_are_found_out_without_being_told(era):
+async def test_both_eras_are_detected_without_configuration(era):
     async with faulty_server(era=era) as server, await from_mcp(server.url, "ns") as imported:
         assert imported.report()["protocolVersion"] == era
         assert imported.report()["serverInfo"] == {"name": "faulty", "version": "1"}
@@ -223,7 +223,7 @@ async def test_the_input_schema_is_a_copy_of_what_the_server_sent():
 
 
 @pytest.mark.requirement("S0-13", "S0-28", "S0-29", "S4-01")
-async def test_a_declared_output_is_kept_and_an_undeclared_one_is_the_union_of_blocks():
+async def test_a_declared_output_stays_and_an_undeclared_one_is_the_union_of_blocks():
     async with faulty_server(tools=[tool("declared", outputSchema=NUMBER), tool("silent")]) as server:
         async with await from_mcp(server.url, "ns") as imported:
             declared, silent = imported
@@ -294,15 +294,20 @@ def failing_with(error, words="QUOTA: used up"):
 @pytest.mark.requirement("S0-14", "S0-B8")
 async def test_an_error_that_the_tool_declared_comes_under_its_own_code_from_every_door():
     declared = tool("t", outputSchema=NUMBER, _meta={ERRORS_META_KEY: [QUOTA]})
-    said = {"code": "QUOTA", "message": "Come\x1b tomorrow.", "details": {"left": 0}, "retryable": True}
-    async with importing(tools=[declared], results={"t": failing_with(said)}) as (_, imported):
+    declared_error = {
+        "code": "QUOTA",
+        "message": "Come\x1b tomorrow.",
+        "details": {"left": 0},
+        "retryable": True,
+    }
+    async with importing(tools=[declared], results={"t": failing_with(declared_error)}) as (_, imported):
         registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
         envelope = await registry.execute("ns/t")
         assert envelope.is_error
         assert (envelope.error.code, envelope.error.details) == ("QUOTA", {"left": 0})
         assert envelope.error.message == "Come\\x1b tomorrow."
         assert not envelope.error.retryable
-        assert envelope.data == {"error": said}
+        assert envelope.data == {"error": declared_error}
         assert envelope.meta.content[0]["text"] == "QUOTA: used up"
         assert envelope.issues == ()
         with pytest.raises(CallError) as caught:
@@ -465,7 +470,7 @@ async def test_tools_that_could_be_taken_for_one_another_are_refused_together(na
             assert [skipped.name for skipped in imported.skipped] == list(names)
 
 
-async def test_a_long_description_is_cut_and_the_report_says_so():
+async def test_a_long_description_is_cut_and_reported():
     async with importing(tools=[tool("t", description="x" * 10_000)]) as (_, imported):
         assert len(imported[0].description) == 4096
         assert imported.report()["tools"][0]["notes"]
@@ -512,6 +517,6 @@ async def test_nothing_is_read_from_the_environment(era, monkeypatch):
 
 
 @pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\U000e0041", "\x1b"])
-async def test_words_that_cannot_be_seen_are_reported(hidden):
+async def test_invisible_characters_are_reported(hidden):
     async with importing(tools=[tool("t", description=f"Reads{hidden}\na file.")]) as (_, imported):
         assert imported.report()["tools"][0]["notes"] == ["The words hold characters that cannot be seen."]

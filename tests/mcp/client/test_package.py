@@ -1,4 +1,4 @@
-"""What the client room may not hold, whatever else it does."""
+"""What the client package must not contain."""
 
 import ast
 import subprocess

@@ -45,7 +45,7 @@ async def test_a_changed_tool_is_blocked_with_its_grade_until_it_is_approved(tmp
             details = await blocked(second[0], {"q": "x"})
             assert (details["tool"], details["grade"]) == ("t", grade)
             assert details["changes"]
-            # The new words are not shown to anybody before they are approved.
+            # The new description is not shown before it is approved.
             assert second[0].description == approved["description"]
             assert second[0].input_schema == approved["inputSchema"]
             assert (await call(second[1])).ok
@@ -109,7 +109,7 @@ async def test_a_change_while_it_runs_blocks_the_next_call_once_the_server_tells
         assert len(server.calls("tools/call")) == 2
 
 
-async def test_refresh_finds_a_change_that_nobody_told():
+async def test_refresh_finds_a_change_that_was_not_announced():
     async with importing() as (server, imported):
         server.tools[0] = tool("echo", inputSchema={"type": "object", "required": ["x"]})
         refreshed = await imported.refresh()
@@ -131,7 +131,7 @@ async def test_pins_lie_in_a_private_file_that_holds_no_token(tmp_path):
     assert pins.read(address) is None
 
 
-async def test_a_pin_file_that_is_not_json_is_said_to_be_so(tmp_path):
+async def test_a_pin_file_that_is_not_json_is_reported(tmp_path):
     path = tmp_path / "pins.json"
     path.write_text("{")
     path.chmod(0o600)
@@ -163,7 +163,7 @@ async def test_another_query_is_another_server(tmp_path):
     assert b"secret" not in (tmp_path / "pins.json").read_bytes()
 
 
-async def test_pins_that_are_written_at_the_same_time_are_all_kept(tmp_path):
+async def test_no_pin_is_lost_when_several_are_written_at_the_same_time(tmp_path):
     store = FilePins(tmp_path / "pins.json")
     names = [f"https://server-{number}.example/mcp" for number in range(40)]
     await asyncio.gather(*(asyncio.to_thread(store.write, name, {}) for name in names))

@@ -1,4 +1,4 @@
-"""What becomes of a server's questions: refused by default, answered by the program that offered to."""
+"""A server's questions: refused by default, answered by the callback of the importing program."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ def asks(server, *questions, state=None, method="elicitation/create"):
 
 
 def replied(server, key):
-    """Give what the server was told, whatever the era."""
+    """Return the reply that the server received, in either era."""
     if server.era == LEGACY:
         return next((seen.body for seen in server.seen if seen.id == key), None)
     found = [seen.params.get("inputResponses", {}) for seen in server.calls("tools/call")]
@@ -67,7 +67,7 @@ def replied(server, key):
 
 
 @asynccontextmanager
-async def asking(era, answer=None, *, limits=None, token=None, **more):
+async def importing_one(era, answer=None, *, limits=None, token=None, **more):
     options = ImportOptions(limits=limits or Limits())
     async with (
         faulty_server(era=era, **more) as server,
@@ -76,25 +76,25 @@ async def asking(era, answer=None, *, limits=None, token=None, **more):
         yield server, imported[0]
 
 
-def saying(reply, heard=None):
+def replying_with(reply, received=None):
     async def answer(question):
-        if heard is not None:
-            heard.append(question)
+        if received is not None:
+            received.append(question)
         return reply
 
     return answer
 
 
 def offers(server):
-    """Give every word the server heard about what it may ask."""
-    told = [seen.params.get("_meta", {}).get(CAPABILITIES) for seen in server.seen if seen.id is not None]
+    """Return every capability object that the server received."""
+    sent = [seen.params.get("_meta", {}).get(CAPABILITIES) for seen in server.seen if seen.id is not None]
     hello = [seen.params["capabilities"] for seen in server.calls("initialize")]
-    return [*hello, *(found for found in told if found is not None)]
+    return [*hello, *(found for found in sent if found is not None)]
 
 
 @ERAS
 async def test_nothing_is_offered_to_a_server_by_default(era):
-    async with asking(era) as (server, tool):
+    async with importing_one(era) as (server, tool):
         await call(tool)
         assert offers(server)
         assert all(offer == {} for offer in offers(server))
@@ -102,14 +102,14 @@ async def test_nothing_is_offered_to_a_server_by_default(era):
 
 @ERAS
 async def test_with_a_callback_forms_are_offered_and_nothing_else(era):
-    async with asking(era, saying(Reply.decline())) as (server, tool):
+    async with importing_one(era, replying_with(Reply.decline())) as (server, tool):
         await call(tool)
         assert offers(server)
         assert all(offer == {"elicitation": {"form": {}}} for offer in offers(server))
 
 
 async def test_without_a_callback_a_tool_that_asks_has_failed():
-    async with asking(MODERN) as (server, tool):
+    async with importing_one(MODERN) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         with pytest.raises(CallError) as caught:
             await call(tool)
@@ -119,29 +119,32 @@ async def test_without_a_callback_a_tool_that_asks_has_failed():
 
 @ERAS
 async def test_a_question_reaches_the_callback_and_its_reply_the_server(era):
-    heard = []
-    async with asking(era, saying(Reply.accept({"name": "Ada", "age": 36}), heard)) as (server, tool):
+    received = []
+    async with importing_one(era, replying_with(Reply.accept({"name": "Ada", "age": 36}), received)) as (
+        server,
+        tool,
+    ):
         server.faults["tools/call"] = asks(server, elicit())
         assert (await call(tool)).data == text("done")["content"]
-        told = replied(server, "question-0")["result"]
-    assert told == {"action": "accept", "content": {"name": "Ada", "age": 36, "sure": False}}
+        sent = replied(server, "question-0")["result"]
+    assert sent == {"action": "accept", "content": {"name": "Ada", "age": 36, "sure": False}}
     name = tool.local_name if era == MODERN else None
-    assert heard == [Question("ns", name, "Who are you?", FORM)]
+    assert received == [Question("ns", name, "Who are you?", FORM)]
 
 
 @ERAS
 async def test_what_is_left_out_gets_its_default_and_what_has_none_stays_out(era):
-    async with asking(era, saying(Reply.accept())) as (server, tool):
+    async with importing_one(era, replying_with(Reply.accept())) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         await call(tool)
-        told = replied(server, "question-0")["result"]
-    assert told == {"action": "accept", "content": {"name": "nobody", "sure": False}}
+        sent = replied(server, "question-0")["result"]
+    assert sent == {"action": "accept", "content": {"name": "nobody", "sure": False}}
 
 
 @ERAS
 @pytest.mark.parametrize("reply", [Reply.decline(), Reply.cancel()])
 async def test_no_and_silence_hold_no_values(era, reply):
-    async with asking(era, saying(reply)) as (server, tool):
+    async with importing_one(era, replying_with(reply)) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         assert (await call(tool)).ok
         assert replied(server, "question-0")["result"] == {"action": reply.action}
@@ -149,7 +152,7 @@ async def test_no_and_silence_hold_no_values(era, reply):
 
 @pytest.mark.parametrize("state", ['{"a": 1,  "b":"\\u00e9"}', "é\n\t\u2028 ", "", "x" * 60_000])
 async def test_state_goes_back_byte_for_byte_and_stays_with_its_call(state):
-    async with asking(MODERN, saying(Reply.accept())) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.accept())) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit(), elicit(), state=state)
         await call(tool, {"x": 1})
         first, second, third = server.calls("tools/call")
@@ -165,7 +168,7 @@ async def test_state_goes_back_byte_for_byte_and_stays_with_its_call(state):
 
 
 async def test_no_state_is_made_up_where_none_came():
-    async with asking(MODERN, saying(Reply.accept())) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.accept())) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         await call(tool)
         assert "requestState" not in server.calls("tools/call")[-1].params
@@ -178,7 +181,7 @@ async def test_a_tool_that_only_wants_to_be_called_again_is_called_again():
         count = int(seen.params.get("requestState", "0")) + 1
         return result_of(seen, {"resultType": "input_required", "requestState": str(count)})
 
-    async with asking(MODERN, saying(Reply.decline())) as (server, tool):
+    async with importing_one(MODERN, replying_with(Reply.decline())) as (server, tool):
         server.faults["tools/call"] = replies(later)
         assert (await call(tool)).ok
         assert all("inputResponses" not in seen.params for seen in server.calls("tools/call"))
@@ -186,7 +189,7 @@ async def test_a_tool_that_only_wants_to_be_called_again_is_called_again():
 
 @ERAS
 async def test_a_reply_that_does_not_fit_is_not_sent(era, caplog):
-    async with asking(era, saying(Reply.accept({"age": "canary-old"}))) as (server, tool):
+    async with importing_one(era, replying_with(Reply.accept({"age": "canary-old"}))) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         if era == MODERN:
             with pytest.raises(CallError) as caught:
@@ -200,11 +203,11 @@ async def test_a_reply_that_does_not_fit_is_not_sent(era, caplog):
         assert not any("canary-old" in str(seen.body) for seen in server.seen)
 
 
-async def test_a_callback_that_fails_says_nothing_to_the_server(caplog):
+async def test_the_error_of_a_failing_callback_is_not_sent_to_the_server(caplog):
     async def broken(question):
         raise ValueError("canary-private")
 
-    async with asking(LEGACY, broken) as (server, tool):
+    async with importing_one(LEGACY, broken) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         await call(tool)
         assert replied(server, "question-0")["error"]["code"] == -32603
@@ -218,7 +221,7 @@ async def test_a_reply_that_never_comes_ends_at_the_deadline_of_the_call():
     async def silent(question):
         await asyncio.Event().wait()
 
-    async with asking(MODERN, silent) as (server, tool):
+    async with importing_one(MODERN, silent) as (server, tool):
         server.faults["tools/call"] = asks(server, elicit())
         with pytest.raises(CallError) as caught:
             await call(tool, deadline=asyncio.get_running_loop().time() + 0.2)
@@ -226,7 +229,7 @@ async def test_a_reply_that_never_comes_ends_at_the_deadline_of_the_call():
 
 
 async def test_the_callback_goes_with_every_way_to_import():
-    answer = saying(Reply.decline())
+    answer = replying_with(Reply.decline())
     async with faulty_server(era=MODERN) as server:
         assert FromMCP(server.url, "ns", answer=answer).answer is answer
         block = {"mcpServers": {"one": {"type": "http", "url": server.url}}}

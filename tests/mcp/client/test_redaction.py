@@ -34,7 +34,7 @@ def test_a_parsed_answer_is_searched_everywhere():
         redact_value({"n": [float("inf")]}, None)
 
 
-def test_quoted_words_are_short_and_hold_no_control_characters():
+def test_quoted_text_is_short_and_holds_no_control_characters():
     words = sanitise(f"\x1b[31m{TOKEN}\n" + "x" * 2000, Secret(TOKEN))
     assert words.startswith("\\x1b[31m[REDACTED]\\n")
     assert len(words) < 600

@@ -17,7 +17,7 @@ def private(path, words):
     return path
 
 
-def test_only_http_entries_are_read_and_the_others_are_told_why():
+def test_only_http_entries_are_read_and_each_of_the_others_has_a_reason():
     entries, problems = read_servers(
         {
             "mcpServers": {

@@ -1,4 +1,4 @@
-"""The life of a session: kept, lost, opened once more, closed without a trace."""
+"""The life of a session: reused, lost, opened once more, closed without leftovers."""
 
 import asyncio
 
@@ -85,7 +85,7 @@ async def test_a_modern_404_is_no_lost_session():
 
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_a_call_lost_after_it_was_sent_is_not_repeated_and_says_that_it_may_have_run(era):
+async def test_a_call_lost_after_it_was_sent_is_not_repeated_and_marked_as_maybe_executed(era):
     async with importing(era=era, faults={"tools/call": drops}) as (server, imported):
         with pytest.raises(CallError) as caught:
             await call(imported[0])
@@ -106,7 +106,7 @@ async def test_a_server_that_comes_back_is_used_again_by_the_same_import(era):
         assert (await call(imported[0], {"a": 1})).ok
 
 
-async def test_connections_are_kept_and_used_again():
+async def test_connections_are_reused():
     async with importing(era=MODERN) as (server, imported):
         for _ in range(5):
             await call(imported[0])
@@ -141,7 +141,7 @@ async def test_a_stream_that_breaks_without_ids_is_a_lost_call():
     assert caught.value.details["maybe_executed"] is True
 
 
-async def test_the_word_of_a_change_sets_stale_calls_back_and_swaps_nothing():
+async def test_the_notification_of_a_change_sets_stale_calls_back_and_swaps_nothing():
     async with importing(list_changed=True) as (server, imported):
         await until(lambda: server.streams)
         await until(lambda: imported.report()["watching"])

@@ -1,4 +1,4 @@
-"""Encrypted connections: to whom we trust, under the name we called, and to nobody else."""
+"""Encrypted connections: only to trusted servers, and only under the name that was called."""
 
 import datetime as dt
 import ssl
@@ -21,7 +21,7 @@ END = dt.datetime(2120, 1, 1, tzinfo=dt.UTC)
 
 
 def certificate(folder, name):
-    """Make a key and a certificate of its own for a name; give the server's settings and the client's."""
+    """Make a self-signed certificate for a name; return the server's TLS settings and the client's."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     made = (
@@ -61,7 +61,7 @@ async def test_a_trusted_server_is_used_over_tls(tmp_path, era):
             assert (await call(imported[0], {"n": n})).ok
 
 
-async def test_a_stranger_and_a_wrong_name_are_refused_before_anything_is_said(tmp_path):
+async def test_an_untrusted_server_and_a_wrong_name_are_refused_before_a_request_is_sent(tmp_path):
     server_side, client_side = certificate(tmp_path, "elsewhere.example")
     for options in (ImportOptions(), ImportOptions(tls=client_side)):
         async with faulty_server(tls=server_side) as server:

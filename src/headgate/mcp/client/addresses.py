@@ -1,7 +1,6 @@
-"""Which addresses may be called: the endpoint as configured, and each address its name leads to.
+"""Which addresses may be called: the endpoint as configured, and each address its name resolves to.
 
-Pure; the connection asks for every address just before it dials exactly that one, so a name that changes its
-mind between question and dial gains nothing.
+Pure functions. The network backend checks every address just before it dials exactly that one.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import httpx2
 from headgate.errors import AdapterConfigInvalid, AddressBlocked
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-#: A tunnel of the past: what it leads to depends on whose relay is nearest.
+#: 6to4 tunnels: where a packet goes depends on the nearest relay.
 _TUNNEL = ipaddress.ip_network("2002::/16")
 _SHARED = ipaddress.ip_network("100.64.0.0/10")
 _PORTS = {"http": 80, "https": 443}
@@ -25,7 +24,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class UpstreamEndpoint:
-    """The address of one server, read and found acceptable."""
+    """The address of one server, parsed and accepted."""
 
     url: httpx2.URL
     host: str
@@ -38,12 +37,12 @@ class UpstreamEndpoint:
 
     @property
     def public(self) -> str:
-        """Scheme, host and path: what may be shown. A query may hold a secret."""
+        """Scheme, host and path, for display; the query is left out because it may hold a secret."""
         return str(self.url.copy_with(query=None))
 
 
 def parse_endpoint(text: str, *, allow_insecure: bool = False) -> UpstreamEndpoint:
-    """Read the address of a server.
+    """Parse the address of a server.
 
     Raises:
         AdapterConfigInvalid: it is no URL, carries a user or fragment, or is not https outside this machine.
@@ -65,7 +64,7 @@ def parse_endpoint(text: str, *, allow_insecure: bool = False) -> UpstreamEndpoi
 
 
 def is_this_machine(host: str) -> bool:
-    """Say whether a host, as written, can only mean this machine."""
+    """Whether a host name, without being resolved, can only mean this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     address = _literal(host)
@@ -73,10 +72,10 @@ def is_this_machine(host: str) -> bool:
 
 
 def check_address(address: str, host: str, *, allowed_hosts: AbstractSet[str]) -> None:
-    """Let an address pass when the host may have it.
+    """Accept an address that the host may have.
 
-    Public addresses pass. Loopback passes for a host that says so itself; private ranges pass for hosts that
-    were allowed by name. Link-local addresses (cloud metadata among them) and the like never pass.
+    Public addresses are accepted; loopback, for a host name that means this machine; private ranges, for hosts that
+    were allowed by name. Link-local addresses (cloud metadata among them), multicast and the like never are.
 
     Raises:
         AddressBlocked: the address must not be called.

@@ -23,7 +23,7 @@ from headgate.errors import (
 from headgate.mcp.client.limits import Limits
 
 _SERVER_FAULT = 500
-#: A caller that allows less has no right to expect an answer.
+#: A timeout counts as a failure of the server only when the caller allowed at least this much.
 _FAIR_SECONDS = 1.0
 
 

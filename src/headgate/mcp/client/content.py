@@ -1,7 +1,6 @@
-"""Content blocks of a tool result, mapped to the five kinds this house knows.
+"""Content blocks of a tool result, mapped to the five kinds that Headgate has.
 
-One block in, one block out, in order; nothing is parsed, fetched or dropped, and nothing a server sends makes
-it fail.
+One block in, one block out, in order. Nothing is parsed, fetched or dropped, and no block makes the mapping fail.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, cast
 def map_mcp_content_blocks(blocks: object) -> list[dict[str, Any]]:
     """Map a result's content to known blocks; what is unknown becomes text that holds its JSON.
 
-    Keys this house does not know stay on known blocks.
+    Unknown keys of a known block are passed through.
     """
     if not isinstance(blocks, list):
         return []
@@ -80,7 +79,7 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
 
 
 def _without_misfits(block: dict[str, Any]) -> dict[str, Any]:
-    """Leave out hints that are not what the protocol calls a hint; they are never worth a failure."""
+    """Drop hints that do not have the form of the protocol; a bad hint must not fail a result."""
     if not isinstance(block.get("_meta", {}), dict):
         del block["_meta"]
     if "annotations" in block:

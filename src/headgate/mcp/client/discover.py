@@ -1,6 +1,6 @@
-"""List the tools of a server, page by page, and never more than is allowed.
+"""List the tools of a server, page by page, up to the limits.
 
-A cursor is opaque and used once. Nothing of a tool is judged here; that is for the mapping.
+A cursor is opaque and used once. The definitions are not checked here; ``mapping`` does that.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from headgate.telemetry import get_logger
 
 
 async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) -> list[Any]:
-    """Give the definitions of all tools as the server wrote them; none when it announces no tools.
+    """Return the definitions of all tools as the server wrote them; none when it has no tools capability.
 
     Raises:
-        AdapterError: a page did not come, the pages do not end, or they are not what the protocol says.
+        AdapterError: a page is missing, the pages do not end, or they break the protocol.
     """
     session = await upstream.open(token, deadline)
     if session.capabilities.tools is None:

@@ -1,6 +1,6 @@
-"""What the two eras of the protocol want on each request; the only place that knows the difference.
+"""What the two eras of the protocol require on each request; the only module that depends on the difference.
 
-Before 2026-07-28 a handshake opens a session; since then every request carries its own introduction.
+Before 2026-07-28 a handshake opens a session; since then every request carries version, client and capabilities.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ CLIENT = types.Implementation(name="headgate", version=__version__)
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """The revision that a server and we have agreed on."""
+    """The protocol revision that was negotiated with a server."""
 
     version: str
-    #: The capabilities that a server is told about; none, as long as nobody is there to answer it.
+    #: The client capabilities sent to the server; none without a callback that answers questions.
     offered: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_modern(self) -> bool:
-        """Whether requests stand alone, without a session."""
+        """Whether requests are independent of each other, without a session."""
         return self.version in MODERN_PROTOCOL_VERSIONS
 
     def stamp(
         self, method: str, params: Mapping[str, Any], param_headers: Mapping[str, str]
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Give the parameters and the headers that a request must have."""
+        """Return the parameters and the headers that a request must have."""
         headers = {MCP_PROTOCOL_VERSION_HEADER: self.version}
         if not self.is_modern:
             return dict(params), headers
@@ -59,8 +59,8 @@ class Era:
 
 
 def offering(params: Mapping[str, Any] | None, offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the parameters of a first word to a server, with the capabilities that are really offered."""
-    told = dict(params or {})
-    if "capabilities" in told:
-        return {**told, "capabilities": dict(offered)}
-    return {**told, "_meta": {**told.get("_meta", {}), types.CLIENT_CAPABILITIES_META_KEY: dict(offered)}}
+    """Return the parameters of an opening request with the capabilities that are really offered."""
+    fields = dict(params or {})
+    if "capabilities" in fields:
+        return {**fields, "capabilities": dict(offered)}
+    return {**fields, "_meta": {**fields.get("_meta", {}), types.CLIENT_CAPABILITIES_META_KEY: dict(offered)}}

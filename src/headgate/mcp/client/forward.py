@@ -1,7 +1,7 @@
 """The handler of an imported operation: one call of the remote tool, one envelope.
 
-What the tool answers is data, its failures included; what keeps it from answering is raised. No text is ever
-read as JSON, and the token comes from the context of this very call.
+A result is data, even when the tool reports a failure; whatever prevents a result is raised. Text is never parsed as
+JSON, and the token comes from the context of the call.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ _PROTOCOL = (UpstreamProtocolError, UpstreamTooLarge, UpstreamUnsupported)
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """What the handlers of one import share."""
+    """What all handlers of one import use."""
 
     upstream: Upstream
     namespace: str
-    #: Raises when the tool must not be called as things stand.
+    #: Raises when the tool is blocked.
     check: Callable[[str], Awaitable[None]]
-    #: Where a tool's questions are answered; without one it may ask none.
+    #: Answers a tool's questions; without one it may ask none.
     questions: QuestionHandler | None = None
-    #: Brings a structured answer into its declared form, and says what is still wrong.
+    #: Fits a structured result to its schema, and lists what is still wrong.
     shape: Shape = normalise
 
 
 def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
-    """Make the handler that calls one remote tool."""
+    """Return the handler that calls one remote tool."""
 
     async def forward(value: Any, context: OperationContext) -> ResponseEnvelope:
         arguments = _arguments(value)
         deadline = forwarding.upstream.deadline(_time_for(context.remaining_seconds()))
         token = _token(forwarding.namespace, context)
         try:
-            raw = await _ask(tool, forwarding, arguments, token=token, deadline=deadline)
+            raw = await _call(tool, forwarding, arguments, token=token, deadline=deadline)
             return envelope_of(tool, raw, forwarding, request_id=context.request_id)
         except AdapterError as error:
             raise call_error(error) from error.with_traceback(None)
@@ -70,10 +70,10 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
     return forward
 
 
-async def _ask(
+async def _call(
     tool: Tool, forwarding: Forwarding, arguments: dict[str, Any], *, token: Secret | None, deadline: float
 ) -> dict[str, Any]:
-    """Call the tool, again and again while it asks for input and somebody gives it."""
+    """Call the tool, and repeat the call with the input it asks for until it gives a result."""
     headers = mcp_param_headers(tool.header_map, arguments) if tool.header_map else None
     progress = Progress(tool.name)
     more: dict[str, Any] = {}
@@ -92,7 +92,7 @@ async def _ask(
 
 
 def _time_for(remaining: float | None) -> float | None:
-    """Leave a little of the caller's time, so that it is we who say what was too slow."""
+    """Leave a little of the caller's time, so that the error of this deadline, which has details, comes first."""
     return None if remaining is None else remaining - min(0.25, remaining / 8)
 
 
@@ -121,7 +121,7 @@ def envelope_of(
     content = map_mcp_content_blocks(raw.get("content"))
     structured = raw.get("structuredContent")
     data = content if structured is None else structured
-    # Only a clear no is no error: a failure must never pass as a result.
+    # Any other value counts as an error: a failure must never pass as a result.
     is_error = raw.get("isError") not in (None, False)
     issues: tuple[Issue, ...] = ()
     kind = tool.spec.output_kind
@@ -151,27 +151,27 @@ _MISSING = Issue("$", OUTPUT_MISSING, "is declared, and was not sent")
 
 
 def _tool_error(tool: Tool, content: list[dict[str, Any]], structured: Any, namespace: str) -> CallError:
-    """Make the error of a tool that says it failed: one that it declared, or else the general one."""
+    """Make the error of a failed tool: one that it declared, or else the general one."""
     general = tool_error(content, structured_content=structured, tool=tool.name, namespace=namespace)
     return _declared_error(tool, structured, general) or general
 
 
 def _declared_error(tool: Tool, structured: Any, general: CallError) -> CallError | None:
-    """Read ``{"error": {code, message, details}}``; only the code decides, never the words."""
+    """Read ``{"error": {code, message, details}}``; the code alone selects the error, never the message."""
     match structured:
-        case {"error": {"code": str(code), **said}} if code in tool.errors:
-            message, details = said.get("message"), said.get("details")
+        case {"error": {"code": str(code), **rest}} if code in tool.errors:
+            message, details = rest.get("message"), rest.get("details")
         case _:
             return None
     if not tool.errors[code].is_valid(details):
         return None
-    # Whether it may be tried again is not for the server to say.
-    words = sanitise(message, None) if isinstance(message, str) else general.message
-    return CallError(code, words, details=details, retryable=False)
+    # The server does not decide whether a call may be repeated.
+    text = sanitise(message, None) if isinstance(message, str) else general.message
+    return CallError(code, text, details=details, retryable=False)
 
 
 def call_error(error: AdapterError) -> CallError:
-    """Say as a call error why a tool could not answer; the reason is in the details."""
+    """Make the call error for a call without a result; its details hold the reason."""
     details = {"reason": error.code, **cast("Mapping[str, Any]", error.details or {})}
     if isinstance(error, UpstreamAuthFailed):
         code = "MCP_UNAUTHORIZED"

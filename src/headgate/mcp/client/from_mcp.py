@@ -49,13 +49,13 @@ from headgate.schema.normalise import normalise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """Everything about an import that usually stays as it is."""
+    """The settings of an import that rarely need to be changed."""
 
     limits: Limits = field(default_factory=Limits)
-    #: What one unusable tool does to the import.
+    #: Whether one unusable tool fails the whole import or is left out.
     on_bad_tool: Literal["fail", "skip"] = "fail"
     undeclared_output: Literal["content_blocks", "unknown"] = "content_blocks"
-    #: How a structured answer is brought into its declared form: ``typebox`` makes up whatever is wrong or missing.
+    #: How a structured result is fitted to its schema: ``typebox`` invents whatever is wrong or missing.
     cast: Literal["normalise", "typebox"] = "normalise"
     version: str = "1.0.0"
     era: Literal["auto", "modern", "legacy"] = "auto"
@@ -64,9 +64,9 @@ class ImportOptions:
     #: Hosts that may have a private address.
     allowed_hosts: frozenset[str] = frozenset()
     resolve: Resolve = resolve
-    #: Whom to trust, when it is not what this machine trusts.
+    #: Used instead of the certificates that this machine trusts.
     tls: ssl.SSLContext | None = None
-    #: Told when the server says that its tools changed; nothing is swapped by it.
+    #: Called when the server announces that its tools changed; the operations stay as they are.
     on_tools_changed: Callable[[], None] | None = None
 
 
@@ -74,7 +74,7 @@ _SHAPES: Mapping[str, Shape] = {"normalise": normalise, "typebox": cast_value}
 
 
 class FromMCP:
-    """An MCP server to import: where it is, what its operations are called, which token it wants."""
+    """An MCP server to import: its address, the namespace of its operations, its token."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class FromMCP:
         self.namespace_prefix = namespace_prefix
         self.http = http
         self.pins: PinStore = MemoryPins() if pins is None else pins
-        #: Asked when the server has a question; without it the server is told that it may ask none.
+        #: Answers the server's questions; without it the server may ask none.
         self.answer = answer
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class FromMCP:
         """Open a session, list the tools, and make an operation of each.
 
         Raises:
-            DiscoveryFailed: the server cannot be reached, or does not do what the protocol says.
+            DiscoveryFailed: the server cannot be reached, or breaks the protocol.
             Unauthorized: the server refused the token.
             SchemaParse: a tool cannot be used.
             NameCollision: two tools have one name.
@@ -153,17 +153,17 @@ async def from_mcp(
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a second look at a server's tools found; nothing of it is in force until it is approved."""
+    """How a server's tools differ from the approved ones; no change takes effect until it is approved."""
 
     #: Tools that were not there, waiting for approval.
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    #: Tools that are not what they were, waiting for approval.
+    #: Tools whose definition changed, waiting for approval.
     changed: tuple[ToolChange, ...]
 
 
 class ImportedOperations(Sequence[HandlerRegistration]):
-    """The operations of one server, and the session that serves them."""
+    """The operations of one server, and the session they use."""
 
     def __init__(self, adapter: FromMCP, endpoint: UpstreamEndpoint) -> None:
         options, answer = adapter.options, adapter.answer
@@ -177,7 +177,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         self._vanished: tuple[ToolChange, ...] = ()
         self._must_verify = False
         self._verifying = asyncio.Lock()
-        #: Whether the server has said that its tools changed since they were last listed.
+        #: Whether the server has announced a change of its tools since they were last listed.
         self.stale = False
         #: The namespace.
         self.name = adapter.namespace
@@ -235,7 +235,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         return dict(self._blocked)
 
     def report(self) -> dict[str, Any]:
-        """Say what was imported, from whom, and what waits for a decision; all of it JSON, none of it secret."""
+        """Report what was imported, from which server, and what waits for approval; JSON without secrets."""
         first = self.client.first
         info = None if first is None else first.server_info
         return {
@@ -252,7 +252,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         }
 
     async def refresh(self) -> Refreshed:
-        """List the tools again and compare; what changed is blocked, and nothing is swapped.
+        """List the tools again and compare; a changed tool is blocked, and the operations stay as they are.
 
         Raises:
             AdapterError: the tools could not be listed.
@@ -268,7 +268,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         )
 
     def approve(self, *names: str) -> None:
-        """Accept tools as they are now; with no name, all of them, and forget those that are gone.
+        """Accept tools as they are now; with no name, all of them, and drop the pins of those that are gone.
 
         The operations of this import are made anew; register them again to use their new schemas.
         """
@@ -287,7 +287,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
     @property
     def _server(self) -> str:
-        """Name the server in the pins; a query may make it another one, and may hold a secret."""
+        """The key of the server in the pins; a query is hashed, because it may hold a secret."""
         query = self._endpoint.url.query
         return self._endpoint.public + (f"#{hashlib.sha256(query).hexdigest()[:16]}" if query else "")
 
@@ -298,7 +298,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         return self._adapter.pins.read(self._server)
 
     async def load(self) -> None:
-        """List the tools for the first time; the adapter does it.
+        """List the tools for the first time.
 
         Raises:
             AdapterError: they could not be listed, or one of them cannot be used.
@@ -317,7 +317,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     async def _list(self, deadline: float) -> None:
         adapter = self._adapter
         definitions = await list_tools(self.client, adapter.auth_token, deadline)
-        # Once the tools are in use, one that goes bad must not take the others with it.
+        # Once the tools are in use, one that became unusable must not fail the others.
         skip_bad = adapter.options.on_bad_tool == "skip" or bool(self.tools)
         tools, skipped = map_tools(definitions, self._naming(), skip_bad=skip_bad)
         self._seen = {tool.name: tool for tool in tools}
@@ -346,12 +346,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         bad = {skipped.name for skipped in self.skipped} & pins.keys()
         self._vanished = tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad)
         self._blocked = {change.tool: change for change in changes if change.grade != "vanished"}
-        # What was approved and cannot be used any more has changed, and is not merely gone.
+        # A tool that was approved and is now unusable has changed; it has not vanished.
         self._blocked |= {name: ToolChange(name, "breaking") for name in bad}
         self.tools = tuple(self._registration(self._in_force(tool, pins)) for tool in self._seen.values())
 
     def _in_force(self, tool: Tool, pins: Mapping[str, Pin]) -> Tool:
-        """Give the tool as it was approved: the words of a changed one must not reach a reader unseen."""
+        """Return the tool as it was approved: a changed description must not reach a model before approval."""
         pin = pins.get(tool.name)
         if pin is None or pin.digest == tool.digest:
             return tool
@@ -387,7 +387,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             self._adapter.options.on_tools_changed()
 
     async def _check(self, tool: str) -> None:
-        """Look again before the next call when the server has said that something changed."""
+        """List the tools again before the next call when the server has announced a change."""
         if self._must_verify:
             async with self._verifying:
                 if self._must_verify:

@@ -1,7 +1,4 @@
-"""How much one remote server may cost us: bytes, seconds, calls, pages.
-
-Values only; who keeps to them is said beside each.
-"""
+"""How much one remote server may cost: bytes, seconds, calls, pages."""
 
 from __future__ import annotations
 
@@ -10,27 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds for one server; every one of them can be set."""
+    """The bounds for one server."""
 
-    #: Bytes of one answer, its whole event stream included.
+    #: Bytes of one response, or of its whole event stream.
     max_bytes: int = 8 * 1024 * 1024
-    #: Events in the stream of one answer.
+    #: Events in the stream of one response.
     max_events: int = 1000
     connect_seconds: float = 5.0
-    #: Silence, before the first byte or between two. Common servers send a first sign of life after 15 s.
+    #: Silence, before the first byte or between two. Common servers send a comment line every 15 s.
     idle_seconds: float = 20.0
-    #: From the call to the last byte, whatever the caller allows.
+    #: From the call to the last byte; a caller can only allow less.
     total_seconds: float = 60.0
     #: Discovery: pages of the tool list, and tools on all of them.
     max_pages: int = 50
     max_tools: int = 1000
-    #: Questions that a tool may ask in one call, and rounds it may ask them in, when it may ask at all.
+    #: Questions of a tool in one call, and rounds of questions, when the import answers questions.
     max_questions: int = 10
-    #: Characters of the state that a tool hands out with a question and wants back.
+    #: Characters of the state that a tool sends with a question and expects back.
     max_state_chars: int = 64 * 1024
     #: Calls running at once, and calls waiting for their turn.
     concurrency: int = 8
     queue: int = 64
-    #: Failures in a row after which the server is left alone, and for how long.
+    #: Failures in a row after which calls are suspended, and for how long.
     failures: int = 5
     suspend_seconds: float = 30.0

@@ -1,7 +1,7 @@
-"""From a tool, as a server describes it, to an operation spec; or a reason why not.
+"""Map a tool, as a server describes it, to an operation spec; or give the reason why it cannot be used.
 
-Pure. Names and schemas are checked here, before anything else sees them. What a server says about itself
-(hints, words) is kept, and decides nothing.
+Pure functions. Names and schemas are checked here, before any other module sees them. Hints and descriptions of
+a server are passed on and decide nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Naming:
     namespace: str
     #: Scheme, host and path.
     endpoint: str
-    #: The name the server gives itself; part of what is pinned, and of nothing else.
+    #: The name the server declares; part of the digest, and used for nothing else.
     server_name: str = ""
     has_prefix: bool = False
     version: str = "1.0.0"
-    #: ``content_blocks`` or ``unknown``: what a tool without an output schema gives.
+    #: ``content_blocks`` or ``unknown``: the output of a tool without an output schema.
     undeclared_output: str = "content_blocks"
-    #: Whether the agreed revision turns annotated arguments into headers.
+    #: Whether the negotiated revision sends annotated arguments as headers.
     has_param_headers: bool = False
 
 
@@ -59,9 +59,9 @@ class Tool:
     spec: OperationSpec
     #: None when the tool declares no output.
     output: CompiledSchema | None
-    #: The errors that the tool declares itself, and what their details look like.
+    #: The error codes that the tool declares, and the schema of their details.
     errors: Mapping[str, CompiledSchema]
-    #: Which arguments travel as headers too.
+    #: Which arguments are sent as headers too.
     header_map: Mapping[tuple[str, ...], str]
     notes: tuple[str, ...]
 
@@ -86,15 +86,15 @@ def map_tools(
     """
     tools: list[Tool] = []
     skipped: list[Skipped] = []
-    twins = _twins(_name_of(definition) for definition in definitions)
+    ambiguous = _ambiguous(_name_of(definition) for definition in definitions)
     for definition in definitions:
         name = _name_of(definition)
         try:
-            if name.casefold() in twins:
+            if name.casefold() in ambiguous:
                 raise NameCollision(f"The server lists more than one tool called {name!a}.")
             tools.append(map_tool(definition, naming))
         except _HeaderInvalid as error:
-            # The protocol itself wants this tool left out and the others kept.
+            # The protocol requires that such a tool is left out and the others stay.
             skipped.append(Skipped(name, error.code, error.message))
         except OperationError as error:
             if not skip_bad:
@@ -107,7 +107,7 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
     """Map one tool.
 
     Raises:
-        SchemaParse: its name, words or schemas cannot be used.
+        SchemaParse: its name, title, description or schemas cannot be used.
     """
     fields = _checked_fields(definition)
     name: str = fields["name"]
@@ -122,14 +122,14 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
         notes.append(f"The description was cut at {_MAX_DESCRIPTION} characters.")
     if any(_is_hidden(character) for character in f"{name}{fields.get('title') or ''}{description}"):
         notes.append("The words hold characters that cannot be seen.")
-    mark = tool_digest(fields, naming)
+    digest_of_tool = tool_digest(fields, naming)
     declared_errors = _declared_errors(fields.get("_meta"))
     own = tuple(definition for definition, _ in declared_errors)
     return Tool(
         name=name,
         definition=copy.deepcopy(fields),
-        digest=mark,
-        spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], mark, own),
+        digest=digest_of_tool,
+        spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], digest_of_tool, own),
         output=output,
         errors={definition.code: compiled for definition, compiled in declared_errors},
         header_map=header_map,
@@ -138,12 +138,12 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
 
 
 def _is_hidden(character: str) -> bool:
-    # Blanks and joiners without width, marks that turn the direction, tags: all of them have misled readers.
+    # Zero-width characters, direction marks and tags can make a text look different from what it holds.
     return not character.isprintable() and character not in "\n\r\t"
 
 
 def tool_digest(definition: Mapping[str, Any], naming: Naming) -> str:
-    """Give the mark of a whole definition at its server; the order of keys does not change it."""
+    """Return the digest of a whole definition at its server; the order of keys does not change it."""
     return digest({"server": naming.endpoint, "identity": naming.server_name, "tool": dict(definition)})
 
 
@@ -151,18 +151,18 @@ def _spec(
     fields: Mapping[str, Any],
     naming: Naming,
     description: str,
-    mark: str,
+    digest_of_tool: str,
     errors: tuple[ErrorDefinition, ...],
 ) -> OperationSpec:
     name: str = fields["name"]
     declared = fields.get("outputSchema")
     blocks = naming.undeclared_output == "content_blocks"
     annotations = fields.get("annotations")
-    told = {"annotations": annotations, "_meta": fields.get("_meta")}
+    declared_meta = {"annotations": annotations, "_meta": fields.get("_meta")}
     return OperationSpec(
         f"{naming.namespace}/{name}" if naming.has_prefix else name,
         naming.namespace,
-        # Whether a tool only reads is its server's word alone, so every tool counts as one that changes things.
+        # Only the server claims that a tool is read-only, so every tool counts as one that changes things.
         op_type=OperationType.MUTATION,
         version=naming.version,
         visibility=Visibility.INTERNAL,
@@ -176,8 +176,8 @@ def _spec(
             "mcp": {
                 "tool": name,
                 "endpoint": naming.endpoint,
-                "digest": mark,
-                **{key: value for key, value in told.items() if value is not None},
+                "digest": digest_of_tool,
+                **{key: value for key, value in declared_meta.items() if value is not None},
             }
         },
     )
@@ -193,7 +193,7 @@ def _title(fields: Mapping[str, Any], annotations: Any) -> str | None:
 
 
 class _HeaderInvalid(SchemaParse):
-    """The tool turns arguments into headers in a way that the protocol forbids."""
+    """The tool sends arguments as headers in a way that the protocol forbids."""
 
 
 def _name_of(definition: Any) -> str:
@@ -201,8 +201,8 @@ def _name_of(definition: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _twins(names: Iterable[str]) -> set[str]:
-    """Find names that a reader could take for one another."""
+def _ambiguous(names: Iterable[str]) -> set[str]:
+    """Find names that differ only in case or in the form of their letters."""
     seen: set[str] = set()
     twice: set[str] = set()
     for name in names:
@@ -309,12 +309,12 @@ def _error_definition(entry: Any) -> tuple[ErrorDefinition, CompiledSchema] | No
     if not isinstance(entry, Mapping):
         return None
     fields = cast("Mapping[str, Any]", entry)
-    code, words, schema = fields.get("code"), fields.get("description", ""), fields.get("schema", True)
-    # Codes of our own keep their meaning, whatever a server calls its errors.
+    code, description, schema = fields.get("code"), fields.get("description", ""), fields.get("schema", True)
+    # A server must not redefine the codes that Headgate itself uses.
     if not isinstance(code, str) or not _ERROR_CODE.fullmatch(code) or code in CALL_ERRORS:
         return None
     try:
         compiled = compile_schema(schema)
     except SchemaParse:
         return None
-    return ErrorDefinition(code, words if isinstance(words, str) else "", schema=schema), compiled
+    return ErrorDefinition(code, description if isinstance(description, str) else "", schema=schema), compiled

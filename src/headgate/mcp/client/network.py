@@ -45,7 +45,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 @cache
 def system_trust() -> ssl.SSLContext:
-    """Give the TLS settings of this machine; loading the certificates is slow, so they are shared."""
+    """Return the TLS settings of this machine; loading the certificates is slow, so they are shared."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
@@ -125,7 +125,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class CheckedStream(httpcore2.AsyncNetworkStream):
-    """One connection: notes when a request is written, bounds the head of a response, tells loss from end."""
+    """One connection: notes when a request is written, bounds a response's head, reports a premature end."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream, host: str) -> None:
         self._stream = stream
@@ -175,7 +175,7 @@ class CheckedStream(httpcore2.AsyncNetworkStream):
         return CheckedStream(stream, self._host)
 
     def get_extra_info(self, info: str) -> Any:
-        """Give what the pool wants to know; a closed connection counts as readable, and so as expired."""
+        """Return a fact that the pool needs; a closed connection counts as readable, and so as expired."""
         return True if info == "is_readable" and self._is_closed else self._stream.get_extra_info(info)
 
 

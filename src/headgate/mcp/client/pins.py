@@ -1,7 +1,7 @@
-"""Pins: what each tool was when the owner first accepted it, and what has become of it since.
+"""Pins: the definition of each tool as it was approved, and how the listed tools differ from it.
 
-A tool that changed, or appeared later, is blocked until somebody approves it. The judgement is pure; where
-pins are kept is behind a small protocol, with a private file as the store that ships.
+A tool that changed, or appeared later, is blocked until it is approved. The comparison is a pure function; pins are
+stored behind a small protocol, in memory or in a private file.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ class Pin:
 
 
 class PinStore(Protocol):
-    """Keeps the pins of servers."""
+    """Stores the pins of servers."""
 
     def read(self, server: str) -> dict[str, Pin] | None:
-        """Give the pins of a server by tool, or None when it was never seen."""
+        """Return the pins of a server by tool, or None when it was never imported."""
         ...
 
     def write(self, server: str, pins: Mapping[str, Pin]) -> None:
-        """Keep these pins of a server in place of all earlier ones."""
+        """Replace the pins of a server."""
         ...
 
 
 class MemoryPins:
-    """Pins for as long as the process lives."""
+    """Pins in memory."""
 
     def __init__(self) -> None:
         self._servers: dict[str, dict[str, Pin]] = {}
 
     def read(self, server: str) -> dict[str, Pin] | None:
-        """Give the pins of a server by tool, or None when it was never seen."""
+        """Return the pins of a server by tool, or None when it was never imported."""
         return self._servers.get(server)
 
     def write(self, server: str, pins: Mapping[str, Pin]) -> None:
-        """Keep these pins of a server in place of all earlier ones."""
+        """Replace the pins of a server."""
         self._servers[server] = dict(pins)
 
 
@@ -64,34 +64,34 @@ class FilePins:
         self._path = path
 
     def servers(self) -> list[str]:
-        """Name every server that has pins."""
+        """List the servers that have pins."""
         return sorted(self._read())
 
     def read(self, server: str) -> dict[str, Pin] | None:
-        """Give the pins of a server by tool, or None when it was never seen."""
-        kept = self._read().get(server)
-        if kept is None:
+        """Return the pins of a server by tool, or None when it was never imported."""
+        stored = self._read().get(server)
+        if stored is None:
             return None
-        return {tool: Pin(tool, pin["digest"], pin["definition"]) for tool, pin in kept.items()}
+        return {tool: Pin(tool, pin["digest"], pin["definition"]) for tool, pin in stored.items()}
 
     def write(self, server: str, pins: Mapping[str, Pin]) -> None:
-        """Keep these pins of a server in place of all earlier ones."""
-        kept = {
+        """Replace the pins of a server."""
+        entry = {
             tool: {"digest": pin.digest, "definition": dict(pin.definition)} for tool, pin in pins.items()
         }
-        with self._alone():
-            document = json.dumps({**self._read(), server: kept}, indent=1, sort_keys=True)
+        with self._locked():
+            document = json.dumps({**self._read(), server: entry}, indent=1, sort_keys=True)
             write_private(self._path, document.encode())
 
     def forget(self, server: str) -> None:
-        """Drop every pin of a server; the next import pins it anew."""
-        with self._alone():
+        """Delete the pins of a server; the next import pins it anew."""
+        with self._locked():
             rest = {name: pins for name, pins in self._read().items() if name != server}
             write_private(self._path, json.dumps(rest, indent=1, sort_keys=True).encode())
 
     @contextmanager
-    def _alone(self) -> Generator[None]:
-        """Let nobody else write meanwhile: a pin that got lost would be made anew without anybody's approval."""
+    def _locked(self) -> Generator[None]:
+        """Exclude other writers: a pin that a concurrent write dropped would be made anew without an approval."""
         handle = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -114,7 +114,7 @@ class FilePins:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """How a tool differs from its pin, and so why it is blocked."""
+    """How a tool differs from its pin, which is why it is blocked."""
 
     tool: str
     #: ``wording``, ``widened``, ``narrowed``, ``breaking``, ``renamed``, ``new`` or ``vanished``.
@@ -124,11 +124,11 @@ class ToolChange:
     earlier: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the wire form."""
-        wire: dict[str, Any] = {"tool": self.tool, "grade": self.grade}
+        """Return the JSON form."""
+        fields: dict[str, Any] = {"tool": self.tool, "grade": self.grade}
         if self.difference is not None:
-            wire["changes"] = self.difference.to_dict()["changes"]
-        return wire if self.earlier is None else {**wire, "earlier": self.earlier}
+            fields["changes"] = self.difference.to_dict()["changes"]
+        return fields if self.earlier is None else {**fields, "earlier": self.earlier}
 
 
 def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
@@ -137,7 +137,7 @@ def pins_of(tools: Iterable[Tool]) -> dict[str, Pin]:
 
 
 def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[ToolChange]:
-    """Compare what a server lists with what was approved; no change means nothing to decide."""
+    """Compare the tools that a server lists with the approved ones; no change, no entry."""
     listed = {tool.name: tool for tool in tools}
     before = {name: pin.definition for name, pin in pins.items()}
     moved = {new: old for old, new in renames(before, {n: t.definition for n, t in listed.items()}).items()}

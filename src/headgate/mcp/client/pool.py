@@ -122,7 +122,7 @@ class _PooledResponse:
 
 
 def _as_httpx(error: Exception) -> httpx2.TransportError:
-    """Give the httpx2 error for an error of httpcore2, without text that a server may have written."""
+    """Return the httpx2 error for an error of httpcore2, without text that a server may have written."""
     match error:
         case httpcore2.ConnectError():
             return httpx2.ConnectError(str(error))

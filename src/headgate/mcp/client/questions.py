@@ -1,7 +1,7 @@
-"""What a server may ask while one of its tools runs, and what the importing program replies.
+"""Questions that a server asks while one of its tools runs (elicitation), and the importing program's replies.
 
-A server is offered nothing unless the program gives a callback. With one it may ask for a few plain values at
-a time; what it asks is bounded and checked before the callback sees it, and so is the reply.
+The capability is offered only when the program gives a callback. A server may then ask for a few plain values at a
+time; the question is bounded and checked before the callback receives it, and so is the reply.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headgate.schema.check import CompiledSchema, compile_schema
 from headgate.schema.normalise import normalise
 
 ELICIT = "elicitation/create"
-#: What is said to a server that may ask: forms of plain values, and no addresses to visit.
+#: The capability offered to a server: forms of plain values, but no URLs to open.
 OFFERED: Mapping[str, Any] = {"elicitation": {"form": {}}}
 
 _MAX_MESSAGE = 2000
@@ -37,13 +37,13 @@ _FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a server wants to know before its tool can go on; all of it is a stranger's words."""
+    """What a server asks before its tool goes on; all of it is text from an untrusted source."""
 
-    #: The server that asks, by the namespace it was imported under.
+    #: The namespace under which the server was imported.
     namespace: str
-    #: The tool that asks; None where the protocol does not say which of the running ones it is.
+    #: The tool that asks; None where the protocol does not identify it.
     tool: str | None
-    #: Without control characters, and never long.
+    #: Without control characters, and at most 2000 characters long.
     message: str
     #: A JSON Schema of one object with plain values.
     schema: Mapping[str, Any]
@@ -55,34 +55,34 @@ def _no_values() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is said to a question; made with ``accept``, ``decline`` or ``cancel``."""
+    """The reply to a question; made with ``accept``, ``decline`` or ``cancel``."""
 
     action: Literal["accept", "decline", "cancel"]
     values: Mapping[str, Any] = field(default_factory=_no_values, repr=False)
 
     @classmethod
     def accept(cls, values: Mapping[str, Any] | None = None) -> Self:
-        """Give values; what is left out gets the default its schema declares."""
+        """Reply with values; a missing one gets the default its schema declares."""
         return cls("accept", dict(values or {}))
 
     @classmethod
     def decline(cls) -> Self:
-        """Say no."""
+        """Refuse to answer."""
         return cls("decline")
 
     @classmethod
     def cancel(cls) -> Self:
-        """Say nothing: nobody made a choice."""
+        """Dismiss the question without a choice."""
         return cls("cancel")
 
 
-#: Answers a server's question; the program that imports the server gives it.
+#: The callback of the importing program that answers a server's question.
 Answerer = Callable[[Question], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionHandler:
-    """Where the questions of one server are answered."""
+    """Checks the questions of one server, passes them to the program's callback, and checks its replies."""
 
     answer: Answerer
     namespace: str
@@ -91,12 +91,12 @@ class QuestionHandler:
     async def reply(
         self, params: Any, *, token: Secret | None, deadline: float, tool: str | None = None
     ) -> dict[str, Any]:
-        """Ask the program, and give its reply as the protocol wants it.
+        """Ask the program, and return its reply in the protocol's form.
 
         Raises:
             UpstreamUnsupported: the server asks in a way that was not offered.
             UpstreamProtocolError: it is no proper question.
-            UpstreamTimeout: nobody replied in time.
+            UpstreamTimeout: no reply came in time.
             CallError: the reply does not fit the question.
         """
         fields = _fields(params, "A question of the server is not an object.")
@@ -104,8 +104,8 @@ class QuestionHandler:
             raise UpstreamUnsupported("The server asks somebody to visit an address; that was not offered.")
         compiled = _form(fields.get("requestedSchema"))
         message = fields.get("message")
-        words = sanitise(message if isinstance(message, str) else "", token, most=_MAX_MESSAGE)
-        question = Question(self.namespace, tool, words, compiled.schema)
+        text = sanitise(message if isinstance(message, str) else "", token, most=_MAX_MESSAGE)
+        question = Question(self.namespace, tool, text, compiled.schema)
         try:
             async with asyncio.timeout_at(deadline):
                 reply = await self.answer(question)
@@ -116,7 +116,7 @@ class QuestionHandler:
     async def next_round(
         self, asked: Mapping[str, Any], *, progress: Progress, token: Secret | None, deadline: float
     ) -> dict[str, Any]:
-        """Reply to a result that asks for input; give what the same call must carry in addition.
+        """Reply to a result that asks for input; return what the repeated call must carry in addition.
 
         Raises:
             AdapterError: the server asks too much, too often, or for what was not offered.
@@ -124,7 +124,7 @@ class QuestionHandler:
         """
         requests = _fields(asked.get("inputRequests") or {}, "What the tool asks for is not an object.")
         state = asked.get("requestState")
-        self._judge(requests, state, progress)
+        self._check_limits(requests, state, progress)
         more: dict[str, Any] = {}
         if requests:
             more["inputResponses"] = {
@@ -133,10 +133,10 @@ class QuestionHandler:
             }
         else:
             await asyncio.sleep(progress.pause())
-        # Given back as it came: it is the server's own, and nobody here reads it.
+        # Sent back unchanged: only the server reads it.
         return more if state is None else {**more, "requestState": state}
 
-    def _judge(self, requests: Mapping[str, Any], state: Any, progress: Progress) -> None:
+    def _check_limits(self, requests: Mapping[str, Any], state: Any, progress: Progress) -> None:
         progress.rounds += 1
         progress.questions += len(requests)
         most = self.limits.max_questions
@@ -152,7 +152,7 @@ class QuestionHandler:
 
 @dataclass(slots=True)
 class Progress:
-    """How far one call has come while its tool asks."""
+    """How many questions one call has led to so far."""
 
     tool: str
     rounds: int = 0
@@ -160,7 +160,7 @@ class Progress:
     _pause_seconds: float = _FIRST_PAUSE_SECONDS
 
     def pause(self) -> float:
-        """Give the seconds to wait when the tool only wants to be called again."""
+        """Return the seconds to wait when the tool only wants to be called again; they double each time."""
         now, self._pause_seconds = self._pause_seconds, min(self._pause_seconds * 2, _LAST_PAUSE_SECONDS)
         return now
 
@@ -179,7 +179,7 @@ def _fields(value: Any, otherwise: str) -> Mapping[str, Any]:
 
 
 def _form(schema: Any) -> CompiledSchema:
-    """Take a schema of one flat object, as the protocol wants it, and no other."""
+    """Compile a schema of one flat object, the only form that the protocol allows."""
     fields = _fields(schema, "A question of the server has no schema.")
     properties = _fields(fields.get("properties") or {}, "A question of the server has no fields.")
     plain = all(

@@ -1,4 +1,4 @@
-"""Taking our token out of what a server sends, and making its words fit to be quoted."""
+"""Takes our token out of what a server sends, and makes a server's text safe to quote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Redactor:
 
     def __init__(self, token: Secret | None) -> None:
         text = token.expose().encode() if token is not None else b""
-        # A token this short hides nothing, and taking it out would tear ordinary words.
+        # A token this short protects nothing, and replacing it would damage ordinary text.
         self._token = text if len(text) >= _MIN_TOKEN_BYTES else b""
         self._held = b""
 
@@ -74,7 +74,7 @@ def redact_text(text: str, token: Secret | None) -> str:
 
 
 def sanitise(text: str, token: Secret | None, *, most: int = _MAX_QUOTED_CHARS) -> str:
-    """Make a server's words fit to be quoted: short, without control characters or the token."""
+    """Make a server's text safe to quote: short, without control characters or the token."""
     short = redact_text(text, token)[:most]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
 

@@ -73,7 +73,7 @@ class RequestState:
     sent: bool = False
     #: Whether the request named a session, so that 404 means the session is gone.
     in_session: bool = False
-    #: Whether an error status came with a JSON-RPC error, which then says more than the status.
+    #: Whether an error status came with a JSON-RPC error, which is then the better reason.
     has_rpc_error: bool = False
     #: Whether an event stream ended before it held an answer.
     stream_ended: bool = False
@@ -125,7 +125,7 @@ class RequestState:
     # Read by those who wait for the result
 
     def outcome(self, error: Exception | None, *, is_session_open: bool) -> AdapterError:
-        """Say why there is no result: what the guard saw counts first, the library's error last.
+        """Decide why there is no result: what the guard saw counts first, the library's error last.
 
         No error means that the caller's time ran out.
         """
@@ -193,7 +193,7 @@ def _seconds(text: str | None, date: str | None) -> float | None:
     if text.strip().isdecimal():
         return float(text)
     try:
-        # Both are the server's own clock, so the difference holds whatever ours says.
+        # Both are times of the server's clock, so the difference does not depend on ours.
         return max(0.0, (parsedate_to_datetime(text) - parsedate_to_datetime(date or "")).total_seconds())
     except (ValueError, TypeError):
         return None

@@ -1,7 +1,7 @@
-"""Several servers at once, from the ``mcpServers`` block that MCP hosts already use.
+"""Import several servers at once, from the ``mcpServers`` block that MCP hosts already use.
 
-Only http entries are read. Tokens are named, not written: ``${file:PATH}`` or ``${keyring:SERVICE/USER}``.
-A server that cannot be imported is a problem of its own and keeps none of the others out.
+Only http entries are read. Tokens are references, not text: ``${file:PATH}`` or ``${keyring:SERVICE/USER}``.
+A server that cannot be imported does not affect the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_STDIO = (
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """One server of the block: its name, where it is, and what names its token."""
+    """One server of the block: its name, its URL and the reference to its token."""
 
     name: str
     url: str
@@ -45,13 +45,13 @@ class ServerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Where named tokens are found."""
+    """Looks up tokens by their references."""
 
     read_file: Callable[[Path], bytes | None] = read_private
     read_keyring: Callable[[str, str], str | None] = field(default_factory=lambda: _from_keyring)
 
     def find(self, reference: str) -> Secret:
-        """Give the token that a reference names.
+        """Return the token for a reference.
 
         Raises:
             AdapterConfigInvalid: there is none.
@@ -82,7 +82,7 @@ def _from_keyring(service: str, user: str) -> str | None:
 
 
 def read_servers(document: Any) -> tuple[list[ServerEntry], dict[str, OperationError]]:
-    """Read the block; give the usable entries, and a problem for each of the others.
+    """Parse the block; return the usable entries, and an error for each of the others.
 
     Raises:
         AdapterConfigInvalid: there is no block.
@@ -197,7 +197,7 @@ async def import_servers(
 async def import_entry(
     entry: ServerEntry, secrets: Secrets, adapter: Callable[[str, str, Secret | None], FromMCP]
 ) -> ImportedOperations:
-    """Import one server of the block, with the token that it names.
+    """Import one server of the block, with the token it refers to.
 
     Raises:
         HeadgateError: there is no token, or the server cannot be imported.

@@ -37,7 +37,7 @@ _log = logging.getLogger("headgate.mcp.client")
 #: Statuses after which the other era is not worth a try.
 _FINAL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, *LATER)
 
-#: The requests that introduce us to a server.
+#: The requests that open a session; they carry the client's capabilities.
 _OPENING_METHODS = ("initialize", "server/discover")
 
 #: What a server declares when a session is opened.
@@ -93,7 +93,7 @@ class UpstreamSession:
         return self.is_open and self._guard.has_stream
 
     async def open(self, state: RequestState, prior: Discovered | None = None) -> None:
-        """Agree with the server on a revision, or adopt what was agreed before.
+        """Negotiate a revision with the server, or adopt the one negotiated before.
 
         Raises:
             AdapterError: no session could be opened; the state holds the status.
@@ -164,14 +164,14 @@ class UpstreamSession:
         try:
             async with (
                 httpx2.AsyncClient(transport=self._guard, trust_env=False, timeout=None) as http,
-                # The URL as it was read works as well as its text, and is not read again for every call. The
-                # guard counts bytes already; the library's own, smaller limit would look like a lost stream.
+                # A parsed URL works as well as its text, and is not parsed again for every call. The guard
+                # counts bytes already; the library's smaller limit would look like a lost stream.
                 streamable_http_client(cast("str", self._url), http_client=http, max_sse_event_size=None) as (
                     read,
                     write,
                 ),
             ):
-                # The guard writes what headers there are; merging defaults into each request only costs time.
+                # The guard sets the headers itself; merging defaults into each request only costs time.
                 http.headers.clear()
                 dispatcher = _Dispatcher(read, write)
                 dispatcher.offered, dispatcher.answer = self._offered, self._on_request
