@@ -77,8 +77,8 @@ def test_every_surface_tells_the_same(shipped: Product, tmp_path: Path):
             for path, (tool, arguments) in reads(shipped).items():
                 expected = bare(rest(shipped, path))
                 for way, client in made.items():
-                    told = (await client.call_tool(tool, arguments)).structured_content
-                    found = bare(told)
+                    answer = (await client.call_tool(tool, arguments)).structured_content
+                    found = bare(answer)
                     assert found == expected, (way, path)
 
     asyncio.run(go())
@@ -91,11 +91,11 @@ def rest(shipped: Product, path: str) -> dict[str, Any]:
     return body if "error" in body else {"data": body}
 
 
-def bare(told: dict[str, Any]) -> dict[str, Any]:
+def bare(answer: dict[str, Any]) -> dict[str, Any]:
     """Leave out what names one request, and what only MCP adds."""
-    if "error" in told:
-        return {key: told["error"][key] for key in ("type", "code", "message")}
-    data = told["data"]
+    if "error" in answer:
+        return {key: answer["error"][key] for key in ("type", "code", "message")}
+    data = answer["data"]
     data.pop("field_capability_legend", None)
     # A cursor holds the second at which it ends.
     assert bool(data.pop("next_cursor", None)) == bool(data.pop("links").get("next"))

@@ -121,7 +121,7 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "hint"),
     [
         ({"data": []}, "No record fits. Loosen or leave out filter"),
         ({"data": [], "next_changes_since": "ch1.x"}, "Nothing changed. Next time pass changes_since"),
@@ -133,8 +133,8 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
         ({"data": [{"data": {}}], "has_more": True}, "For the next page repeat the call with cursor"),
     ],
 )
-def test_a_page_says_what_to_do_next(body: dict[str, object], said: str):
-    assert said in records_text("messages", body, [("a/m:1", row) for row in body["data"]])
+def test_a_page_says_what_to_do_next(body: dict[str, object], hint: str):
+    assert hint in records_text("messages", body, [("a/m:1", row) for row in body["data"]])
 
 
 @pytest.mark.requirement("S2-25", "S2-47", "S3-28")
@@ -152,7 +152,7 @@ def test_a_page_names_its_cursors_and_count_and_how_to_read_on():
     assert args == {"id": "cin_a/messages:m1", "field_path": "text", "offset_chars": 0}
 
 
-def test_a_record_that_is_gone_is_said_to_be_gone():
+def test_a_deleted_record_is_marked_as_deleted():
     body = {"data": [{"deleted": True, "deleted_at": "2026-02-11T18:30:00Z"}]}
     assert 'record[0] deleted_at="2026-02-11T18:30:00Z" id=c/m:1' in records_text(
         "m", body, [("c/m:1", body["data"][0])]
@@ -185,7 +185,7 @@ def test_rows_that_are_not_printed_are_not_drawn():
     assert len(drawn) <= 5
 
 
-def test_an_aggregate_is_said_in_a_line():
+def test_an_aggregate_is_one_line():
     plain = {"stream": "messages", "metric": "count", "value": 42, "filtered_record_count": 42}
     assert aggregate_text(plain) == "count(messages) = 42. filtered_record_count=42"
     groups = [{"key": f"k{n}", "count": 9 - n} for n in range(7)]

@@ -114,7 +114,7 @@ def test_composed_lines_fit_and_keep_their_order(pairs: list[tuple[str, int]], l
     shown = compose(lines, limit)
     assert size(shown) <= limit
     left = iter(line.text for line in lines)
-    assert all(any(text == kept for text in left) for kept in shown.split("\n") if shown)
+    assert all(any(text == line for text in left) for line in shown.split("\n") if shown)
 
 
 def test_a_line_of_rank_zero_goes_in_whatever_it_costs():

@@ -50,7 +50,9 @@ ENCODED = base64.b64encode(bytes(range(256)) * 4).decode()
         (7, None),
     ],
 )
-def test_files_and_encoded_bytes_are_told_from_text(value: object, expected: tuple[str | None, str] | None):
+def test_files_and_encoded_bytes_are_distinguished_from_text(
+    value: object, expected: tuple[str | None, str] | None
+):
     facts = binary_facts(value)
     found = None if facts is None else (facts.get("blob_id"), facts["mime_type"])
     assert found == expected

@@ -171,12 +171,12 @@ class WindowedField(TypedDict, total=False):
 class TextWindow(TypedDict, total=False):
     """A part of a text, and its place in the whole."""
 
-    text: str
-    start_chars: int
-    end_chars: int
-    limit_chars: int
+    text: Required[str]
+    start_chars: Required[int]
+    end_chars: Required[int]
+    limit_chars: Required[int]
     total_chars: int
-    complete: bool
+    complete: Required[bool]
     has_more: bool
     next_offset_chars: int | None
     previous_offset_chars: int | None
@@ -190,13 +190,13 @@ class FieldWindowBody(TypedDict, total=False):
     """A part of one field of one record."""
 
     object: str
-    stream: StreamName
-    record_id: RecordId
+    stream: Required[StreamName]
+    record_id: Required[RecordId]
     connection_id: ConnectionId
     connector_key: ConnectorKey
     display_name: str
     field: WindowedField
-    window: TextWindow
+    window: Required[TextWindow]
     url: str
     links: dict[str, Any]
     meta: PageMeta

@@ -1,4 +1,4 @@
-"""Tell files from text: what is binary is shown as what it is and where to get it, never as its bytes."""
+"""Recognise files and encoded bytes: they are shown by kind and address, never as bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TWINS = {
 
 
 def binary_facts(value: Any) -> dict[str, Any] | None:
-    """Say what is known about a value that is a file or encoded bytes; None for anything else."""
+    """Describe a value that is a file or encoded bytes; None for anything else."""
     if isinstance(value, str):
         return _encoded_facts(value)
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""The content ladder: long, nested and binary fields shown begun, with the call that reads on.
+"""The content ladder: long, nested and binary fields are shown in part, with the call that reads on.
 
-A field that does not fit is cut in its place, and an entry says how long it really is, what it is, and
-which tool call and which resource continue it. Nothing is ever only a marker.
+A field that does not fit is cut in its place, and an entry gives its true length, its kind, and the tool call
+and the resource that continue it. Nothing is replaced by a mere marker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 Uri = Callable[[str], str]
 Nested = dict[str, Any] | list[Any]
-#: The true length, and the digest if it is known, of a field whose beginning stands in a record.
+#: The true length, and the digest if it is known, of a field that a record shows only the beginning of.
 Lengths = Mapping[str, tuple[int, str | None]]
 
 
@@ -52,7 +52,7 @@ class Handles(msgspec.Struct, frozen=True):
     windows: Windows = Windows.JSON
 
     def read_text(self, path: str) -> dict[str, Any]:
-        """Say how to read on in a text: by window, or as much as a document holds."""
+        """Write how to read on in a text: by window, or as much as a document holds."""
         return self._read(path, Windows.TEXT)
 
     def read_at(self, path: str, selector: Mapping[str, int]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Handles(msgspec.Struct, frozen=True):
         return read_call(self.id, path, **selector) if self.windows else self._fetch(path)["read"]
 
     def read_json(self, path: str, size_chars: int) -> dict[str, Any]:
-        """Say how to read an object or a list: as a document while it fits into one, else by window."""
+        """Write how to read an object or a list: as a document while it fits into one, else by window."""
         return self._fetch(path) if size_chars <= FETCH_CHARS else self._read(path, Windows.JSON)
 
     def _read(self, path: str, needed: Windows) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Ladder:
     binary_fields: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def members(self) -> dict[str, Any]:
-        """Give what there is; nothing for a record that is shown whole."""
+        """Give the kinds that have entries; none for a record that is shown whole."""
         found = {
             "field_windows": self.field_windows,
             "json_fields": self.json_fields,
@@ -94,7 +94,7 @@ class Ladder:
 def shorten(
     data: dict[str, Any], handles: Handles, *, inline_chars: int, lengths: Lengths
 ) -> tuple[dict[str, Any], Ladder]:
-    """Cut what is too long in a record's data, and say how to read it whole."""
+    """Cut what is too long in a record's data, and collect how to read it whole."""
     ladder = Ladder()
     changed: dict[str, Any] = {}
     for path, value in data.items():
@@ -122,14 +122,14 @@ def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
 
 
 def _is_small(value: Nested, inline_chars: int) -> bool:
-    """Say of an object or a list that it is no file, and too short to hold anything that is."""
+    """Say whether an object or a list is no file, and too short to hold one."""
     if "blob_id" in value or "blobId" in value:
         return False
     return len(_encode(value)) < min(SHORT_CHARS, inline_chars)
 
 
 def record_entry(row: Mapping[str, Any], handles: Handles, ladder: Ladder) -> dict[str, Any]:
-    """Write one record's rungs, with what names the record."""
+    """Write one record's entries, with the record's identity."""
     return {
         "id": handles.id,
         "connection_id": row.get("connection_id"),

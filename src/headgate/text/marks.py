@@ -1,4 +1,4 @@
-"""Highlights: ``<mark>`` and ``</mark>`` around matches, closed and in pairs whatever was cut."""
+"""Highlights: ``<mark>`` and ``</mark>`` around matches, always in pairs, also where a text was cut."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def balanced(text: str) -> str:
     """Drop tags that close nothing or open twice, and close what stays open."""
     while True:
         mended = _walk(text, 0, len(text))
-        # What stood on both sides of a dropped tag may make a new one; each round is shorter.
+        # Dropping a tag can join its neighbours to a new one; every round is shorter.
         if mended == text:
             return text
         text = mended
@@ -43,11 +43,11 @@ def _walk(text: str, low: int, high: int) -> str:
         if piece in {OPEN, CLOSE}:
             is_open = piece == OPEN
             continue
-        kept = piece[max(0, low - at) : max(0, high - at)]
+        part = piece[max(0, low - at) : max(0, high - at)]
         at += len(piece)
-        if kept:
+        if part:
             if is_open != is_written:
                 out.append(OPEN if is_open else CLOSE)
                 is_written = is_open
-            out.append(kept)
+            out.append(part)
     return "".join([*out, CLOSE] if is_written else out)

@@ -1,7 +1,7 @@
-"""Quote what records say, so that it stays data: nothing hidden, no forged line, no escape from a fence.
+"""Quote the content of records, so that it stays data: nothing hidden, no forged line, no escape from a fence.
 
-Every text that a model reads is put together from these functions. Programs read the structure instead,
-where values stand verbatim.
+Every text for a model is put together with these functions. Programs read the structure instead, which holds
+values verbatim.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-#: Controls, direction marks, invisible characters and tags: what a reader cannot see or what moves others.
+#: Controls, direction marks, invisible characters and tags: a reader cannot see them, or they move other characters.
 #: The two joiners U+200C and U+200D stay: scripts and emoji need them, and they hide nothing.
 _HIDDEN = (
     "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff"
 )
 _HIDDEN_IN_LINE = re.compile(f"[\x00-\x1f{_HIDDEN}]")
-#: In a block of text, line breaks and tabs are what they seem.
+#: In a block of text, line breaks and tabs are allowed.
 _HIDDEN_IN_BLOCK = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{_HIDDEN}]|\r(?!\n)")
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _FENCE_CHARS = 16
@@ -35,7 +35,7 @@ def json_text(value: Any) -> str:
 
 
 def plain(written: bytes) -> str:
-    """Give JSON that is written already as a text, with everything hidden escaped as JSON escapes."""
+    """Decode JSON to a text, with everything hidden escaped as JSON escapes."""
     text = written.decode()
     # JSON itself escapes every control character of ASCII but one. Elsewhere, what cannot be printed is hidden,
     # and so are the tags, of which some count as printed.
@@ -66,7 +66,7 @@ def fenced(text: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """Give back what stands between the two lines of a fence, the last thing in the text."""
+    """Read what is between the two lines of a fence at the end of a text."""
     head, _, end = text.rpartition("\n--- ")
     opening = head.index(f"--- {end} ")
     return head[head.index("\n", opening) + 1 :]

@@ -19,7 +19,7 @@ _NAMED = 8
 _VALUE_CHARS = 96
 _NESTED = (dict, list)
 _ROW_BYTES = 420
-#: Where there is less room than this, no row is tried.
+#: Where there is less space than this, no row is tried.
 _LEAST_ROW_BYTES = 100
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
 
@@ -34,21 +34,21 @@ def records_text(
     """Write the text of a page from its body and its rows, each with its id; as many rows as fit are printed."""
     total = len(body.get("data", ()))
     lines = [_header(stream, body, total)]
-    room = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 1)) - 1
+    space = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 1)) - 1
     printed = 0
     for position, (record_id, row) in enumerate(rows):
         text, reading = _row(f"record[{position}]", row, record_id, windows)
         whole = f"{text}\n{reading}" if reading else text
-        left = room - size(whole) - 1
+        left = space - size(whole) - 1
         if left < 0 and printed:
             # The printed rows are the first ones, so that it is clear which are missing; only before them is one skipped.
             break
         if left < 0:
-            whole, left = text, room - size(text) - 1
+            whole, left = text, space - size(text) - 1
         if left >= 0:
             lines.append(whole)
-            printed, room = printed + 1, left
-        if printed == SHOWN or room < _LEAST_ROW_BYTES:
+            printed, space = printed + 1, left
+        if printed == SHOWN or space < _LEAST_ROW_BYTES:
             break
     lines.append(_footer(body, total, printed))
     return "\n".join(lines)

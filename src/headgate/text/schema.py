@@ -57,8 +57,8 @@ def stream_text(document: SchemaBody, *, connection_id: str | None) -> str:
     lines = [Line(_heading(document, rows)), Line(_LEGEND_LINE)]
     if connection_id is not None:
         lines.append(Line(f"schema_scope connection_id={json_text(connection_id)}"))
-    room = SCHEMA_STREAM_TEXT // max(1, len(rows))
-    lines += [Line(stream_line(connector, stream, room)) for connector, stream in rows]
+    space = SCHEMA_STREAM_TEXT // max(1, len(rows))
+    lines += [Line(stream_line(connector, stream, space)) for connector, stream in rows]
     lines.append(
         Line(_NEXT_STREAM if rows else "No granted stream has that name; call schema() for the index.", 1)
     )
@@ -121,11 +121,11 @@ def _encoded_size(text: str) -> int:
     return size(text) + text.count('"') + text.count("\\")
 
 
-def _fitting(names: Sequence[str], room: int) -> int:
+def _fitting(names: Sequence[str], space: int) -> int:
     """Count the names that fit."""
     for position, one in enumerate(names):
-        room -= _encoded_size(one) + 1
-        if room < 0:
+        space -= _encoded_size(one) + 1
+        if space < 0:
             return position
     return len(names)
 
@@ -187,25 +187,25 @@ def _connection(connection: GrantedConnection | StreamBody) -> str:
     return f"{{connection_id:{name(str(connection.get('connection_id')))}{named}}}"
 
 
-def _fields(named: Mapping[str, str], room: int) -> str:
+def _fields(named: Mapping[str, str], space: int) -> str:
     full = [f"{name(path)}[{text}]" for path, text in named.items()]
-    if sum(size(entry) + 1 for entry in full) <= room:
+    if sum(size(entry) + 1 for entry in full) <= space:
         return ";".join(full) or "none"
     # Names matter more than flags: if not all fields can have flags, the first ones have.
     bare = [name(path) for path in named]
-    spare = room - sum(size(entry) + 1 for entry in bare)
+    spare = space - sum(size(entry) + 1 for entry in bare)
     chosen: list[str] = []
     for entry, short in zip(full, bare, strict=True):
         spare -= size(entry) - size(short)
         chosen.append(entry if spare >= 0 else short)
-    return _within(chosen, room)
+    return _within(chosen, space)
 
 
-def _within(entries: Sequence[str], room: int) -> str:
+def _within(entries: Sequence[str], space: int) -> str:
     fitting: list[str] = []
     for entry in entries:
-        room -= size(entry) + 1
-        if room < 0:
+        space -= size(entry) + 1
+        if space < 0:
             break
         fitting.append(entry)
     more = [f"more:{len(entries) - len(fitting)}"] if len(fitting) < len(entries) else []

@@ -1,4 +1,4 @@
-"""Say a window: one line of JSON that places it, lines to copy for going on, then the text in a fence."""
+"""The text of a window: a line of JSON with its place, lines to copy for going on, then the words in a fence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.text.quote import fenced, json_text
 
 @dataclass(frozen=True, slots=True)
 class WindowText:
-    """What is said about one window of one field."""
+    """One window of one field, as its text shows it."""
 
     id: str
     field_path: str
@@ -30,7 +30,7 @@ class WindowText:
 
 
 def window_text(window: WindowText, *, with_uris: bool = False) -> str:
-    """Draw the text of a window; only who reads by URI is told the URIs of its neighbours."""
+    """Write the text of a window; the URIs of its neighbours are for clients that read by URI."""
     uris = {"next_uri": window.next_uri, "previous_uri": window.previous_uri} if with_uris else {}
     lines = [json_text(_header(window) | {label: uri for label, uri in uris.items() if uri is not None})]
     for label, selector in (("next", window.next), ("previous", window.previous)):

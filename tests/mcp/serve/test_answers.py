@@ -35,13 +35,13 @@ def test_each_hit_embeds_its_own_connection_in_text_and_structure():
     assert results[0]["url"] == f"{PROVIDER}/v1/streams/messages/records/m1?connection_id=cin_a"
     for result in results:
         assert f"id={result['id']}\n" in outcome.text + "\n"
-    for told in outcome.structured["data"]["data"]:
-        assert {"connection_id", "connector_key", "stream", "record_key", "display_name"} <= set(told)
+    for hit_row in outcome.structured["data"]["data"]:
+        assert {"connection_id", "connector_key", "stream", "record_key", "display_name"} <= set(hit_row)
     assert results[0]["title"] == "Work Slack / messages / 2026-02-03T07:59:50Z"
 
 
 @pytest.mark.requirement("S1-33", "S1-39")
-def test_the_search_envelope_is_kept_whole():
+def test_the_search_envelope_stays_whole():
     body = found(hit(data={"subject": "Plan"}, previews={}), next_cursor="se1.a", has_more=True)
     outcome = run(CountingPort(search=body), "search", q="bridge")
     for member in ("data", "previews"):
@@ -77,8 +77,8 @@ def test_a_hundred_fat_hits_stay_within_the_text_budget():
 
 
 def test_the_search_text_says_when_only_some_matches_were_ranked_and_never_guesses():
-    told = {"complete": False, "truncated": True, "ranked_candidate_count": 300}
-    part = run(CountingPort(search=found(hit(), meta={"recall": told})), "search", q="bridge")
+    recall = {"complete": False, "truncated": True, "ranked_candidate_count": 300}
+    part = run(CountingPort(search=found(hit(), meta={"recall": recall})), "search", q="bridge")
     whole = run(CountingPort(search=found(hit(), has_more=True, next_cursor="se1.x")), "search", q="bridge")
     assert "Recall: only 300 matches were ranked" in part.text
     assert "Recall" not in whole.text
@@ -108,7 +108,7 @@ def test_a_hit_that_is_no_record_keeps_its_own_id():
 
 @pytest.mark.requirement("S1-13", "S1-30")
 @pytest.mark.parametrize("connection", ["odd:one", "odd/one"])
-def test_a_connection_that_no_id_can_hold_is_told_beside_it(connection: str):
+def test_a_connection_that_no_id_can_hold_is_printed_beside_it(connection: str):
     outcome = run(CountingPort(search=found(hit(connection=connection))), "search", q="x")
     result = outcome.structured["results"][0]
     assert (result["id"], result["connection_id"]) == ("messages:m1", connection)
@@ -207,7 +207,7 @@ def test_a_page_that_cannot_be_made_to_fit_says_what_to_do():
 
 
 @pytest.mark.requirement("S3-32", "S3-33", "S3-34")
-def test_a_file_is_told_and_linked_but_not_inlined():
+def test_a_file_is_described_and_linked_but_not_inlined():
     blob = {"blob_id": "blob_" + "0" * 64, "mime_type": "image/png", "size_bytes": 8, "sha256": "ab"}
     port = CountingPort(records=page(record(photo=blob)), record=record(photo=blob))
     for outcome in (

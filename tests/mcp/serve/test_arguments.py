@@ -87,7 +87,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str | None]] = [
 
 @pytest.mark.requirement("S2-14", "S2-24", "S2-39", "S1-22", "S1-23")
 @pytest.mark.parametrize(("tool", "arguments", "code", "param"), WRONG)
-def test_wrong_arguments_are_told_by_code_without_a_read(
+def test_wrong_arguments_have_a_code_and_cause_no_read(
     tool: str, arguments: dict[str, Any], code: str, param: str | None
 ):
     port = CountingPort()

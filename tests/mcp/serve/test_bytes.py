@@ -86,15 +86,15 @@ def test_hits_that_cannot_fit_are_refused_with_what_to_do():
     async def work(w: World) -> None:
         rows = (message(f"m{n:05}" + "k" * 200, "世界 bridge canal " * 60) for n in range(100))
         await w.add("Home mail", "messages", *rows)
-        told = await w.call(mail(w), "search", q="bridge", limit=100)
-        assert told.structured["error"]["code"] == "resource_limit"
-        assert "smaller limit" in told.structured["error"]["hint"]
+        answer = await w.call(mail(w), "search", q="bridge", limit=100)
+        assert answer.structured["error"]["code"] == "resource_limit"
+        assert "smaller limit" in answer.structured["error"]["hint"]
         assert max(sizes(await w.call(mail(w), "search", q="bridge", limit=25))) <= 100_000
 
     in_two_accounts(work)
 
 
-def test_a_record_of_800_bytes_is_fetched_in_at_most_2_300_bytes():
+def test_a_record_of_800_bytes_is_fetched_in_at_most_2_400_bytes_in_either_era():
     async def work(w: World) -> None:
         row = message("m00001", "", subject="About the bridge")
         row["body"] = (SENTENCE * 9)[: 800 - len(msgspec.json.encode(row))]
@@ -102,7 +102,7 @@ def test_a_record_of_800_bytes_is_fetched_in_at_most_2_300_bytes():
         await w.add("Home mail", "messages", row)
         opened = await w.call(mail(w), "fetch", id=f"{w.connections['Home mail']}/messages:m00001")
         assert opened.structured["text"] == row["body"]
-        assert sizes(opened)[0] <= 2_300
+        assert max(sizes(opened)) <= 2_400
 
     in_two_accounts(work)
 

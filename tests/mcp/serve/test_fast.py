@@ -163,8 +163,8 @@ def both(content: bytes, headers: list[tuple[bytes, bytes]]) -> tuple[Any, Any]:
                 again = await ask(app, content, headers)
             assert (again[0], again[2]) == (status, body)
             kind = found.get("content-type")
-            said = json.loads(body) if body and kind == "application/json" else body
-            answers.append((status, kind, found.get("link"), said))
+            decoded = json.loads(body) if body and kind == "application/json" else body
+            answers.append((status, kind, found.get("link"), decoded))
         return answers
 
     fast, slow = asyncio.run(go())
@@ -201,7 +201,7 @@ def test_ordinary_calls_do_take_the_short_way(
     async def go() -> bytes:
         app = hosted(port(), "http://gate.example")
         async with app.running():
-            # Whoever goes the other way now fails.
+            # Now every request that is passed to the SDK fails.
             app._inner._sdk = None
             return (await ask(app, content, headers))[2]
 

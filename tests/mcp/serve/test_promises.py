@@ -52,9 +52,9 @@ def test_every_printed_hit_is_the_result_it_stands_for():
         await w.add("Home mail", "messages", *rows)
         access, cursor, seen = mail(w), {}, list[str]()
         while True:
-            told = await w.call(access, "search", q="zebra", limit=3, **cursor)
-            printed = re.findall(r"^(\d)\. (.*) id=(.*)$", told.text, re.MULTILINE)
-            results, hits = told.structured["results"], told.structured["data"]["data"]
+            answer = await w.call(access, "search", q="zebra", limit=3, **cursor)
+            printed = re.findall(r"^(\d)\. (.*) id=(.*)$", answer.text, re.MULTILINE)
+            results, hits = answer.structured["results"], answer.structured["data"]["data"]
             assert len(printed) == len(results)
             for number, facts, printed_id in printed:
                 result, shown = results[int(number) - 1], hits[int(number) - 1]
@@ -66,7 +66,7 @@ def test_every_printed_hit_is_the_result_it_stands_for():
                 opened = await w.call(access, "fetch", id=printed_id)
                 assert opened.structured["title"] == result["title"]
                 seen.append(shown["record_key"])
-            going = re.search(r'next_cursor="([^"]+)"', told.text)
+            going = re.search(r'next_cursor="([^"]+)"', answer.text)
             if going is None:
                 break
             cursor = {"cursor": going[1]}
@@ -88,7 +88,7 @@ def test_two_connections_in_one_call_are_both_named(tool: str):
 
 
 @pytest.mark.requirement("S1-10", "S1-20", "S1-21", "S2-74", "S2-75", "S2-77")
-def test_a_small_package_is_told_whole_and_each_entry_leads_on():
+def test_a_small_package_is_listed_whole_and_each_entry_leads_on():
     async def work(w: World) -> None:
         access = w.access(w.grant("Home mail"), w.grant("Village chat", grant_id="grt_2"))
         asked: list[tuple[str, Json]] = [
@@ -97,14 +97,14 @@ def test_a_small_package_is_told_whole_and_each_entry_leads_on():
             ("fetch", {"id": "messages:m00001"}),
         ]
         for tool, arguments in asked:
-            told = await w.call(access, tool, **arguments)
-            error = told.structured["error"]
+            answer = await w.call(access, tool, **arguments)
+            error = answer.structured["error"]
             assert (error["code"], error["retry_with"]) == ("ambiguous_connection", "connection_id")
             entries = error["available_connections"]
             assert {one["display_name"] for one in entries} == {"Home mail", "Village chat"}
             assert {one["grant_id"] for one in entries} == {"grt_1", "grt_2"}
             assert not any("truncated" in key or "omitted" in key for key in error)
-            assert json.loads(told.text) == told.structured
+            assert json.loads(answer.text) == answer.structured
             (chosen,) = [one for one in entries if one["connector_key"] == "mail"]
             again = await w.call(access, tool, **arguments, connection_id=chosen["connection_id"])
             assert not again.is_error
@@ -190,15 +190,15 @@ def test_a_long_field_is_begun_by_each_tool_and_can_be_reached_four_ways(tool: s
     async def work(w: World) -> None:
         async with long_letter(w) as (access, key, body):
             given = arguments or {"id": key}
-            told = await w.call(access, tool, **given)
-            assert END not in json.dumps(told.wire())
-            assert "A zebra came." in told.text.replace("<mark>", "").replace("</mark>", "")
+            answer = await w.call(access, tool, **given)
+            assert END not in json.dumps(answer.wire())
+            assert "A zebra came." in answer.text.replace("<mark>", "").replace("</mark>", "")
             # By the text: the id, the field and the tool are in it.
-            assert key in told.text
-            assert "body" in told.text
-            assert "read_record_field" in told.text
+            assert key in answer.text
+            assert "body" in answer.text
+            assert "read_record_field" in answer.text
             # By the structure, by the tool, and by the resource that the window names.
-            (rung,) = rungs(told)
+            (rung,) = rungs(answer)
             assert (rung["read"]["args"]["id"], rung["read"]["args"]["field_path"]) == (key, "body")
             window = await w.call(access, rung["read"]["tool"], **rung["read"]["args"])
             assert unfenced(window.text) == window.structured["window"]["text"]
@@ -217,13 +217,13 @@ def test_a_window_is_the_same_by_id_by_its_parts_and_by_uri_and_fits_its_schema(
             parts = {"connection_id": w.connections["Home mail"], "stream": "messages", "record_id": "long"}
             uri = w.reader(access).handles.record_uri(w.reader(access).handles.read_id(key))
             for more in ({}, {"offset_chars": 100, "limit_chars": 50}, {"q": "WENT", "before_chars": 5}):
-                told = [
+                answer = [
                     (await w.call(access, "read_record_field", **who, field_path="body", **more)).structured
                     for who in ({"id": key}, parts, {"id": uri})
                 ]
-                plain = [(one["record"], one["field"], one["window"]["text"]) for one in told]
+                plain = [(one["record"], one["field"], one["window"]["text"]) for one in answer]
                 assert plain[0] == plain[1] == plain[2]
-                for one in told:
+                for one in answer:
                     OUTPUT["read_record_field"].validate(one)
                     for name in one:
                         one[name]["surplus"] = 1
@@ -235,7 +235,7 @@ def test_a_window_is_the_same_by_id_by_its_parts_and_by_uri_and_fits_its_schema(
 
 @pytest.mark.requirement("S3-32", "S3-34")
 @pytest.mark.parametrize("field", ["text", "photo"])
-def test_bytes_in_a_text_field_are_told_and_never_shown(field: str):
+def test_bytes_in_a_text_field_are_described_and_never_shown(field: str):
     row = record(**{field: ENCODED, "nested": {"deep": [ENCODED]}})
     hits = found(hit(data=row["data"], previews={}))
     port = CountingPort(records=page(row), record=row, search=hits)
@@ -313,10 +313,10 @@ def test_a_session_that_is_open_ends_to_read_when_its_grant_is_revoked(tmp_path:
         asyncio.run(go(shipped))
 
 
-def test_accounts_of_one_kind_are_told_apart_in_a_search():
+def test_accounts_of_one_kind_are_distinguished_in_a_search():
     async def work(w: World) -> None:
-        told = await w.call(mail(w), "search", q="garden", limit=3)
-        assert "source_mix={" in told.text
-        assert len(told.structured["source_mix"]) == 2
+        answer = await w.call(mail(w), "search", q="garden", limit=3)
+        assert "source_mix={" in answer.text
+        assert len(answer.structured["source_mix"]) == 2
 
     in_world(work, (DemoAccount("mail", "Home mail", 40), DemoAccount("mail", "Work mail", 40)))

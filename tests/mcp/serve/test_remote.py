@@ -67,7 +67,7 @@ def test_a_refusal_keeps_its_code(reading: Callable[..., Awaitable[Any]], code: 
     assert (raised.value.code, raised.value.status, raised.value.type) == (code, status, kind)
 
 
-def test_a_server_that_is_not_there_is_told():
+def test_a_server_that_is_not_there_is_an_error():
     with pytest.raises(ResourceServerUnreachable):
         ask(lambda port: port.streams(), "http://127.0.0.1:9")
 

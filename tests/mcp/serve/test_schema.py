@@ -82,7 +82,7 @@ def test_an_index_of_very_many_streams_fits_and_names_every_one(shape: str):
     assert "reduced" in outcome.structured["data"]["meta"]
 
 
-def test_names_that_cannot_all_fit_are_counted_and_the_way_to_them_is_told():
+def test_names_that_cannot_all_fit_are_counted_and_the_way_to_them_is_printed():
     rows = [row(f"{n:04}" + "x" * 250, f"cin_{n % 20}") for n in range(900)]
     body = {"object": "schema", "connectors": [connector("slack", *rows)]}
     outcome = run(CountingPort(schema=body), "schema")
@@ -124,7 +124,7 @@ def test_an_ambiguous_full_schema_says_what_to_choose_from():
     options = [{"connection_id": "cin_a", "connector_key": "slack", "stream": "messages"}]
     error = AmbiguousSchemaDetail(data={"retry_with": "connection_id", "available_connections": options})
     outcome = run(CountingPort(schema=error), "schema", stream="messages", detail="full")
-    told = outcome.structured["error"]
-    assert (told["code"], told["retry_with"]) == ("ambiguous_schema_detail", "connection_id")
-    assert told["available_connections"] == options
+    error = outcome.structured["error"]
+    assert (error["code"], error["retry_with"]) == ("ambiguous_schema_detail", "connection_id")
+    assert error["available_connections"] == options
     assert outcome.structured["http_status"] == 409

@@ -84,9 +84,9 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
             with pytest.raises(MCPError, match="Unknown tool"):
                 await client.call_tool("read_record_field", ALL_SIX["read_record_field"])
             for name in names:
-                told = (await client.call_tool(name, ALL_SIX[name])).model_dump_json()
-                assert "read_record_field" not in told
-                assert "field-window" not in told
+                answer = (await client.call_tool(name, ALL_SIX[name])).model_dump_json()
+                assert "read_record_field" not in answer
+                assert "field-window" not in answer
 
     with provider(has_windows=False) as made:
         save(tmp_path, made.address)
@@ -156,7 +156,7 @@ def test_a_file_that_is_no_credential_ends_it_with_78(tmp_path: Path, content: s
     assert run("--provider-url", "https://a.example", "--cache-root", str(tmp_path)).returncode == 78
 
 
-def test_a_token_is_kept_where_nobody_else_can_read_it(tmp_path: Path):
+def test_a_token_file_can_be_read_by_its_owner_only(tmp_path: Path):
     path = save(tmp_path, "https://a.example:8443")
     assert path.name == "a.example_8443.json"
     assert path.stat().st_mode & 0o777 == 0o600

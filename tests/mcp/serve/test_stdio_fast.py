@@ -133,11 +133,11 @@ def sessions(draw: st.DrawFn) -> list[Json]:
 
 
 class Sdk:
-    """The SDK's own session, which hears one message after the other."""
+    """The SDK's own session, which gets one message after the other."""
 
     def __init__(self, surface: Surface, through: CountingPort) -> None:
         self._server = build_server(lambda _context, _via: reader(through), IDENTITY, surface)
-        self._said, self._heard = anyio.create_memory_object_stream[str](9)
+        self._lines, self._incoming = anyio.create_memory_object_stream[str](9)
         self._answers, self.answered = anyio.create_memory_object_stream[Json](9)
 
     async def write(self, text: str) -> None:
@@ -147,7 +147,7 @@ class Sdk:
         await anyio.lowlevel.checkpoint()
 
     def __aiter__(self) -> AsyncIterator[str]:
-        return self._heard.__aiter__()
+        return self._incoming.__aiter__()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -155,7 +155,7 @@ class Sdk:
             tasks.start_soon(self._run)
             yield
             tasks.cancel_scope.cancel()
-        for stream in (self._said, self._heard, self._answers, self.answered):
+        for stream in (self._lines, self._incoming, self._answers, self.answered):
             stream.close()
 
     async def _run(self) -> None:
@@ -163,7 +163,7 @@ class Sdk:
             await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
     async def ask(self, line: str) -> Json | None:
-        await self._said.send(line)
+        await self._lines.send(line)
         return await self.answered.receive() if "id" in json.loads(line) else None
 
 

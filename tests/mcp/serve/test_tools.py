@@ -45,7 +45,7 @@ def test_every_tool_takes_connection_id_and_none_its_old_name():
 
 
 @pytest.mark.requirement("S2-02", "S2-04")
-def test_nobody_has_to_know_profiles():
+def test_no_description_mentions_profiles():
     words = (json.dumps(TOOLS) + INSTRUCTIONS).casefold()
     for word in ("profile", "toolset", "event_subscription", "owner token", "bearer"):
         assert word not in words

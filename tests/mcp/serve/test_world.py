@@ -96,12 +96,12 @@ def test_an_id_from_search_opens_what_its_key_alone_would_not():
             opened = await w.call(access, "fetch", id=result["id"])
             assert opened.structured["id"] == result["id"]
             assert opened.structured["metadata"]["connection_id"] == result["connection_id"]
-        told = await w.call(access, "fetch", id="messages:m00001")
-        assert (told.structured["error"]["code"], told.structured["http_status"]) == (
+        answer = await w.call(access, "fetch", id="messages:m00001")
+        assert (answer.structured["error"]["code"], answer.structured["http_status"]) == (
             "ambiguous_connection",
             409,
         )
-        assert len(told.structured["error"]["available_connections"]) == 2
+        assert len(answer.structured["error"]["available_connections"]) == 2
         chosen = w.connections["Work mail"]
         scoped = await w.call(access, "fetch", id="messages:m00001", connection_id=chosen)
         assert (scoped.structured["id"], scoped.structured["metadata"]["connection_id"]) == (
@@ -174,9 +174,9 @@ def aggregates(kind: str, names: str) -> list[dict[str, Any]]:
 def test_a_full_schema_is_of_one_stream_of_one_connection():
     async def work(w: World) -> None:
         access = mail(w)
-        told = await w.call(access, "schema", stream="messages", detail="full")
-        assert told.structured["error"]["code"] == "ambiguous_schema_detail"
-        assert told.structured["error"]["retry_with"] == "connection_id"
+        answer = await w.call(access, "schema", stream="messages", detail="full")
+        assert answer.structured["error"]["code"] == "ambiguous_schema_detail"
+        assert answer.structured["error"]["retry_with"] == "connection_id"
         chosen = w.connections["Home mail"]
         full = await w.call(access, "schema", stream="messages", detail="full", connection_id=chosen)
         (connector,) = full.structured["data"]["connectors"]
@@ -218,8 +218,8 @@ def test_a_large_package_answers_ambiguity_from_membership_alone(tool: str, argu
         for method in ("page", "aggregate", "summaries", "record"):
             original = getattr(w.store, method)
             setattr(w.read_services.store, method, counting(original, reads))
-        told = await w.call(access, tool, stream="messages", **arguments)
-        error = told.structured["error"]
+        answer = await w.call(access, tool, stream="messages", **arguments)
+        error = answer.structured["error"]
         assert (error["code"], error["retry_with"]) == ("ambiguous_connection", "connection_id")
         assert len(error["available_connections"]) == 12
         assert all(
@@ -228,9 +228,9 @@ def test_a_large_package_answers_ambiguity_from_membership_alone(tool: str, argu
         )
         assert (error["available_connection_count"], error["available_connections_omitted"]) == (40, 28)
         assert error["available_connections_truncated"] is True
-        assert "schema" in told.text
+        assert "schema" in answer.text
         assert reads == []
-        assert len(told.text.encode()) < 4000
+        assert len(answer.text.encode()) < 4000
         again = await w.call(
             access, tool, stream="messages", **arguments, connection_id=next(iter(w.connections.values()))
         )
@@ -286,10 +286,10 @@ def test_what_stands_beside_the_fields_asked_for_is_declared():
         rows = [row for page in pages for row in page.structured["data"]["data"]]
         assert all(set(row.get("data", {})) <= {"subject"} for row in rows)
         declared = {tool["name"]: tool["outputSchema"]["properties"] for tool in TOOLS}
-        said = declared["query_records"]["data"]["description"]
+        description = declared["query_records"]["data"]["description"]
         beside = {member for row in rows for member in row} - {"data"}
         assert beside == {*IDENTITY, *OPERATIONAL}
-        assert all(re.search(rf"\b{member}\b", said) for member in beside)
+        assert all(re.search(rf"\b{member}\b", description) for member in beside)
         opened = await w.call(
             access, "fetch", id=f"{w.connections['Work mail']}/messages:m00005", fields=["subject"]
         )

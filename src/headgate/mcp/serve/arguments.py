@@ -1,6 +1,6 @@
-"""Read the arguments of a call: checked, typed and turned into a query before anything is asked.
+"""Read the arguments of a call: checked, typed and turned into a query.
 
-Whatever is wrong here is told without one call to the resource server.
+An error found here is answered without a call to the resource server.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _MAX_FILTERS = 32
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Arguments with nothing beside the ones that are named; null is the same as left out."""
+    """Arguments without unknown names; null means the same as leaving one out."""
 
 
 class SchemaArguments(_Strict, frozen=True):
@@ -156,7 +156,7 @@ def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
 
 
 def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
-    """Read what ``schema`` is asked."""
+    """Read the query of ``schema``."""
     given = typed(arguments, SchemaArguments)
     if given.detail == "full" and given.stream is None:
         raise InvalidRequest(
@@ -170,7 +170,7 @@ def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
 
 
 def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
-    """Read what ``query_records`` is asked."""
+    """Read the query of ``query_records``."""
     given = typed(arguments, QueryArguments)
     if given.changes_since is not None:
         return _changes(given, given.changes_since)
@@ -190,7 +190,7 @@ def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
 
 
 def aggregate_query(arguments: Mapping[str, Any]) -> AggregateQuery:
-    """Read what ``aggregate`` is asked."""
+    """Read the query of ``aggregate``."""
     given = typed(arguments, AggregateArguments)
     return AggregateQuery(
         _stream(given.stream),
@@ -207,7 +207,7 @@ def aggregate_query(arguments: Mapping[str, Any]) -> AggregateQuery:
 
 
 def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
-    """Read what ``search`` is asked."""
+    """Read the query of ``search``."""
     given = typed(arguments, SearchArguments)
     if given.mode not in {None, "lexical"}:
         raise InvalidRequest(
@@ -228,7 +228,7 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
 
 
 def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str]:
-    """Read what ``fetch`` is asked, and the id it was asked with."""
+    """Read the query of ``fetch``, and the id as the call gave it."""
     given = typed(arguments, FetchArguments)
     ref = scoped(handles.read_id(given.id), _connection(given.connection_id))
     query = RecordQuery(
@@ -242,7 +242,7 @@ def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[Re
 
 
 def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQuery:
-    """Read what ``read_record_field`` is asked.
+    """Read the query of ``read_record_field``.
 
     Raises:
         InvalidFieldWindowSelector: record or window are selected in two ways, or in none that is complete.

@@ -1,4 +1,4 @@
-"""Tell failures: as a result that the model can act on, or as an error of the protocol."""
+"""Failures as results that a model can act on, and as data of a protocol error."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MESSAGE_CHARS = 1000
 
 
 def refused(error: HeadgateError) -> Outcome:
-    """Tell that the arguments cannot be used; the resource server was not asked."""
+    """Answer that the arguments cannot be used; no read was made."""
     return _outcome({"error": {"type": "adapter_error", **_facts(error)}})
 
 
 def failed(error: HeadgateError, provider_url: str, request_id: str | None = None) -> Outcome:
-    """Tell what the resource server answered, its code and data unchanged."""
+    """Answer with the failure of the resource server, its code and data unchanged."""
     return _outcome(failure(error, provider_url, request_id))
 
 

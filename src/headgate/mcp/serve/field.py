@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader
-from headgate.model.ids import ConnectionId, RecordId, StreamName
+from headgate.model.ids import ConnectionId
 from headgate.model.query import WindowQuery
 from headgate.model.reference import RecordRef
-from headgate.model.wire import Json
+from headgate.model.wire import FieldWindowBody, Json, TextWindow
 from headgate.text.window import WindowText, window_text
 
 
 async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:
     """Answer a window."""
-    body = (await reader.port.window(query)).body()
+    body: FieldWindowBody = (await reader.port.window(query)).body()
     structured, text = describe(reader, query, body)
     incomplete = not structured["window"]["complete"]
     uri = structured["resource"]["uri"]
@@ -22,21 +22,18 @@ async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:
     return Outcome(structured, window_text(text), links=links)
 
 
-def describe(reader: Reader, query: WindowQuery, body: Json) -> tuple[Json, WindowText]:
-    """Turn the resource server's window into the fixed structure and what its text says."""
-    window: Json = body["window"]
-    ref = RecordRef(
-        ConnectionId(body.get("connection_id") or query.connection_id or ""),
-        StreamName(body["stream"]),
-        RecordId(body["record_id"]),
-    )
+def describe(reader: Reader, query: WindowQuery, body: FieldWindowBody) -> tuple[Json, WindowText]:
+    """Turn the resource server's window into the fixed structure and into the parts of its text."""
+    window = body["window"]
+    connection = body.get("connection_id") or query.connection_id or ConnectionId("")
+    ref = RecordRef(connection, body["stream"], body["record_id"])
     result_id = reader.handles.result_id(ref)
-    going = {side: _selector(window, side) for side in ("next", "previous")}
-    uris = {
-        side: None if selector is None else reader.handles.window_uri(ref, query.field, selector)
-        for side, selector in going.items()
-    }
-    match = _match(window)
+    following = _selector(window.get("next_cursor"), window.get("next_offset_chars"), window)
+    previous = _selector(window.get("previous_cursor"), window.get("previous_offset_chars"), window)
+
+    def uri_of(selector: Json | None) -> str | None:
+        return None if selector is None else reader.handles.window_uri(ref, query.field, selector)
+
     text = WindowText(
         id=result_id,
         field_path=query.field,
@@ -45,17 +42,19 @@ def describe(reader: Reader, query: WindowQuery, body: Json) -> tuple[Json, Wind
         end_chars=window["end_chars"],
         total_chars=window.get("total_chars"),
         complete=window["complete"],
-        next=going["next"],
-        previous=going["previous"],
-        match=match,
-        next_uri=uris["next"],
-        previous_uri=uris["previous"],
+        next=following,
+        previous=previous,
+        match=_match(window),
+        next_uri=uri_of(following),
+        previous_uri=uri_of(previous),
     )
     return _structure(query, body, ref, text, uri=_own_uri(reader, ref, query, window)), text
 
 
-def _structure(query: WindowQuery, body: Json, ref: RecordRef, text: WindowText, *, uri: str) -> Json:
-    window: Json = body["window"]
+def _structure(
+    query: WindowQuery, body: FieldWindowBody, ref: RecordRef, text: WindowText, *, uri: str
+) -> Json:
+    window = body["window"]
     match = text.match
     return {
         "record": {
@@ -81,33 +80,31 @@ def _structure(query: WindowQuery, body: Json, ref: RecordRef, text: WindowText,
     }
 
 
-def _field(query: WindowQuery, body: Json) -> Json:
-    known: Json = body.get("field") or {}
+def _field(query: WindowQuery, body: FieldWindowBody) -> Json:
+    known = body.get("field") or {}
     is_json = known.get("type") == "json"
     mime_type = "application/json" if is_json else "text/plain"
     facts: Json = {"path": query.field, "text_like": not is_json, "mime_type": mime_type}
     total = known.get("size_chars", body["window"].get("total_chars"))
     if isinstance(total, int):
         facts["size_chars"] = total
-    if isinstance(known.get("digest"), str):
-        facts["digest"] = known["digest"]
-    return facts
+    digest = known.get("digest")
+    return {**facts, "digest": digest} if isinstance(digest, str) else facts
 
 
-def _selector(window: Json, side: str) -> Json | None:
-    """Say how to reach the window on one side: by the server's cursor, or by offset where it gives none."""
-    if window.get(f"{side}_cursor"):
-        return {"cursor": window[f"{side}_cursor"]}
-    offset = window.get(f"{side}_offset_chars")
+def _selector(cursor: str | None, offset: int | None, window: TextWindow) -> Json | None:
+    """Give the arguments for the window on one side: the server's cursor, or an offset where it has none."""
+    if cursor:
+        return {"cursor": cursor}
     return None if offset is None else {"offset_chars": offset, "limit_chars": window["limit_chars"]}
 
 
-def _match(window: Json) -> tuple[int, int] | None:
+def _match(window: TextWindow) -> tuple[int, int] | None:
     start, end = window.get("match_start_chars"), window.get("match_end_chars")
     return (start, end) if isinstance(start, int) and isinstance(end, int) else None
 
 
-def _own_uri(reader: Reader, ref: RecordRef, query: WindowQuery, window: Json) -> str:
+def _own_uri(reader: Reader, ref: RecordRef, query: WindowQuery, window: TextWindow) -> str:
     if query.q is not None:
         names = ("q", "before_chars", "after_chars", "limit_chars")
         selector = {name: value for name in names if (value := getattr(query, name)) is not None}

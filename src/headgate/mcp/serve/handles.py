@@ -1,7 +1,7 @@
 """Ids and URIs of records, windows and files: written into answers, and read back from calls.
 
-A handle is sealed, so it says nothing to its holder, and names a thing; it never authorises. Every read
-that starts from one goes through the resource server like any other.
+A handle is sealed: clients cannot read it, and it only names a thing; it never authorises. A read that starts
+from one is decided by the resource server like any other.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _FRAGILE = re.compile(r"^\s|\s$|\s\s|[^\S ]")
 
 @dataclass(frozen=True, slots=True)
 class HandleMaker:
-    """Writes and reads handles with one ring of keys."""
+    """Writes and reads handles with one key ring."""
 
     sealer: Sealer
 
     def result_id(self, ref: RecordRef) -> str:
-        """Give the id that a model passes on: as plain text if it survives copying, else as a URI."""
+        """Write the id that a model passes on: as plain text if copying cannot change it, else as a URI."""
         text = format_result_id(ref)
         if text is not None and " " not in text and text.isascii():
             return text
         if text is None and ref.connection_id is not None and not _fits(ref.connection_id):
-            # The record has a plain name, its connection none: the two are told apart.
+            # Only the connection does not fit into an id: it is printed beside the id.
             text = format_result_id(RecordRef(None, ref.stream, ref.record_id))
         return text if text is not None and not _FRAGILE.search(text) else self.record_uri(ref)
 

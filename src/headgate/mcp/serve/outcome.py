@@ -1,4 +1,4 @@
-"""What a tool call came to, before a wire carries it: text, structure, links, and whether it failed."""
+"""The outcome of a tool call, before it is written for a transport: text, structure, links, and whether it failed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 
 from headgate.model.wire import Json
 
-#: Told beside every answer: what records say is not to be trusted as if the server said it.
+#: Goes with every answer: the content of records must not be trusted like words of the server.
 _META: Json = {"content_trust": "untrusted"}
 
 
 class Outcome(msgspec.Struct, frozen=True):
     """One answer of one tool."""
 
-    #: As JSON already, where that was written for the text anyway.
+    #: Encoded already, where the size or the text needed that anyway.
     structured: Json | msgspec.Raw
     text: str
     is_error: bool = False

@@ -21,7 +21,7 @@ from headgate.text.records import records_text
 
 #: How much of a long text stays in its row; the next smaller number is tried while a page is too large.
 _INLINE_STEPS = (INLINE_CHARS, 1024, 256, 64)
-_TEXT_ROOM = 4_000
+_TEXT_BYTES = 4_000
 _LINKS = 5
 
 #: A row as it is made in process, or as it was decoded from another server's JSON.
@@ -70,7 +70,7 @@ def _rendered(reader: Reader, answer: ReadAnswer, page: PageBody) -> _RenderedPa
                 "records": entries,
             }
         written = msgspec.json.encode(structured)
-        if len(written) <= TOOL_RESULT - _TEXT_ROOM:
+        if len(written) <= TOOL_RESULT - _TEXT_BYTES:
             return _RenderedPage(rows, msgspec.Raw(written), links)
     raise ResourceLimit(
         "This page is too large for one answer.", hint="Ask for a smaller limit, or for fewer fields."

@@ -14,7 +14,7 @@ from headgate.mcp.serve.field import describe
 from headgate.mcp.serve.reader import Reader
 from headgate.model import ids
 from headgate.model.query import RecordQuery
-from headgate.model.wire import Json
+from headgate.model.wire import FieldWindowBody, Json
 from headgate.text.quote import json_text
 from headgate.text.window import window_text
 
@@ -48,11 +48,11 @@ async def _record(reader: Reader, uri: str) -> Json:
 
 async def _window(reader: Reader, uri: str) -> Json:
     query = reader.handles.read_window_uri(uri)
-    body = (await reader.port.window(query)).body()
+    body: FieldWindowBody = (await reader.port.window(query)).body()
     structured, text = describe(reader, query, body)
-    going = {key: value for key, value in structured["resource"].items() if key != "uri" and value}
-    # The text is a window with lines around it, whatever the field holds.
-    return {"mimeType": "text/plain", "text": window_text(text, with_uris=True), "_meta": going}
+    neighbours = {key: value for key, value in structured["resource"].items() if key != "uri" and value}
+    # Lines about the window surround the text, so it is plain text even if the field holds JSON.
+    return {"mimeType": "text/plain", "text": window_text(text, with_uris=True), "_meta": neighbours}
 
 
 async def _stream(reader: Reader, uri: str) -> Json:

@@ -19,7 +19,7 @@ from headgate.text.schema import index_text, stream_text
 _INDEX_BYTES = 59_000
 #: The bytes of a document beside its connectors.
 _OVERHEAD = 3_000
-_TEXT_ROOM = 20_000
+_TEXT_BYTES = 20_000
 #: The members that only an answer about one stream has.
 _DETAIL = (
     "field_capabilities",
@@ -47,7 +47,7 @@ async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
         _index(document)
         text = index_text(cast("SchemaBody", document))
         return Outcome(reader.structured(_fitted(document), answer), text)
-    if len(answer.content) > TOOL_RESULT - _TEXT_ROOM:
+    if len(answer.content) > TOOL_RESULT - _TEXT_BYTES:
         raise ResourceLimit(
             "This stream's schema is too large for one answer.", hint="Ask with detail compact."
         )
@@ -94,10 +94,10 @@ def _connectors_only(document: Json) -> None:
     connectors = _connectors(document)
     document["connector_count"] = len(connectors)
     document["stream_count"] = sum(len(connector.pop("stream_names")) for connector in connectors)
-    room = _INDEX_BYTES - _OVERHEAD
+    space = _INDEX_BYTES - _OVERHEAD
     for position, connector in enumerate(connectors):
-        room -= len(msgspec.json.encode(connector)) + 1
-        if room < 0:
+        space -= len(msgspec.json.encode(connector)) + 1
+        if space < 0:
             del connectors[position:]
             break
 

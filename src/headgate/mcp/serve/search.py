@@ -20,7 +20,7 @@ from headgate.text.titles import title
 _SHORT_CHARS = 96
 _WINDOWS = 3
 _TITLE_SOURCE_CHARS = 200
-_TEXT_ROOM = 4_000
+_TEXT_BYTES = 4_000
 
 
 async def search(reader: Reader, query: SearchQuery) -> Outcome:
@@ -55,7 +55,7 @@ def _fitted(structured: Json, body: SearchBody) -> msgspec.Raw:
     for reduce in reductions:
         reduce(structured, body)
         written = msgspec.json.encode(structured)
-        if len(written) <= TOOL_RESULT - _TEXT_ROOM:
+        if len(written) <= TOOL_RESULT - _TEXT_BYTES:
             return msgspec.Raw(written)
     raise ResourceLimit("This page of hits is too large for one answer.", hint="Ask for a smaller limit.")
 

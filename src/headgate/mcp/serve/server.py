@@ -1,14 +1,14 @@
-"""The MCP server: the SDK's low-level server with our tools and resources behind it, for both eras.
+"""The MCP server: the SDK's low-level server with our tools and resources, for both eras of the protocol.
 
 It validates nothing and decides nothing: arguments are read in `headgate.mcp.serve.call`, and every read
-goes through the port of the `Reader` that belongs to the request.
+goes through the port of the request's `Reader`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as t
 import msgspec
@@ -35,7 +35,7 @@ _SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS
 
 
 def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
-    """Build the server; it asks for the reader of each request anew."""
+    """Build the server; every request gets a new reader."""
     serving = _Serving(reader_of, identity, surface)
     icons = [t.Icon.model_validate(icon) for icon in identity.icons] or None
     listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
@@ -64,7 +64,7 @@ def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface
 
 @dataclass(frozen=True, slots=True)
 class _Serving:
-    """The handlers. They return wire dictionaries, which the SDK checks and sends as they are."""
+    """The SDK's handlers. They return results as dictionaries, which the SDK checks and sends unchanged."""
 
     reader_of: ReaderOf
     identity: ServerIdentity
@@ -81,7 +81,7 @@ class _Serving:
             lambda via: self.reader_of(context, via), params.name, params.arguments or {}
         )
         result = result_of(outcome, self.identity, context.protocol_version)
-        # Parts that are passed on unread are plain values to the SDK.
+        # The SDK takes plain values only, not JSON that is encoded already.
         return msgspec.json.decode(msgspec.json.encode(result))
 
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
@@ -118,9 +118,9 @@ def _refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
 
 
 def _resource_error(error: HeadgateError, uri: str, provider_url: str) -> MCPError:
-    told = cast("Json", {"uri": uri[:256], **failure(error, provider_url)})
+    described: Json = {"uri": uri[:256], **failure(error, provider_url)}
     if isinstance(error, InvalidResourceUri):
-        # The URI did not come from here, so the resource server was not asked.
-        del told["provider_url"], told["http_status"], told["request_id"]
+        # The URI was not made by this server, so no read was made.
+        del described["provider_url"], described["http_status"], described["request_id"]
     code = t.INTERNAL_ERROR if isinstance(error, ToolHandlerFailed) else t.INVALID_PARAMS
-    return MCPError(code=code, message=error.message, data=told)
+    return MCPError(code=code, message=error.message, data=described)

@@ -1,4 +1,4 @@
-"""The six tools as a client sees them: names, words, schemas. Constant; nothing of any record is in here.
+"""The six tools as a client sees them: names, descriptions, schemas. Constant, and the same for every client.
 
 The schemas are written by hand, sent as they stand, and enforced by `headgate.mcp.serve.arguments`.
 """
@@ -59,7 +59,7 @@ _OR_NULL: Json = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 
 
 def _answer(properties: Json, required: tuple[str, ...]) -> Json:
-    """Write an output schema: the success, or the failure that some clients check as well."""
+    """Write an output schema: a success, or a failure, which some clients validate as well."""
     failure: Json = {
         "error": {"type": "object"},
         "provider_url": {"type": "string"},
@@ -75,7 +75,7 @@ def _answer(properties: Json, required: tuple[str, ...]) -> Json:
 
 
 _BODY: Json = {"data": {"type": "object"}, "content_ladder": {"type": "object"}}
-#: What stands beside a row's fields whatever was asked for: which record it is, and how it was served.
+#: The members of a row beside its fields, in every answer: which record it is, and how it was served.
 IDENTITY = ("object", "id", "stream", "connection_id", "connector_key", "display_name", "emitted_at")
 OPERATIONAL = ("deleted", "deleted_at", "expanded")
 _ROWS: Json = {
@@ -351,7 +351,7 @@ TEMPLATES: tuple[Json, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What one server offers: tools, resource templates, and the words about them."""
+    """What one server offers: tools, resource templates, and the instructions for them."""
 
     tools: tuple[Json, ...]
     templates: tuple[Json, ...]
