@@ -92,9 +92,7 @@ DIFFERENCES = (
         r"\+ (\.window\.(next|previous)_cursor|\.field\.(digest|size_chars)|\.connect\w+|\.display_name) \w+",
     ),
     Difference("refusals", "(err|rest)-.*", r"\+ \.error\.(hint|param) string"),
-    Difference(
-        "a token that nobody has", "err-bad-bearer", "code context.active_false -> authentication_error"
-    ),
+    Difference("an unknown token", "err-bad-bearer", "code context.active_false -> authentication_error"),
     Difference(
         "which connection a record is of",
         ".*",
