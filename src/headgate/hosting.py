@@ -28,9 +28,10 @@ from headgate.telemetry import get_logger
 from headgate.web.app import AppConfig, build_app
 from headgate.web.guard import AllowedCallers
 from headgate.web.limits import RequestLimits
-from headgate.web.server import listen, serve, serve_with_workers
+from headgate.web.server import listen, serve
 from headgate.web.services import WebServices
 from headgate.wiring import AppServices, build_services, mcp_url, prepare
+from headgate.workers import run_workers
 
 
 def build_config(settings: Settings, program: AppServices) -> AppConfig:
@@ -127,7 +128,7 @@ def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> Non
     load_ring(home)
     load_secret(home)
     load_audit_key(home)
-    in_order = work(0) if settings.workers == 1 else serve_with_workers(settings.workers, work)
+    in_order = work(0) if settings.workers == 1 else run_workers(settings.workers, work)
     log.info("stopped")
     if not in_order:
         raise ServerFault("The server was stopped before its work was done.", hint="Look at the log.")

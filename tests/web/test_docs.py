@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from headgate.web.api.docs import docs_page
 from headgate.web.api.openapi import SCHEMAS, openapi_document
-from headgate.web.docs import docs_page
 from tests.web.gatehouse import Gatehouse, gatehouse
 
 VOID = {"meta", "wbr"}

@@ -227,6 +227,21 @@ def test_a_connection_is_closed_when_nothing_was_asked_on_it_for_long_and_no_soo
         one.close()
 
 
+@pytest.mark.parametrize("after", [b"\r\n", b"\n\r\n\r\n"])
+def test_blank_lines_after_an_answer_do_not_hold_a_connection_open(after: bytes):
+    script = SLOW_SERVER.replace("http.RECEIVE_SECONDS = 0.3", "server._KEEP_ALIVE_SECONDS = 1")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        idle = dial(int(process.stdout.readline()), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert hear_until(idle, b"ok")
+        # However often they come, the time counts from the answer.
+        while not select.select([idle], [], [], 0.1)[0]:
+            idle.sendall(after)
+        assert idle.recv(1) == b""
+        process.kill()
+    idle.close()
+
+
 @pytest.mark.hostile("15", "16")
 @pytest.mark.parametrize(
     "half", [b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"]

@@ -1,12 +1,15 @@
-"""The handlers of ``/mcp`` and ``/gateway``: what was admitted, passed on in the terms of those packages."""
+"""The handlers of ``/mcp``, its discovery document, and ``/gateway``: admitted requests, passed on to those packages."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from headgate.mcp.gateway.hosted import SCOPE as GATEWAY_SCOPE
 from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.access import Identity
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.web.addresses import WebRequest
+from headgate.web.replies import JSON, NO_STORE, Reply, json_reply
 
 
 async def mcp(request: WebRequest) -> None:
@@ -30,3 +33,31 @@ async def gateway(request: WebRequest) -> None:
     is_known = client is not None and client in services.gateway_clients
     identity = Identity(client, frozenset({GATEWAY_SCOPE})) if client is not None and is_known else None
     await services.gateway(identity, request.scope, request.receive, request.send)
+
+
+async def mcp_metadata(request: WebRequest) -> Reply:
+    """Answer with the metadata of the MCP resource."""
+    origin = request.context.origin
+    document = _protected_mcp(origin, request.services.public_url or origin)
+    return json_reply(document, headers=(JSON, NO_STORE))
+
+
+def _protected_mcp(origin: str, authorization_server: str) -> dict[str, Any]:
+    """Describe the hosted MCP resource (RFC 9728, path form)."""
+    return {
+        "resource": f"{origin}/mcp",
+        "resource_name": "Headgate Hosted MCP Resource",
+        "authorization_servers": [authorization_server],
+        "bearer_methods_supported": ["header"],
+        "pdpp_core_query_base": f"{origin}/v1",
+        "pdpp_token_kinds_supported": ["client", "mcp_package"],
+        "pdpp_agent_discovery": {
+            "mcp": {
+                "endpoint": f"{origin}/mcp",
+                "transport": "streamable_http",
+                "tool_surface": "profile_free_normal_read",
+                "setup_intent": "grant_scoped_read",
+                "no_owner_token": True,
+            }
+        },
+    }

@@ -1,21 +1,16 @@
-"""The handlers of pages for people, and of the documents and icon that belong to them."""
+"""The front page and the icon, and the headers that every page has."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from html import escape
 
-import msgspec
-
 from headgate.web.addresses import WebRequest
-from headgate.web.api.openapi import openapi_document
-from headgate.web.docs import docs_page
 from headgate.web.replies import HTML, Header, Reply
 from headgate.web.templates import template
 
 _POLICY = b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 #: A page runs nothing, loads nothing, sends nothing and is shown inside no other page.
-_PAGE_HEADERS: tuple[Header, ...] = (
+PAGE_HEADERS: tuple[Header, ...] = (
     HTML,
     (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
@@ -30,30 +25,10 @@ _ICON = (
 async def front_page(request: WebRequest) -> Reply:
     """Show a person who opens the address what runs here."""
     page = template("front.html").substitute(version=escape(request.services.version))
-    return Reply(page.encode(), headers=_PAGE_HEADERS)
-
-
-async def docs(_request: WebRequest) -> Reply:
-    """Show the REST interface to a person."""
-    return Reply(_docs_html(), headers=_PAGE_HEADERS)
-
-
-async def openapi(_request: WebRequest) -> Reply:
-    """Answer with the OpenAPI document."""
-    return Reply(_openapi_json(), headers=((b"content-type", b"application/json"),))
+    return Reply(page.encode(), headers=PAGE_HEADERS)
 
 
 async def icon(_request: WebRequest) -> Reply:
     """Answer with the server's icon."""
     headers = ((b"content-type", b"image/svg+xml"), (b"cache-control", b"public, max-age=86400"))
     return Reply(_ICON, headers=headers)
-
-
-@lru_cache(maxsize=1)
-def _docs_html() -> bytes:
-    return docs_page(openapi_document()).encode()
-
-
-@lru_cache(maxsize=1)
-def _openapi_json() -> bytes:
-    return msgspec.json.encode(openapi_document())

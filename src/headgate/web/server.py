@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import socket
 import sys
@@ -71,59 +70,6 @@ def serve(app: ASGIApp, bound: socket.socket, on_ready: Callable[[], None]) -> b
     with _signals_handled_by_uvicorn_only():
         server.run(sockets=[bound])
     return server.started and not server.force_exit
-
-
-def serve_with_workers(workers: int, work: Callable[[int], bool]) -> bool:
-    """Run the same work in several processes on one socket, and stop them all together.
-
-    A worker that dies is replaced. Returns whether all ended in good order.
-    """
-    running = {_start(number, work): number for number in range(workers)}
-    stopping = False
-
-    def stop(_number: int, _frame: object) -> None:
-        nonlocal stopping
-        stopping = True
-        for pid in running:
-            ask_to_stop(pid)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    in_order = True
-    try:
-        while running:
-            pid, status = os.wait()
-            number = running.pop(pid, None)
-            if number is None:
-                continue
-            if stopping:
-                in_order = in_order and os.waitstatus_to_exitcode(status) == 0
-            else:
-                running[_start(number, work)] = number
-    finally:
-        for signal_number, handler in before.items():
-            signal.signal(signal_number, handler)
-    return in_order
-
-
-def ask_to_stop(pid: int) -> None:
-    """Send SIGTERM to a worker, if it still runs."""
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return
-
-
-def _start(number: int, work: Callable[[int], bool]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, signal.SIG_DFL)
-    code = 1
-    try:
-        code = 0 if work(number) else 1
-    finally:
-        os._exit(code)
 
 
 @contextmanager

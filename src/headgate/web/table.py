@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES, PATH as GATEWAY_PATH
 from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
-from headgate.web import health, mcp, metadata, pages, tokens
+from headgate.web import health, mcp, pages, tokens
 from headgate.web.addresses import Address
 from headgate.web.admission import Callers
+from headgate.web.api import docs, metadata
 from headgate.web.api.addresses import api_addresses
 from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 
 ADDRESSES: tuple[Address, ...] = (
     Address("GET", "/", Callers.ANYONE, pages.front_page),
-    Address("GET", "/docs", Callers.ANYONE, pages.docs),
-    Address("GET", "/openapi.json", Callers.ANYONE, pages.openapi),
+    Address("GET", "/docs", Callers.ANYONE, docs.docs),
+    Address("GET", "/openapi.json", Callers.ANYONE, docs.openapi),
     Address("GET", "/icon.svg", Callers.ANYONE, pages.icon),
     Address("GET", "/healthz", Callers.ANYONE, health.healthz),
     Address("GET", "/readyz", Callers.ANYONE, health.readyz),
     Address("GET", "/metrics", Callers.OWNER, health.metrics),
     Address("GET", METADATA_PATH, Callers.ANYONE, metadata.resource_metadata),
     Address("GET", f"{METADATA_PATH}/v1", Callers.ANYONE, metadata.resource_metadata),
-    Address("GET", MCP_METADATA_PATH, Callers.ANYONE, metadata.mcp_metadata),
+    Address("GET", MCP_METADATA_PATH, Callers.ANYONE, mcp.mcp_metadata),
     Address("POST", "/introspect", Callers.RESOURCE_SERVERS, tokens.introspection, Flavour.INTROSPECTION),
     Address("POST", "/grants/{grant_id}/revoke", Callers.HOLDERS, tokens.revocation),
     Address("POST", MCP_PATH, Callers.AGENTS, mcp.mcp, Flavour.MCP, max_body_bytes=MAX_MCP_BYTES),

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from html import escape
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
+from headgate.web.addresses import WebRequest
+from headgate.web.api.openapi import openapi_document
+from headgate.web.pages import PAGE_HEADERS
+from headgate.web.replies import Reply
 from headgate.web.templates import template
 
 Part = Mapping[str, Any]
@@ -19,6 +26,26 @@ _CODE = re.compile(r"`([^`]+)`")
 _LIMITS = (("default", "default"), ("minimum", "at least"), ("maximum", "at most"))
 
 _PAGE = template("docs.html")
+
+
+async def docs(_request: WebRequest) -> Reply:
+    """Show the REST interface to a person."""
+    return Reply(_docs_html(), headers=PAGE_HEADERS)
+
+
+async def openapi(_request: WebRequest) -> Reply:
+    """Answer with the OpenAPI document."""
+    return Reply(_openapi_json(), headers=((b"content-type", b"application/json"),))
+
+
+@cache
+def _docs_html() -> bytes:
+    return docs_page(openapi_document()).encode()
+
+
+@cache
+def _openapi_json() -> bytes:
+    return msgspec.json.encode(openapi_document())
 
 
 def docs_page(document: Part) -> str:

@@ -1,4 +1,4 @@
-"""Discovery documents: what a client reads before it has a token."""
+"""The discovery document of the REST interface: what a client reads before it has a token."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ async def resource_metadata(request: WebRequest) -> Reply:
     strict_core = services.reads.rules.strict_core
     document = protected_resource(origin, services.public_url or origin, strict_core=strict_core)
     return json_reply(document, headers=_HEADERS)
-
-
-async def mcp_metadata(request: WebRequest) -> Reply:
-    """Answer with the metadata of the MCP resource."""
-    origin = request.context.origin
-    return json_reply(protected_mcp(origin, request.services.public_url or origin), headers=_HEADERS)
 
 
 def protected_resource(origin: str, authorization_server: str, *, strict_core: bool) -> dict[str, Any]:
@@ -61,26 +55,5 @@ def protected_resource(origin: str, authorization_server: str, *, strict_core: b
                 "count_supported": True,
             },
             "client_filters": {"supported": not strict_core},
-        },
-    }
-
-
-def protected_mcp(origin: str, authorization_server: str) -> dict[str, Any]:
-    """Describe the hosted MCP resource (RFC 9728, path form)."""
-    return {
-        "resource": f"{origin}/mcp",
-        "resource_name": "Headgate Hosted MCP Resource",
-        "authorization_servers": [authorization_server],
-        "bearer_methods_supported": ["header"],
-        "pdpp_core_query_base": f"{origin}/v1",
-        "pdpp_token_kinds_supported": ["client", "mcp_package"],
-        "pdpp_agent_discovery": {
-            "mcp": {
-                "endpoint": f"{origin}/mcp",
-                "transport": "streamable_http",
-                "tool_surface": "profile_free_normal_read",
-                "setup_intent": "grant_scoped_read",
-                "no_owner_token": True,
-            }
         },
     }
