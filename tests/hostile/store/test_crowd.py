@@ -121,7 +121,7 @@ def test_a_reader_that_holds_on_stops_no_writer_and_the_log_is_cut_once_it_lets_
 ):
     monkeypatch.setattr(writer, "WAL_BYTES", 1 << 20)
     monkeypatch.setattr(writer, "WAL_BYTES_MOST", 3 << 19)
-    monkeypatch.setattr(writer, "_LOG_WAIT_MS", 10)
+    monkeypatch.setattr(writer, "_WAL_WAIT_MS", 10)
     home, connection_id = filled(tmp_path, [line("first")])
     log = home.path / f"{FILE}-wal"
     reader = open_reader(home.path / FILE)

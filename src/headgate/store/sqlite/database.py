@@ -92,10 +92,17 @@ class Database:
         self.db.executemany(sql, rows)
 
     def version(self) -> int:
-        """Give a number that is another one after anyone else has written anything."""
+        """Give a number that is another one after another connection has written anything."""
         if self._frozen is not None:
             self._refuse_thawed()
         return self.db.execute("PRAGMA data_version").fetchone()[0]
+
+    def snapshot_version(self) -> int:
+        """Give the version of the state that the last statement saw, without looking at the file again.
+
+        The same number as `version`, on a connection that does not write.
+        """
+        return self.db.data_version()
 
     def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
         """See one state of the store until the end of the block, and take no longer than allowed."""

@@ -1,7 +1,7 @@
 """The SQLite store: which thread does what.
 
-Short reads run on the event loop's own connection: a thread would cost more than the read. Searches and reads
-over columns take longer and have a thread each. One more thread writes.
+Short reads run in the event loop, on a connection for the loop alone: passing them to a thread would cost more
+than the read. Searches and reads over columns take longer and have a thread each. One more thread writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from headgate.errors import ConnectionNotFound, IntegrityBroken, StorageReadOnly, StreamNotDeclared
+from headgate.errors import ConnectionNotFound, HeadgateError, StorageReadOnly, StreamNotDeclared
 from headgate.home import Home
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
@@ -51,8 +51,8 @@ from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.read.changes import changes
 from headgate.store.sqlite.read.filtered import filtered_page, needs_columns
 from headgate.store.sqlite.read.pages import find, page
-from headgate.store.sqlite.read.scope import register as teach_reading
-from headgate.store.sqlite.read.search import register as teach_ranking, search
+from headgate.store.sqlite.read.scope import register as add_reading_functions
+from headgate.store.sqlite.read.search import register as add_ranking_function, search
 from headgate.store.sqlite.read.windows import windows
 from headgate.store.sqlite.readonly import start_writer
 from headgate.store.sqlite.write import accounts, declare, ingest
@@ -63,80 +63,75 @@ _T = TypeVar("_T")
 
 
 def _prepare(connection: Any) -> None:
-    teach_reading(connection)
-    teach_ranking(connection)
-    # A look at every cell of a page that is loaded keeps damage from spreading, and takes a fifteenth of a short
-    # read. What is only read spreads nothing, and every record that is read is held against its digest.
+    add_reading_functions(connection)
+    add_ranking_function(connection)
+    # Checking every cell of a page when it is loaded keeps damage from spreading, and takes a fifteenth of a short
+    # read. A reader spreads nothing, and compares every record with its digest.
     connection.pragma("cell_size_check", 0)
 
 
-class _Lane:
+class _SqliteReader:
     """A connection for reading, with the catalog it last saw."""
 
     def __init__(self, path: Path) -> None:
-        self._database = open_reader(path, register=_prepare)
+        self.database = open_reader(path, register=_prepare)
         self._catalog = Catalog()
-        #: The version of the file that the catalog is known to be true of.
-        self._version = 0
-        self._looked = 0
+        #: The version of the file that the catalog was read from; -1: none was read yet.
+        self._version = -1
         self.columns = ColumnCache()
 
     def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do one read in one state of the store."""
-        with translate_errors(), self._database.reading():
-            self._catalog = current(self._database, self._catalog)
-            return work(self._database, self._catalog)
+        with translate_errors(), self.database.reading():
+            self._catalog = current(self.database, self._catalog)
+            self._version = self.database.snapshot_version()
+            return work(self.database, self._catalog)
 
     def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record: the shortest read there is, and the most frequent.
 
-        One statement sees one state without a transaction around it. If nothing was written since the
-        catalog was last looked at, the catalog is still true.
+        One statement sees one state without a transaction around it. If that state is the one the catalog was
+        read from, the catalog was true of it. If not, or if anything fails, the read is done in a transaction.
         """
-        if plan.expand or self._catalog.number == 0 or self._database.is_frozen:
-            return self.read(lambda database, catalog: find(database, catalog, plan))
-        try:
-            found = find(self._database, self._catalog, plan)
-            version = self._database.db.data_version()
-        except (apsw.Error, IntegrityBroken):
-            # Whatever it was, the careful way says it in the house's words, or finds that it has passed.
-            return self.read(lambda database, catalog: find(database, catalog, plan))
-        if version != self._version:
-            known = self._catalog.number
-            found = self.read(lambda database, catalog: find(database, catalog, plan))
-            self._version = version if self._catalog.number == known else 0
-        return found
+        if not plan.expand and not self.database.is_frozen:
+            try:
+                found = find(self.database, self._catalog, plan)
+                if self.database.snapshot_version() == self._version:
+                    return found
+            except (apsw.Error, HeadgateError):
+                # An old catalog may be the reason. Otherwise the second attempt meets the failure again.
+                pass
+        return self.read(lambda database, catalog: find(database, catalog, plan))
 
     def catalog(self) -> Catalog:
-        """Give the catalog as of now; as long as nobody wrote anything it is the one that was last seen."""
+        """Give the catalog as of now; it is read again only if the file has changed."""
         with translate_errors():
-            version = self._database.version()
-        if version != self._looked:
-            self.read(lambda _, catalog: catalog)
-            self._looked = version
-        return self._catalog
+            version = self.database.version()
+        return self._catalog if version == self._version else self.read(lambda _, catalog: catalog)
 
     def close(self) -> None:
-        self._database.db.close()
+        """Close the connection."""
+        self.database.db.close()
 
 
-class _Thread:
-    """A lane with a thread of its own."""
+class _ReaderThread:
+    """A reader with its own thread, for reads that would keep the event loop waiting."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self._lane = _Lane(path)
+        self._reader = _SqliteReader(path)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{name}")
 
     async def read(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
         loop = asyncio.get_running_loop()
-        lane = self._lane
+        reader = self._reader
         return await loop.run_in_executor(
-            self._executor, lambda: lane.read(lambda database, catalog: work(database, catalog, lane.columns))
+            self._executor,
+            lambda: reader.read(lambda database, catalog: work(database, catalog, reader.columns)),
         )
 
     def close(self) -> None:
         self._executor.shutdown()
-        self._lane.close()
+        self._reader.close()
 
 
 class SqliteStore:
@@ -147,15 +142,15 @@ class SqliteStore:
         self._now = now
         self._writer = start_writer(path, idle_tasks=(ChangeRetention(now),))
         self._files = BlobFiles(home.path / BLOBS)
-        self._here = _Lane(path)
-        self._columns = _Thread(path, "columns")
-        self._search = _Thread(path, "search")
+        self._reader = _SqliteReader(path)
+        self._columns = _ReaderThread(path, "columns")
+        self._search = _ReaderThread(path, "search")
 
     # Reading
 
     async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record; each connection of the reach that has it gives one."""
-        return self._here.find(plan)
+        return self._reader.find(plan)
 
     async def page(self, plan: PagePlan) -> Page:
         """Read a page, merged over the connections of the reach."""
@@ -163,11 +158,11 @@ class SqliteStore:
             return await self._columns.read(
                 lambda database, catalog, columns: filtered_page(database, catalog, columns, plan)
             )
-        return self._here.read(lambda database, catalog: page(database, catalog, plan))
+        return self._reader.read(lambda database, catalog: page(database, catalog, plan))
 
     async def changes(self, plan: ChangesPlan) -> Changes:
         """Read what changed in the projection that the reach allows."""
-        return self._here.read(lambda database, catalog: changes(database, catalog, plan))
+        return self._reader.read(lambda database, catalog: changes(database, catalog, plan))
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or one for each group, exactly."""
@@ -183,11 +178,11 @@ class SqliteStore:
         """Read a part of a field; each connection of the reach that has the record gives one."""
         if isinstance(plan.window, MatchWindow):
             return await self._search.read(lambda database, catalog, _: windows(database, catalog, plan))
-        return self._here.read(lambda database, catalog: windows(database, catalog, plan))
+        return self._reader.read(lambda database, catalog: windows(database, catalog, plan))
 
     async def blobs(self, plan: BlobPlan) -> tuple[FoundBlob, ...]:
         """Find a file through the visible records that refer to it, at most one for each connection."""
-        return self._here.read(lambda database, catalog: find_blobs(database, catalog, plan))
+        return self._reader.read(lambda database, catalog: find_blobs(database, catalog, plan))
 
     def read_blob(self, blob_id: BlobId, *, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         """Read a file's bytes in pieces. Ask only for a file that `blobs` has found."""
@@ -218,7 +213,7 @@ class SqliteStore:
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
         """Give the newest declaration of every connector."""
-        return self._here.catalog().declarations
+        return self._reader.catalog().declarations
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
         """Add a connection of a declared connector."""
@@ -231,12 +226,12 @@ class SqliteStore:
 
     async def connections(self) -> tuple[Connection, ...]:
         """Give every connection, oldest first."""
-        return tuple(self._here.catalog().connections.values())
+        return tuple(self._reader.catalog().connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
         """Give a connection another name."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
-        renamed = self._here.read(lambda _, catalog: catalog.connections.get(connection_id))
+        renamed = self._reader.read(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
             raise ConnectionNotFound
         return renamed
@@ -247,7 +242,7 @@ class SqliteStore:
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Take a batch in, whole and durably, before this returns."""
-        catalog = self._here.catalog()
+        catalog = self._reader.catalog()
         # Reading lines takes a while; others on this loop are served meanwhile.
         checked = await asyncio.to_thread(ingest.check, batch, catalog)
         return await self._writer.run(lambda database: ingest.take(database, checked))
@@ -272,7 +267,7 @@ class SqliteStore:
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:
         """Give what a collector last noted for itself, as JSON."""
-        return self._here.read(lambda database, _: accounts.state(database, connection_id))
+        return self._reader.read(lambda database, _: accounts.state(database, connection_id))
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
         """Keep what a collector notes for itself."""
@@ -285,7 +280,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Finish what is under way and leave the files tidy."""
-        self._here.close()
+        self._reader.close()
         await asyncio.to_thread(self._columns.close)
         await asyncio.to_thread(self._search.close)
         await self._writer.close()

@@ -20,7 +20,7 @@ from headgate.store.sqlite.columns.specs import Array, OwnColumn, column_specs
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.bulk_check import BulkCheck
 from headgate.store.sqlite.maintenance.stored_rows import StoredColumns, StoredRow, select_rows
-from headgate.store.sqlite.row_numbers import MAX_N, RID_SHIFT, rid_of, tid_of
+from headgate.store.sqlite.row_numbers import MAX_N, RID_SHIFT, Tid, tid_of
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import digest_of, sort_of, ts_of, typed_row
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
@@ -181,7 +181,7 @@ class ShelfCheck:
             self._damaged("index", "The search index has a row too many.", self._record_id(tid))
 
     def _record_id(self, tid: int) -> str | None:
-        row = self._database.one(SQL["record_key"], (rid_of(tid),))
+        row = self._database.one(SQL["record_key"], (Tid(tid).rid,))
         return None if row is None else row[0]
 
 

@@ -1,72 +1,68 @@
 """Changes: what is different, for one reach, between two change numbers.
 
 Computed on the projection: a change of a field outside the reach is no change. A record that left the reach
-is told as a tombstone, and only to those who could see it before.
+is reported as a tombstone, and only to a reader that could see it before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headgate.errors import CursorExpired
-from headgate.model.ids import RecordId
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker
+from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, RecordRow
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import ALL_FIELDS
 
 _AT_ONCE = 200
 _MANY = 5000
-_CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.ts, r.deleted, r.changed"
+_RECORD_COLUMNS = len(RecordRow._fields)
+_CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.deleted, r.changed"
 
 
-def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
-    """Read a page of changes.
+class _Candidate(NamedTuple):
+    """A record that may have changed."""
 
-    Raises:
-        CursorExpired: changes since then are no longer known.
-    """
-    now, pruned = _numbers(database)
-    horizon = now if plan.horizon is None else plan.horizon
-    if plan.since > now or horizon > now or 0 < plan.since < pruned:
-        raise CursorExpired
-    session = _Session(plan.reach, plan.since, horizon)
-    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
-    entries: list[Record | Tombstone] = []
-    last = plan.after or 0
-    for row in _candidates(database, catalog.shelves_of(plan.reach), plan, last):
-        entry = _entry(database, catalog, session, maker, row)
-        if entry is None:
-            continue
-        if len(entries) == plan.limit:
-            return Changes(tuple(entries), horizon, last)
-        entries.append(entry)
-        last = row[0]
-    return Changes(tuple(entries), horizon, None)
+    record: RecordRow
+    #: The numbers of its last change, and of the one by which it first came in.
+    seq: int
+    born_seq: int
+    is_deleted: bool
+    #: msgpack of {field: the number of its last change}; None: none changed since the record came in.
+    changed: bytes | None
 
 
-def _numbers(database: Database) -> tuple[int, int]:
-    rows = dict(database.all(SQL["change_numbers"]))
-    return rows["seq"], rows["pruned_seq"]
+class _Life(NamedTuple):
+    """A change that may have moved a record in or out of a reach, and what the record was before it."""
+
+    seq: int
+    was_live: bool
+    was_ts: int | None
+    #: When the change came in.
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
+    """What decides at one moment whether a record is in a reach, beside its key."""
+
     is_live: bool
     ts: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _ChangeSpan:
+    """The reader's reach, and the two change numbers that are compared."""
+
     reach: Reach
     since: int
     horizon: int
@@ -86,10 +82,43 @@ class _Session:
         return after_start and (reach.time.until is None or ts < reach.time.until)
 
 
+def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
+    """Read a page of changes.
+
+    Raises:
+        CursorExpired: changes since then are no longer known.
+    """
+    now, pruned = _numbers(database)
+    horizon = now if plan.horizon is None else plan.horizon
+    if plan.since > now or horizon > now or 0 < plan.since < pruned:
+        raise CursorExpired
+    span = _ChangeSpan(plan.reach, plan.since, horizon)
+    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+    entries: list[Record | Tombstone] = []
+    last = plan.after or 0
+    for candidate in _candidates(database, catalog.shelves_of(plan.reach), plan, last):
+        entry = _entry(database, catalog, span, maker, candidate)
+        if entry is None:
+            continue
+        if len(entries) == plan.limit:
+            return Changes(tuple(entries), horizon, last)
+        entries.append(entry)
+        last = candidate.record.rid
+    return Changes(tuple(entries), horizon, None)
+
+
+def _numbers(database: Database) -> tuple[int, int]:
+    rows = dict(database.all(SQL["change_numbers"]))
+    return rows["seq"], rows["pruned_seq"]
+
+
+# Which records may have changed
+
+
 def _candidates(
     database: Database, shelves: Iterable[Shelf], plan: ChangesPlan, after: int
-) -> Iterator[Sequence[Any]]:
-    """Give every record that may have changed, in the order records first came in.
+) -> Iterator[_Candidate]:
+    """Give every record that may have changed, in the order in which records first came in.
 
     That order, unlike the order of changes, does not depend on what happened to hidden fields.
     """
@@ -105,15 +134,12 @@ def _candidates(
 
 def _are_many(database: Database, shelf: Shelf, since: int, start: int) -> bool:
     """Say whether walking the shelf once, page by page, is less work than sorting its changes for every page."""
-    count: int = database.value(
-        SQL["count_changes"],
-        (shelf.sid, since, start, _MANY),
-    )
+    count: int = database.value(SQL["count_changes"], (shelf.sid, since, start, _MANY))
     return count == _MANY
 
 
-def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[Sequence[Any]]:
-    # Those who have seen nothing yet need not be told of what is gone.
+def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[_Candidate]:
+    # A reader that has seen nothing yet needs no tombstones.
     gone = " AND r.deleted = 0" if since == 0 else ""
     while True:
         rows = database.all(
@@ -121,68 +147,101 @@ def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[Se
             "ORDER BY r.rid LIMIT ?",
             (start, end, since, _AT_ONCE),
         )
-        yield from rows
+        for row in rows:
+            candidate = _candidate(row)
+            start = candidate.record.rid
+            yield candidate
         if len(rows) < _AT_ONCE:
             return
-        start = rows[-1][0]
 
 
-def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[Sequence[Any]]:
-    rids = database.all(
-        SQL["changed_rids"],
-        (shelf.sid, since, start),
-    )
-    for (rid,) in rids:
+def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate]:
+    for (rid,) in database.all(SQL["changed_rids"], (shelf.sid, since, start)):
         row = database.one(f"SELECT {_CANDIDATE} FROM record r WHERE r.rid = ?", (rid,))
         assert row is not None
-        yield row
+        yield _candidate(row)
+
+
+def _candidate(row: tuple[Any, ...]) -> _Candidate:
+    return _Candidate(RecordRow._make(row[:_RECORD_COLUMNS]), *row[_RECORD_COLUMNS:])
+
+
+# What a reader gets of them
 
 
 def _entry(
-    database: Database, catalog: Catalog, session: _Session, maker: RecordMaker, row: Sequence[Any]
+    database: Database, catalog: Catalog, span: _ChangeSpan, maker: RecordMaker, candidate: _Candidate
 ) -> Record | Tombstone | None:
-    rid, sid, record_id, emitted_at = row[:4]
-    seq, born_seq, ts, deleted, changed = row[7:]
-    now = _State(not deleted, ts)
-    lives: list[tuple[Any, ...]] = []
-    if deleted or changed is not None:
-        lives = database.all(SQL["lives"], (rid,))
-    then, at_horizon = _state_at(session.since, lives, now), _state_at(session.horizon, lives, now)
-    saw = born_seq <= session.since and session.covers(record_id, then)
-    sees = born_seq <= session.horizon and session.covers(record_id, at_horizon)
-    if saw and not sees:
-        shelf = catalog.by_sid[sid]
-        number, left_at = _left(session, record_id, lives, now)
-        # What happened to it out of the reader's sight, even its end, is not told.
-        at = emitted_at if deleted and number == seq else left_at
-        return Tombstone(shelf.connection_id, shelf.stream.declaration.name, RecordId(record_id), at, at)
-    if not sees or not session.covers(record_id, now):
+    """Compare what the reader saw at the first number with what is there at the second.
+
+    ============  ==============  ========================================================
+    in the reach  in the reach    entry
+    at ``since``  at ``horizon``
+    ============  ==============  ========================================================
+    no            no              none
+    no            yes             the record
+    yes           no              a tombstone
+    yes           yes             the record if a field of the reach changed, otherwise none
+    ============  ==============  ========================================================
+
+    A record is given as it is now. If it left the reach after ``horizon`` there is no entry: the next session,
+    which starts at ``horizon``, reports its end.
+    """
+    record_id = candidate.record.record_id
+    now = _State(not candidate.is_deleted, candidate.record.ts)
+    lives = _lives(database, candidate)
+    was_visible = candidate.born_seq <= span.since and span.covers(
+        record_id, _state_at(span.since, lives, now)
+    )
+    is_visible = candidate.born_seq <= span.horizon and span.covers(
+        record_id, _state_at(span.horizon, lives, now)
+    )
+    if was_visible and not is_visible:
+        return _tombstone(catalog, span, candidate, lives, now)
+    if not is_visible or not span.covers(record_id, now):
         return None
-    if saw and not _changed_between(session, changed, born_seq):
+    if was_visible and not _has_changed(span, candidate):
         return None
-    return maker.make(row)
+    return maker.make(candidate.record)
 
 
-def _left(session: _Session, record_id: str, lives: Sequence[Sequence[Any]], now: _State) -> tuple[int, int]:
-    """Give the change by which a record last left the reach, and when that came in."""
-    left, is_inside = (0, 0), True
-    for number, _, _, at in lives:
-        if session.since < number <= session.horizon:
-            was_inside, is_inside = is_inside, session.covers(record_id, _state_at(number, lives, now))
+def _lives(database: Database, candidate: _Candidate) -> list[_Life]:
+    if not candidate.is_deleted and candidate.changed is None:
+        return []
+    return [_Life._make(row) for row in database.all(SQL["lives"], (candidate.record.rid,))]
+
+
+def _tombstone(
+    catalog: Catalog, span: _ChangeSpan, candidate: _Candidate, lives: Sequence[_Life], now: _State
+) -> Tombstone:
+    row, shelf = candidate.record, catalog.by_sid[candidate.record.sid]
+    left = _left(span, row.record_id, lives, now)
+    # What happened to the record outside the reach, even its deletion, is not reported.
+    at = row.emitted_at if candidate.is_deleted and left.seq == candidate.seq else left.at
+    return Tombstone(shelf.connection_id, shelf.name, row.record_id, at, at)
+
+
+def _left(span: _ChangeSpan, record_id: str, lives: Sequence[_Life], now: _State) -> _Life:
+    """Give the change by which a record that was in the reach last left it."""
+    left, is_inside = _Life(0, was_live=True, was_ts=None, at=0), True
+    for life in lives:
+        if span.since < life.seq <= span.horizon:
+            was_inside, is_inside = is_inside, span.covers(record_id, _state_at(life.seq, lives, now))
             if was_inside and not is_inside:
-                left = (number, at)
+                left = life
     return left
 
 
-def _state_at(number: int, lives: Sequence[Sequence[Any]], now: _State) -> _State:
+def _state_at(number: int, lives: Sequence[_Life], now: _State) -> _State:
     """Give what a record was right after a change number: what it was before the next change of its life."""
-    for seq, was_live, was_ts, _ in lives:
-        if seq > number:
-            return _State(bool(was_live), was_ts)
+    for life in lives:
+        if life.seq > number:
+            return _State(bool(life.was_live), life.was_ts)
     return now
 
 
-def _changed_between(session: _Session, changed: bytes | None, born_seq: int) -> bool:
+def _has_changed(span: _ChangeSpan, candidate: _Candidate) -> bool:
+    changed = candidate.changed
     numbers: dict[str, int] = msgspec.msgpack.decode(changed) if changed else {}
-    rest = numbers.get(ALL_FIELDS, born_seq)
-    return any(session.since < numbers.get(name, rest) <= session.horizon for name in session.reach.fields)
+    rest = numbers.get(ALL_FIELDS, candidate.born_seq)
+    return any(span.since < numbers.get(name, rest) <= span.horizon for name in span.reach.fields)

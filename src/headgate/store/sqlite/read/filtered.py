@@ -15,7 +15,7 @@ from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.columns.selection import Selection, select
 from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.pages import Key, page, page_keys
+from headgate.store.sqlite.read.pages import PageKey, page, page_keys
 from headgate.store.sqlite.read.scope import SqlScope, column_of, scope_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
@@ -55,16 +55,16 @@ def _sort_column(scope: SqlScope, plan: PagePlan) -> int | None:
 
 def _keys(
     database: Database, catalog: Catalog, selection: Selection, scope: SqlScope, plan: PagePlan, number: int
-) -> list[Key]:
+) -> list[PageKey]:
     wanted = plan.limit + 1
-    found: list[Key] = []
+    found: list[PageKey] = []
     if plan.after is None or plan.after.sort is not None:
         found = _placed(database, catalog, selection, plan, number)
     if len(found) >= wanted:
         return found[:wanted]
     # Rows without a place in the order come last, and are few: they are found by walking.
     rest = page_keys(database, catalog, plan, scope) if _has_placeless(selection, number) else []
-    return (found + [key for key in rest if key[3] is None])[:wanted]
+    return (found + [key for key in rest if key.sort is None])[:wanted]
 
 
 def _has_placeless(selection: Selection, number: int) -> bool:
@@ -77,7 +77,7 @@ def _known(values: Array) -> Array:
 
 def _placed(
     database: Database, catalog: Catalog, selection: Selection, plan: PagePlan, number: int
-) -> list[Key]:
+) -> list[PageKey]:
     sorts, rids = _joined(selection, number)
     sign = -1 if plan.order is Order.DESC else 1
     if plan.after is not None:
@@ -89,7 +89,7 @@ def _placed(
         _key(database, rid, sort)
         for rid, sort in zip(rids[chosen].tolist(), sorts[chosen].tolist(), strict=True)
     ]
-    keys.sort(key=lambda key: (key[3], key[2], key[1]), reverse=plan.order is Order.DESC)
+    keys.sort(key=lambda key: (key.sort, key.record_id, key.sid), reverse=plan.order is Order.DESC)
     return [key for key in keys if _is_after(catalog, key, plan)]
 
 
@@ -122,18 +122,17 @@ def _first(places: Array, wanted: int, ties: int) -> Array:
     return np.flatnonzero(places <= last)
 
 
-def _key(database: Database, rid: int, sort: Any) -> Key:
-    record_id: str = database.value(SQL["record_key"], (rid,))
-    return rid, rid >> RID_SHIFT, record_id, sort
+def _key(database: Database, rid: int, sort: Any) -> PageKey:
+    return PageKey(rid, rid >> RID_SHIFT, database.value(SQL["record_key"], (rid,)), sort)
 
 
-def _is_after(catalog: Catalog, key: Key, plan: PagePlan) -> bool:
+def _is_after(catalog: Catalog, key: PageKey, plan: PagePlan) -> bool:
     after = plan.after
     if after is None:
         return True
     shelf = catalog.shelves.get((after.connection_id, plan.reach.stream))
     place: Any = (after.sort, after.record_id, shelf.sid if shelf is not None else 0)
-    here: Any = (key[3], key[2], key[1])
+    here: Any = (key.sort, key.record_id, key.sid)
     return here < place if plan.order is Order.DESC else here > place
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,23 +16,31 @@ from headgate.model.rows import Extent, Page
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, column_value
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, read_rows
-from headgate.store.sqlite.read.scope import SqlScope, column_of, scope_of
+from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, RecordRow, read_rows
+from headgate.store.sqlite.read.scope import PageShape, SqlScope, column_of, scope_of
 
 _SEARCHES_AT_ONCE = 5
-#: A row of a page in the making: rid, sid, record_id, sort.
-Key = tuple[int, int, str, Any]
+
+
+class PageKey(NamedTuple):
+    """Which record is on a page, and its place in the page's order."""
+
+    rid: int
+    sid: int
+    record_id: RecordId
+    #: The value of the cursor field; None: it has none, and comes after those that have one.
+    sort: Any
 
 
 class Finder:
-    """A statement that finds one record in a reach, ready to be run again and again."""
+    """The statement that finds one record in a reach, written once for all records."""
 
     __slots__ = ("_make", "_sql", "_times", "_values")
 
     def __init__(self, database: Database, catalog: Catalog, scope: SqlScope, plan: RecordPlan) -> None:
         shelves = [f"= {shelf.sid}" for shelf in scope.shelves]
         if len(shelves) > _SEARCHES_AT_ONCE:
-            # A list of shelves is put into a table of its own at every run, which a few searches do without.
+            # SQLite makes a temporary table of a list at every run; a few separate searches need none.
             shelves = [f"IN ({scope.sids})"]
         self._sql = " UNION ALL ".join(
             f"SELECT {COLUMNS} FROM record r WHERE r.sid {one} AND r.record_id = ? AND r.deleted = 0"
@@ -46,7 +54,8 @@ class Finder:
     def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
         """Find the record in each shelf of the reach."""
         values = (record_id, *self._values) * self._times
-        return tuple(map(self._make, database.db.execute(self._sql, values).fetchall()))
+        rows = database.db.execute(self._sql, values).fetchall()
+        return tuple([self._make(RecordRow._make(row)) for row in rows])
 
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
@@ -69,74 +78,80 @@ def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record
     return with_children(database, catalog, found, plan.expand, plan.preview_chars)
 
 
-def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Key] | None = None) -> Page:
-    """Read a page; ``keys`` are its rows (and one more) when something quicker has found them."""
+def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[PageKey] | None = None) -> Page:
+    """Read a page; ``keys`` are its rows, and one more, when they were found in columns."""
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None:
         return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
     found = page_keys(database, catalog, plan, scope) if keys is None else list(keys)
     has_more, found = len(found) > plan.limit, found[: plan.limit]
     maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
-    rows = read_rows(database, [key[0] for key in found])
-    records = tuple([maker.make(rows[key[0]]) for key in found])
+    rows = read_rows(database, [key.rid for key in found])
+    records = tuple([maker.make(rows[key.rid]) for key in found])
     return Page(
         with_children(database, catalog, records, plan.expand, plan.preview_chars),
         _position(catalog, found[-1], plan) if has_more else None,
     )
 
 
-def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope) -> list[Key]:
+def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope) -> list[PageKey]:
     """Find the rows of a page and one more, in order: those that have a place first, then those without."""
     wanted = plan.limit + 1
     after = plan.after
     if not plan.by_cursor_field or scope.stream.declaration.cursor_field is None:
-        return _part(database, scope, plan, _By("r.record_id", ""), _after_key(catalog, after, plan), wanted)
-    found: list[Key] = []
+        return _part(database, scope, plan, _BY_KEY, _after_key(catalog, after, plan), wanted)
+    found: list[PageKey] = []
     if after is None or after.sort is not None:
         place = None if after is None else (after.sort, *_key_place(catalog, after, plan))
-        found = _part(
-            database, scope, plan, _By("r.sort, r.record_id", " AND r.sort IS NOT NULL"), place, wanted
-        )
+        found = _part(database, scope, plan, _BY_SORT, place, wanted)
         after = None
     if len(found) < wanted:
         place = _after_key(catalog, after, plan)
-        by = _By("r.record_id", " AND r.sort IS NULL")
-        found += _part(database, scope, plan, by, place, wanted - len(found))
+        found += _part(database, scope, plan, _WITHOUT_SORT, place, wanted - len(found))
     return found
 
 
-class _By:
-    """An order: the columns before the shelf, and the condition that belongs to it."""
+class _PageOrder(NamedTuple):
+    """The columns that a part of a page is ordered by, before the shelf; and which rows belong to the part."""
 
-    __slots__ = ("columns", "condition")
+    columns: str
+    condition: str
 
-    def __init__(self, columns: str, condition: str) -> None:
-        self.columns = columns
-        self.condition = condition
+
+_BY_KEY = _PageOrder("r.record_id", "")
+_BY_SORT = _PageOrder("r.sort, r.record_id", " AND r.sort IS NOT NULL")
+_WITHOUT_SORT = _PageOrder("r.record_id", " AND r.sort IS NULL")
 
 
 def _part(
-    database: Database, scope: SqlScope, plan: PagePlan, by: _By, place: tuple[Any, ...] | None, wanted: int
-) -> list[Key]:
-    shape = (by.columns, by.condition, plan.order, 0 if place is None else len(place))
+    database: Database,
+    scope: SqlScope,
+    plan: PagePlan,
+    order: _PageOrder,
+    place: tuple[Any, ...] | None,
+    wanted: int,
+) -> list[PageKey]:
+    shape = PageShape(order.columns, order.condition, plan.order, 0 if place is None else len(place))
     sql = scope.statements.get(shape)
     if sql is None:
-        sql = scope.statements[shape] = _part_sql(scope, *shape)
+        sql = scope.statements[shape] = _part_sql(scope, shape)
+    # The first value is bound twice: once for the leading column alone, once for all columns.
     beginning = () if place is None else (place[0], *place)
-    return cast("list[Key]", database.all(sql, (*beginning, *scope.values, wanted)))
+    return list(map(PageKey._make, database.all(sql, (*beginning, *scope.values, wanted))))
 
 
-def _part_sql(scope: SqlScope, columns: str, condition: str, asked: Order, place_size: int) -> str:
-    direction, beyond = ("DESC", "<") if asked is Order.DESC else ("ASC", ">")
-    order = ", ".join(f"{column} {direction}" for column in [*columns.split(", "), "r.sid"])
+def _part_sql(scope: SqlScope, shape: PageShape) -> str:
+    direction, beyond = ("DESC", "<") if shape.order is Order.DESC else ("ASC", ">")
+    columns = shape.columns.split(", ")
+    order = ", ".join(f"{column} {direction}" for column in [*columns, "r.sid"])
     start = keyset = ""
-    if place_size:
+    if shape.place_size:
         # The leading column alone lets the index start in the right place; the rest settles ties.
-        start = f" AND {columns.split(', ', maxsplit=1)[0]} {beyond}= ?"
-        keyset = f" AND ({columns}, r.sid) {beyond} ({', '.join('?' * place_size)})"
+        start = f" AND {columns[0]} {beyond}= ?"
+        keyset = f" AND ({shape.columns}, r.sid) {beyond} ({', '.join('?' * shape.place_size)})"
     return (
         f"SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{scope.join} "
-        f"WHERE r.sid IN ({scope.sids}) AND r.deleted = 0{condition}{start}{keyset}{scope.where} "
+        f"WHERE r.sid IN ({scope.sids}) AND r.deleted = 0{shape.condition}{start}{keyset}{scope.where} "
         f"ORDER BY {order} LIMIT ?"
     )
 
@@ -150,10 +165,9 @@ def _key_place(catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, 
     return after.record_id, shelf.sid if shelf is not None else 0
 
 
-def _position(catalog: Catalog, key: Key, plan: PagePlan) -> Position:
-    _, sid, record_id, sort = key
-    shown = sort if plan.by_cursor_field else None
-    return Position(shown, RecordId(record_id), catalog.by_sid[sid].connection_id)
+def _position(catalog: Catalog, key: PageKey, plan: PagePlan) -> Position:
+    shown = key.sort if plan.by_cursor_field else None
+    return Position(shown, key.record_id, catalog.by_sid[key.sid].connection_id)
 
 
 def _no_extent(plan: PagePlan) -> Extent | None:
@@ -170,7 +184,7 @@ def with_children(
     expand: Sequence[ExpandPlan],
     preview_chars: int | None,
 ) -> tuple[Record, ...]:
-    """Bring the children that were asked for along with their parents."""
+    """Read the children that the plan expands, and add them to their parents."""
     if not expand:
         return parents
     return tuple(_expanded(database, catalog, parent, expand, preview_chars) for parent in parents)
@@ -213,7 +227,9 @@ def _children(
         (*values, shelf.sid, *scope.values, plan.limit + 1),
     )
     maker = RecordMaker(database, catalog, plan.child.fields, preview_chars=preview_chars)
-    return Children(tuple(maker.make(row) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit)
+    return Children(
+        tuple(maker.make(RecordRow._make(row)) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit
+    )
 
 
 def _same_connection(scope: SqlScope | None, parent: Record) -> Shelf | None:

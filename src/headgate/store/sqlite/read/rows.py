@@ -1,16 +1,16 @@
-"""From rows to records: checked against their digest, cut down to granted fields, long texts put back."""
+"""Make records of rows: check the digest, cut the body down to granted fields, put long texts back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
 from headgate.errors import IntegrityBroken
-from headgate.model.ids import FieldName
+from headgate.model.ids import FieldName, RecordId
 from headgate.model.record import Preview, Record
 from headgate.store.projection import Projector, projector
 from headgate.store.sqlite.catalog import Catalog, Shelf
@@ -19,29 +19,56 @@ from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import digest_of
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
 
-#: What a statement selects of ``r`` for a record.
-COLUMNS = "r.rid, r.sid, r.record_id, r.emitted_at, r.long, r.digest, r.body"
 _MOST_AT_ONCE = 500
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 
 
-def read_rows(database: Database, rids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-    """Read the rows of many records in one go, each with its time at the end."""
-    found: dict[int, tuple[Any, ...]] = {}
+class RecordRow(NamedTuple):
+    """What a statement selects of the table ``record r`` to make a record of."""
+
+    rid: int
+    sid: int
+    record_id: RecordId
+    emitted_at: int
+    ts: int | None
+    long: bytes | None
+    digest: bytes
+    body: bytes | None
+
+    def intact_body(self) -> bytes:
+        """Give the body.
+
+        Raises:
+            IntegrityBroken: the row is not what was stored.
+        """
+        body = self.body
+        if body is None or digest_of(self.record_id, self.long, body) != self.digest:
+            raise IntegrityBroken(f"Record '{self.record_id}' does not match its digest.")
+        return body
+
+
+#: The columns of a RecordRow, for a statement.
+COLUMNS = ", ".join(f"r.{name}" for name in RecordRow._fields)
+
+
+def read_rows(database: Database, rids: Sequence[int]) -> dict[int, RecordRow]:
+    """Read the rows of many records, as many with one statement as its variables allow."""
+    found: dict[int, RecordRow] = {}
     for start in range(0, len(rids), _MOST_AT_ONCE):
         some = rids[start : start + _MOST_AT_ONCE]
-        found.update({row[0]: row for row in database.all(_rows_sql(len(some)), some)})
+        rows = map(RecordRow._make, database.all(_rows_sql(len(some)), some))
+        found.update({row.rid: row for row in rows})
     return found
 
 
 @lru_cache(maxsize=_MOST_AT_ONCE)
 def _rows_sql(count: int) -> str:
-    return f"SELECT {COLUMNS}, r.ts FROM record r WHERE r.rid IN ({','.join('?' * count)})"
+    return f"SELECT {COLUMNS} FROM record r WHERE r.rid IN ({','.join('?' * count)})"
 
 
 class RecordMaker:
-    """Makes records of one reach out of rows."""
+    """Makes records out of rows, with the fields that one reach allows."""
 
     __slots__ = ("_database", "_preview_chars", "_project", "_projector", "_shelves")
 
@@ -59,15 +86,14 @@ class RecordMaker:
         self._project = self._projector.project
         self._preview_chars = preview_chars
 
-    def make(self, row: Sequence[Any]) -> Record:
+    def make(self, row: RecordRow) -> Record:
         """Make one record.
 
         Raises:
             IntegrityBroken: the row is not what was stored.
         """
-        rid, sid, record_id, emitted_at, long, digest, body = row[:7]
-        if body is None or digest_of(record_id, long, body) != digest:
-            raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
+        body = row.intact_body()
+        rid, sid, record_id, emitted_at, _, long, _, _ = row
         shelf = self._shelves[sid]
         if long is None and (self._preview_chars is None or len(body) <= self._preview_chars):
             # Nothing in it can be longer than it is itself.

@@ -5,20 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headgate.errors import AmbiguousConnection, UnknownField
 from headgate.model.ids import FieldName
 from headgate.model.plan import Reach
-from headgate.model.query import ExactFilter, Filter, Scalar
+from headgate.model.query import ExactFilter, Filter, Order, Scalar
 from headgate.store.lines import MAX_INTEGER
 from headgate.store.projection import text_in
 from headgate.store.sqlite.catalog import Catalog, Column, Shelf, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, text_hash
 
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
+
+
+class PageShape(NamedTuple):
+    """What the text of a page's statement depends on, beside the scope."""
+
+    columns: str
+    condition: str
+    order: Order
+    #: How many values the place has from which the page goes on; 0: it starts at the beginning.
+    place_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +40,8 @@ class SqlScope:
     conditions: tuple[str, ...]
     values: tuple[Any, ...]
     uses_typed: bool
-    #: Statements that were written for it: the same pages are asked for again and again.
-    statements: dict[Any, str] = field(default_factory=dict[Any, str], compare=False, repr=False)
+    #: The statements of pages that were written for it.
+    statements: dict[PageShape, str] = field(default_factory=dict[PageShape, str], compare=False, repr=False)
 
     @property
     def sids(self) -> str:
@@ -55,7 +65,7 @@ class SqlScope:
 
 
 def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> SqlScope | None:
-    """Give the scope of a reach; the same reach comes again and again, so its scope is kept."""
+    """Give the scope of a reach; without filters it is remembered, as a client sends the same reach with every read."""
     if filters:
         return _scope(catalog, reach, filters)
     scopes = catalog.memo.scopes
@@ -132,5 +142,5 @@ def bindable(value: Scalar) -> Scalar:
 
 
 def register(connection: Any) -> None:
-    """Teach a connection how to read one field's text out of a body, just as everything else here reads it."""
+    """Add the SQL function that reads one field's text out of a body."""
     connection.create_scalar_function("field_text", text_in, 2, deterministic=True)

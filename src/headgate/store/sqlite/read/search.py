@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,9 +23,16 @@ from headgate.store.projection import text_in
 from headgate.store.snippets import Highlighter
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import RecordMaker, read_chunks, read_rows
+from headgate.store.sqlite.read.rows import RecordMaker, RecordRow, read_chunks, read_rows
 from headgate.store.sqlite.read.scope import scope_of
-from headgate.store.sqlite.row_numbers import MAX_N, MAX_SID, N_BITS, RID_SHIFT, TIME_SHIFT, bucket, rid_of
+from headgate.store.sqlite.row_numbers import (
+    RID_OF_ROWID,
+    SID_OF_ROWID,
+    TIME_STEP_OF_ROWID,
+    Tid,
+    first_tid,
+    time_step,
+)
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.declare import SLOTS, TITLE_SLOT
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, long_notes
@@ -44,12 +50,10 @@ _OLDEST = 0
 _OVERLAP_CHARS = 512
 #: Few shelves with a small part of the store are found by their words in the index; else by row number.
 _FEW, _SMALL_PART, _STREAM_PART = 8, 5, 2.5
-_SID = f"(rowid >> {N_BITS} & {MAX_SID})"
-_RID = f"((fts.rowid >> {N_BITS} & {MAX_SID}) << {RID_SHIFT} | (fts.rowid & {MAX_N}))"
 
 
 def register(connection: Any) -> None:
-    """Teach a connection how matches are ranked."""
+    """Add the function of the index by which matches are ranked."""
     connection.register_fts5_function("headgate_rank", _rank)
 
 
@@ -76,24 +80,43 @@ class _Group:
     shelves: tuple[Shelf, ...]
 
 
-class _Found(NamedTuple):
-    # Hundreds are made for a page, and most are not shown: nothing is made sooner than a tuple.
-    tid: int
+class _Match(NamedTuple):
+    """A row of the index that matches. A tuple: hundreds are made for a page, and most are not shown."""
+
+    tid: Tid
     score: int
+    #: The slots that match, as bits.
     columns: int
 
     @property
-    def rid(self) -> int:
-        return rid_of(self.tid)
+    def rough_place(self) -> tuple[int, int]:
+        """Its place in the order of hits as far as the index knows it: by score, then by step of time."""
+        return -self.score, -self.tid.time_step
+
+
+class _Place(NamedTuple):
+    """A place in the order of hits: the better match first, then the newer, then by key."""
+
+    #: The score, negated.
+    by_score: int
+    #: The time, negated; _NEWEST for a record without one, which comes last.
+    by_time: int
+    record_id: str
+    rid: int
+
+    @property
+    def rough_place(self) -> tuple[int, int]:
+        """What a match at this place has as its rough place."""
+        return self.by_score, -time_step(None if self.by_time == _NEWEST else -self.by_time)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A match with its place in the order of hits, and its row."""
+    """A match with its exact place in the order of hits, and its row."""
 
-    place: tuple[Any, ...]
-    found: _Found
-    row: tuple[Any, ...]
+    place: _Place
+    match: _Match
+    row: RecordRow
 
 
 def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
@@ -117,40 +140,43 @@ def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _SearchSpan:
     """The rows that are ranked together, and how far they have been shown.
 
-    Both ends are kept from page to page: what comes and goes in between must not move a hit across them.
+    Both ends stay the same from page to page: what comes and goes in between must not move a hit across them.
     """
 
     is_first: bool
     top: int
     #: None: as many as are ranked together.
     bottom: int | None
-    seen: tuple[Any, ...] | None
+    #: The last hit that was shown.
+    seen: _Place | None
 
 
-def _span(after: SearchPosition | None) -> _Span:
+def _span(after: SearchPosition | None) -> _SearchSpan:
     if after is None:
-        return _Span(is_first=True, top=_NEWEST, bottom=None, seen=None)
+        return _SearchSpan(is_first=True, top=_NEWEST, bottom=None, seen=None)
     is_first, top, bottom, *seen = after.place
     assert isinstance(top, int)
     assert not isinstance(bottom, str)
-    return _Span(bool(is_first), top, bottom, tuple(seen) if seen else None)
+    return _SearchSpan(bool(is_first), top, bottom, _Place._make(seen) if seen else None)
 
 
-def _window(database: Database, statements: Sequence[_Statement], span: _Span) -> tuple[list[_Found], _Span]:
+def _window(
+    database: Database, statements: Sequence[_Statement], span: _SearchSpan
+) -> tuple[list[_Match], _SearchSpan]:
     """Find the matches that are ranked together, and where they end."""
     if span.bottom is not None:
         return _newest(database, statements, span.top, span.bottom, -1), span
     found = _newest(database, statements, span.top, _OLDEST, WINDOW + 1)
     window = found[:WINDOW]
-    bottom = window[-1].tid if len(found) > WINDOW else _OLDEST
+    bottom = int(window[-1].tid) if len(found) > WINDOW else _OLDEST
     top = min(span.top, window[0].tid + 1) if window else span.top
-    return window, _Span(span.is_first, top, bottom, None)
+    return window, _SearchSpan(span.is_first, top, bottom, None)
 
 
-def _next(span: _Span, shown: Sequence[_Ranked], *, has_more_here: bool) -> SearchPosition | None:
+def _next(span: _SearchSpan, shown: Sequence[_Ranked], *, has_more_here: bool) -> SearchPosition | None:
     if has_more_here:
         return SearchPosition((int(span.is_first), span.top, span.bottom, *shown[-1].place))
     # The next window holds what is older than everything in this one.
@@ -169,7 +195,7 @@ class Spread:
 
 
 def _spread(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> Spread:
-    """Give where a search looks; the same reaches come again and again, so that is kept."""
+    """Give where a search looks; a client sends the same reaches with every search, so that is remembered."""
     known = catalog.memo.spreads.get(reaches)
     if known is not None:
         return known
@@ -219,11 +245,11 @@ def _statement(database: Database, catalog: Catalog, group: _Group, plan: Search
         if words:
             match = f"({match}) AND ({{sh}} : ({' OR '.join(words)}))"
         if not words or words[0].startswith("t"):
-            conditions.append(f"{_SID} IN ({','.join(str(shelf.sid) for shelf in group.shelves)})")
+            conditions.append(f"{SID_OF_ROWID} IN ({','.join(str(shelf.sid) for shelf in group.shelves)})")
     _bound_time(group.time, conditions)
     if group.resources is not None:
         conditions.append(
-            f"(SELECT record_id FROM record WHERE rid = {_RID}) IN (SELECT value FROM json_each(?))"
+            f"(SELECT record_id FROM record WHERE rid = {RID_OF_ROWID}) IN (SELECT value FROM json_each(?))"
         )
         values.append(msgspec.json.encode(sorted(group.resources)).decode())
     _filter(catalog, group, plan.filters, conditions, values)
@@ -231,7 +257,7 @@ def _statement(database: Database, catalog: Catalog, group: _Group, plan: Search
 
 
 def _shelf_words(database: Database, catalog: Catalog, group: _Group) -> list[str]:
-    """Choose how shelves are told: by their own words, by their streams' words, or not in the index at all."""
+    """Choose the words that the index finds these shelves by: their own, their streams', or none at all."""
     live = dict(database.all(SQL["live_counts"]))
     whole = sum(live.values())
     part = sum(live[shelf.sid] for shelf in group.shelves)
@@ -249,18 +275,18 @@ def _bound_time(time: TimeConstraint | None, conditions: list[str]) -> None:
     if time is None:
         return
     # A record without a time is outside every range; its rows come before all others.
-    first = bucket(time.since) if time.since is not None else 1
-    conditions.append(f"rowid >= {first << TIME_SHIFT}")
+    first = time_step(time.since) if time.since is not None else 1
+    conditions.append(f"rowid >= {first_tid(first)}")
     if time.since is not None:
         conditions.append(_exact(first, f"ts >= {int(time.since)}"))
     if time.until is not None:
-        last = bucket(time.until)
-        conditions.append(f"rowid < {(last + 1) << TIME_SHIFT}")
+        last = time_step(time.until)
+        conditions.append(f"rowid < {first_tid(last + 1)}")
         conditions.append(_exact(last, f"ts < {int(time.until)}"))
 
 
 def _exact(edge: int, condition: str) -> str:
-    return f"((rowid >> {TIME_SHIFT}) <> {edge} OR (SELECT {condition} FROM record WHERE rid = {_RID}))"
+    return f"({TIME_STEP_OF_ROWID} <> {edge} OR (SELECT {condition} FROM record WHERE rid = {RID_OF_ROWID}))"
 
 
 def _filter(
@@ -272,7 +298,9 @@ def _filter(
     everywhere = Reach(stream.declaration.name, tuple(shelf.connection_id for shelf in group.shelves), ())
     scope = scope_of(catalog, everywhere, filters)
     assert scope is not None
-    conditions.append(f"EXISTS (SELECT 1 FROM record r{scope.join} WHERE r.rid = {_RID}{scope.where})")
+    conditions.append(
+        f"EXISTS (SELECT 1 FROM record r{scope.join} WHERE r.rid = {RID_OF_ROWID}{scope.where})"
+    )
     values.extend(scope.values)
 
 
@@ -281,9 +309,9 @@ def _filter(
 
 def _newest(
     database: Database, statements: Sequence[_Statement], top: int, bottom: int, most: int
-) -> list[_Found]:
+) -> list[_Match]:
     """Find the newest matches between two rows, and no more than asked for; -1 asks for all."""
-    found: list[_Found] = []
+    found: list[_Match] = []
     for one in statements:
         rows = database.all(
             "SELECT rowid, headgate_rank(fts) FROM fts WHERE fts MATCH ? AND rowid < ? AND rowid >= ?"
@@ -291,46 +319,43 @@ def _newest(
             (one.match, top, bottom, *one.values, most),
         )
         mask = (1 << _MASK_BITS) - 1
-        found += [_Found(tid, weight >> _MASK_BITS, weight & mask) for tid, weight in rows]
+        found += [_Match(Tid(tid), weight >> _MASK_BITS, weight & mask) for tid, weight in rows]
     found.sort(key=lambda one: -one.tid)
     return found if most < 0 else found[:most]
 
 
 def _in_order(
-    database: Database, window: Sequence[_Found], seen: tuple[Any, ...] | None, wanted: int
+    database: Database, window: Sequence[_Match], seen: _Place | None, wanted: int
 ) -> list[_Ranked]:
-    """Give the next hits of a window in order: the better match, the newer, and for equals the key.
+    """Give the next hits of a window in order.
 
-    A row's number tells its time roughly; only rows that can be next by that have to be looked at.
+    Only records that can be among them, by what the index knows, are read.
     """
     near = _near(window, seen, wanted)
-    rows = read_rows(database, [one.rid for one in near])
-    ranked = sorted((_ranked(one, rows[one.rid]) for one in near), key=lambda one: one.place)
+    rows = read_rows(database, [one.tid.rid for one in near])
+    ranked = sorted((_ranked(one, rows[one.tid.rid]) for one in near), key=lambda one: one.place)
     return [one for one in ranked if seen is None or one.place > seen]
 
 
-def _near(window: Sequence[_Found], seen: tuple[Any, ...] | None, wanted: int) -> list[_Found]:
-    """Choose the matches that can be the next ones: all that are as good and as new, as far as numbers tell."""
-    edge = None if seen is None else (seen[0], -bucket(None if seen[1] == _NEWEST else -seen[1]))
-    near: list[_Found] = []
-    for place, equals in groupby(sorted(window, key=_roughly), key=_roughly):
-        if edge is None or place >= edge:
-            near += equals
-            # Of those at the very edge some have been shown; they do not count.
-            wanted += len(near) if place == edge else 0
-        if len(near) >= wanted:
-            break
-    return near
+def _near(window: Sequence[_Match], seen: _Place | None, wanted: int) -> list[_Match]:
+    """Choose the matches that can be the next ones, by their rough places.
+
+    Matches that share a rough place are in an order that only their records tell: all of them are chosen, or
+    none. Some of those that share it with the last hit shown were shown before, so they do not count.
+    """
+    edge = None if seen is None else seen.rough_place
+    placed = sorted([(one.rough_place, one) for one in window])
+    at_edge = [one for place, one in placed if place == edge]
+    beyond = [(place, one) for place, one in placed if edge is None or place > edge]
+    if len(beyond) > wanted:
+        last_place, _ = beyond[wanted - 1]
+        beyond = [(place, one) for place, one in beyond if place <= last_place]
+    return at_edge + [one for _, one in beyond]
 
 
-def _roughly(found: _Found) -> tuple[int, int]:
-    return -found.score, -(found.tid >> TIME_SHIFT)
-
-
-def _ranked(found: _Found, row: tuple[Any, ...]) -> _Ranked:
-    # A record without a time comes last.
-    newest_first = _NEWEST if row[7] is None else -row[7]
-    return _Ranked((-found.score, newest_first, row[2], found.rid), found, row)
+def _ranked(match: _Match, row: RecordRow) -> _Ranked:
+    by_time = _NEWEST if row.ts is None else -row.ts
+    return _Ranked(_Place(-match.score, by_time, row.record_id, row.rid), match, row)
 
 
 def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
@@ -355,12 +380,12 @@ def _hits(
     makers: dict[tuple[FieldName, ...], RecordMaker] = {}
     hits: list[Hit] = []
     for one in ranked:
-        reach = spread.reaches[one.row[1]]
+        reach = spread.reaches[one.row.sid]
         fields = reach.reach.fields
         if fields not in makers:
             makers[fields] = RecordMaker(database, catalog, fields, preview_chars=plan.preview_chars)
         record = makers[fields].make(one.row)
-        hits.append(_hit(database, reach, catalog.by_sid[one.row[1]], one, record, highlighter))
+        hits.append(_hit(database, reach, catalog.by_sid[one.row.sid], one, record, highlighter))
     return tuple(hits)
 
 
@@ -372,7 +397,7 @@ def _hit(
     record: Record,
     highlighter: Highlighter,
 ) -> Hit:
-    columns, slots = one.found.columns, shelf.stream.slots
+    columns, slots = one.match.columns, shelf.stream.slots
     matched = tuple(name for name in reach.search_fields if columns >> slots.get(name, _MASK_BITS) & 1)
     snippets = [
         snippet
@@ -380,16 +405,17 @@ def _hit(
         if (snippet := _snippet(database, shelf, one.row, name, highlighter)) is not None
     ]
     is_shown = shelf.stream.time_field in reach.reach.fields
-    return Hit(record, matched, tuple(snippets), one.row[7] if is_shown else None)
+    return Hit(record, matched, tuple(snippets), one.row.ts if is_shown else None)
 
 
 def _snippet(
-    database: Database, shelf: Shelf, row: tuple[Any, ...], name: FieldName, highlighter: Highlighter
+    database: Database, shelf: Shelf, row: RecordRow, name: FieldName, highlighter: Highlighter
 ) -> Snippet | None:
-    note = long_notes(row[4]).get(name)
+    note = long_notes(row.long).get(name)
     if note is not None:
-        return _snippet_of_long(database, row[0], shelf.stream.fids[name], name, note[0], highlighter)
-    text = text_in(row[6], name)
+        return _snippet_of_long(database, row.rid, shelf.stream.fids[name], name, note[0], highlighter)
+    assert row.body is not None
+    text = text_in(row.body, name)
     return None if text is None else highlighter.snippet(name, text)
 
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
-from headgate.errors import FieldNotFound, FieldNotText, HeadgateError, IntegrityBroken, QueryNotFound
+from headgate.errors import FieldNotFound, FieldNotText, HeadgateError, QueryNotFound
 from headgate.model.plan import MatchWindow, OffsetWindow, WindowPlan
 from headgate.model.rows import FieldWindow
 from headgate.store.folding import find_folded
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import read_chunks
+from headgate.store.sqlite.read.rows import COLUMNS, RecordRow, read_chunks
 from headgate.store.sqlite.read.scope import scope_of
-from headgate.store.sqlite.write.derive import digest_of
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, long_notes
 
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class _Text:
-    """A field's text, wherever it lies."""
+class _FieldText:
+    """A field's text, which lies in the body or in chunks."""
 
     __slots__ = ("_database", "_inline", "_place", "chars", "digest", "is_json")
 
@@ -68,28 +66,27 @@ def windows(database: Database, catalog: Catalog, plan: WindowPlan) -> tuple[Fie
     scope = scope_of(catalog, plan.reach)
     if scope is None:
         return ()
-    rows = database.all(
-        "SELECT r.rid, r.sid, r.record_id, r.long, r.digest, r.body FROM record r "
+    found = database.all(
+        f"SELECT {COLUMNS} FROM record r "
         f"WHERE r.sid IN ({scope.sids}) AND r.record_id = ? AND r.deleted = 0{scope.where}",
         (plan.record_id, *scope.values),
     )
+    rows = [RecordRow._make(row) for row in found]
     if len(rows) == 1:
         return (_window(database, catalog, plan, rows[0]),)
-    # Several connections have it: the caller has to choose, so one that fails must not hide the others.
+    # Several connections have it and the caller has to choose one: a window that fails must not hide the others.
     return tuple(_window_or_nothing(database, catalog, plan, row) for row in rows)
 
 
-def _window_or_nothing(
-    database: Database, catalog: Catalog, plan: WindowPlan, row: tuple[Any, ...]
-) -> FieldWindow:
+def _window_or_nothing(database: Database, catalog: Catalog, plan: WindowPlan, row: RecordRow) -> FieldWindow:
     try:
         return _window(database, catalog, plan, row)
     except HeadgateError:
-        return FieldWindow(catalog.by_sid[row[1]].connection_id, "", 0, 0, "")
+        return FieldWindow(catalog.by_sid[row.sid].connection_id, "", 0, 0, "")
 
 
-def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: tuple[Any, ...]) -> FieldWindow:
-    shelf = catalog.by_sid[row[1]]
+def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: RecordRow) -> FieldWindow:
+    shelf = catalog.by_sid[row.sid]
     text = _text(database, shelf, plan, row)
     if isinstance(plan.window, OffsetWindow):
         start = min(plan.window.offset_chars, text.chars)
@@ -98,7 +95,7 @@ def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: tuple[A
     return _match(shelf, text, plan.window)
 
 
-def _match(shelf: Shelf, text: _Text, window: MatchWindow) -> FieldWindow:
+def _match(shelf: Shelf, text: _FieldText, window: MatchWindow) -> FieldWindow:
     found = find_folded(text.pieces(), window.q)
     if found is None:
         raise QueryNotFound
@@ -110,14 +107,12 @@ def _match(shelf: Shelf, text: _Text, window: MatchWindow) -> FieldWindow:
     )
 
 
-def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: tuple[Any, ...]) -> _Text:
-    rid, _, record_id, long, digest, body = row
-    if digest_of(record_id, long, body) != digest:
-        raise IntegrityBroken(f"Record '{record_id}' does not match its digest.")
-    note = long_notes(long).get(plan.field)
+def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: RecordRow) -> _FieldText:
+    body = row.intact_body()
+    note = long_notes(row.long).get(plan.field)
     if note is not None:
-        place = (rid, shelf.stream.fids[plan.field])
-        return _Text(database, note[0], note[1].hex(), inline=None, place=place)
+        place = (row.rid, shelf.stream.fids[plan.field])
+        return _FieldText(database, note[0], note[1].hex(), inline=None, place=place)
     raw = _RAW.decode(body).get(plan.field)
     value = None if raw is None else msgspec.json.decode(raw)
     if value is None:
@@ -128,4 +123,4 @@ def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: tuple[Any, ..
     if not isinstance(value, str):
         raise FieldNotText
     digest = hashlib.sha256(value.encode()).hexdigest()
-    return _Text(database, len(value), digest, inline=value, is_json=is_json)
+    return _FieldText(database, len(value), digest, inline=value, is_json=is_json)
