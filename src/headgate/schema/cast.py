@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 from typing import Any, cast
 
+from headgate.model.pointers import escape
 from headgate.schema.check import CompiledSchema
 from headgate.schema.issue import Issue
-from headgate.schema.keywords import escape, resolve
+from headgate.schema.keywords import resolve
 from headgate.schema.value import copy_json
 
 _MAX_STEPS = 100_000

@@ -34,8 +34,9 @@ from headgate.model.declaration import (
     View,
 )
 from headgate.model.ids import FieldName, StreamName, source_id, stream_name
+from headgate.model.pointers import escape
 from headgate.schema.document import DeclarationDocument, PresetDocument, QueryDocument, StreamDocument
-from headgate.schema.fields import DIALECT, children, escape, read_fields, references
+from headgate.schema.fields import DIALECT, children, read_fields, references
 
 MAX_DEPTH = 64
 _CODE = "source.declaration."

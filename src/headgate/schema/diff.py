@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, cast
 
+from headgate.model.pointers import escape
 from headgate.schema.digest import canonical_json
-from headgate.schema.keywords import escape
 
 _MISSING: Any = object()
 _WORDS = frozenset({"title", "description", "$comment", "examples", "deprecated", "icons"})

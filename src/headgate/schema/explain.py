@@ -12,8 +12,9 @@ from typing import Any, Protocol, cast
 
 import jsonschema_rs
 
+from headgate.model.pointers import escape
 from headgate.schema.issue import Issue
-from headgate.schema.keywords import APPLICATORS, escape, resolve
+from headgate.schema.keywords import APPLICATORS, resolve
 from headgate.schema.patterns import Engine, matches
 from headgate.schema.value import child_path
 

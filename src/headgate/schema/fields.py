@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from headgate.model.declaration import Field, FieldKind
 from headgate.model.ids import FieldName
+from headgate.model.pointers import escape, unescape
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -83,17 +84,12 @@ def children(value: object) -> list[tuple[str, object]]:
     return []
 
 
-def escape(key: str) -> str:
-    """Write a key as a part of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
-
-
 def _at_pointer(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
     if not reference.startswith("#"):
         return None
     found: object = root
     for part in reference[1:].split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = unescape(part)
         if not isinstance(found, Mapping) or key not in found:
             return None
         found = cast("Mapping[str, object]", found)[key]

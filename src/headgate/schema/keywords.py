@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import unquote
 
+from headgate.model.pointers import escape, unescape
+
 IN_PLACE_ONE = frozenset({"not", "if", "then", "else"})
 IN_PLACE_LIST = frozenset({"allOf", "anyOf", "oneOf"})
 IN_PLACE_MAP = frozenset({"dependentSchemas", "dependencies"})
@@ -64,11 +66,6 @@ def is_schema(value: object) -> bool:
     return isinstance(value, dict | bool)
 
 
-def escape(step: str) -> str:
-    """Write one step of a JSON pointer."""
-    return step.replace("~", "~0").replace("/", "~1")
-
-
 def resolve(root: Any, reference: str, anchors: Mapping[str, str]) -> tuple[str, Any] | None:
     """Find what a local reference points at, as a pointer and a schema; None when nothing is there."""
     fragment = unquote(reference.removeprefix("#"))
@@ -77,7 +74,7 @@ def resolve(root: Any, reference: str, anchors: Mapping[str, str]) -> tuple[str,
         return None
     found = root
     for step in pointer.split("/")[1:]:
-        found = _step(found, step.replace("~1", "/").replace("~0", "~"))
+        found = _step(found, unescape(step))
     return (pointer, found) if is_schema(found) else None
 
 

@@ -10,9 +10,10 @@ import copy
 from enum import StrEnum
 from typing import Any, cast
 
+from headgate.model.pointers import escape
 from headgate.schema.check import CompiledSchema, compile_schema
 from headgate.schema.issue import Issue
-from headgate.schema.keywords import escape, resolve
+from headgate.schema.keywords import resolve
 from headgate.schema.patterns import matches
 from headgate.schema.value import copy_json
 

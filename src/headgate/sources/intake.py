@@ -1,4 +1,4 @@
-"""The intake: everything an owner brings in or takes out by hand, checked and handed to the store."""
+"""The intake: what an owner adds or removes by hand, passed to the store."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.record import Connection
 from headgate.model.rows import IngestReport, LineError
+from headgate.store.lines import MAX_LINE_BYTES
 from headgate.store.protocol import Batch, Store
 
 BATCH_LINES = 2000
 BATCH_BYTES = 2 * 1024 * 1024
-MAX_LINE_BYTES = 8 * 1024 * 1024
+_COLLECTED_BYTES = MAX_LINE_BYTES + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Where lines go, and the key under which they are taken once."""
+    """Where lines go, and the key that makes a repeated push answer as the first one did."""
 
     connection_id: ConnectionId
     stream: StreamName
@@ -30,7 +31,7 @@ class Push:
 
 
 class Intake:
-    """Takes declarations, connections, records and files in."""
+    """Stores declarations, connections, records and files."""
 
     __slots__ = ("_clock", "_store")
 
@@ -62,11 +63,11 @@ class Intake:
         return await self._store.rename_connection(connection_id, display_name)
 
     async def disconnect(self, connection_id: ConnectionId) -> None:
-        """Remove a connection with everything it brought."""
+        """Remove a connection with all its records."""
         await self._store.delete_connection(connection_id)
 
     async def push(self, where: Push, content: AsyncIterator[bytes]) -> IngestReport:
-        """Take lines in as they arrive, batch by batch; good lines stay whatever becomes of the others."""
+        """Store lines as they arrive, batch by batch; a bad line is reported and stops no other."""
         accepted, errors, before, number = 0, list[LineError](), 0, 0
         async for lines in _batches(content):
             key = None if where.idempotency_key is None else f"{where.idempotency_key}:{number}"
@@ -79,7 +80,7 @@ class Intake:
             )
             before, number = before + len(lines), number + 1
         if number == 0:
-            # Nothing came, but a wrong address is still told.
+            # Without a line there is no batch, but a wrong connection or stream is refused all the same.
             await self._store.ingest(Batch(where.connection_id, where.stream, [], self._clock()))
         return IngestReport(accepted, tuple(errors))
 
@@ -93,16 +94,16 @@ class Intake:
             raise NotFound(param="id")
 
     async def keep_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Keep a file; gives its id and size."""
+        """Store a file; gives its id and size."""
         return await self._store.put_blob(content, mime_type)
 
     async def state(self, connection_id: ConnectionId) -> Any:
-        """Give what a collector last noted for itself."""
+        """Give the document that a collector last stored for itself."""
         document = await self._store.state(connection_id)
         return None if document is None else msgspec.json.decode(document)
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
-        """Keep what a collector notes for itself.
+        """Store a document for a collector, to be read by its next run.
 
         Raises:
             InvalidRequest: it is not JSON.
@@ -115,11 +116,18 @@ class Intake:
 
 
 async def _batches(content: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    rest, lines, size = b"", list[bytes](), 0
+    """Cut the content into lines, and give them in batches.
+
+    Of a line that is too long only so much is collected as the store needs to see that it is.
+    """
+    rest, lines, size = bytearray(), list[bytes](), 0
     async for piece in content:
-        *whole, rest = (rest + piece).split(b"\n")
-        if len(rest) > MAX_LINE_BYTES:
-            raise InvalidRequest(f"A line must have at most {MAX_LINE_BYTES} bytes.")
+        end_of_rest, *others = piece.split(b"\n")
+        rest += end_of_rest[: _COLLECTED_BYTES - len(rest)]
+        if not others:
+            continue
+        whole = [bytes(rest), *others[:-1]]
+        rest = bytearray(others[-1][:_COLLECTED_BYTES])
         for line in whole:
             if line.strip():
                 lines.append(line)
@@ -128,6 +136,6 @@ async def _batches(content: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
                 yield lines
                 lines, size = [], 0
     if rest.strip():
-        lines.append(rest)
+        lines.append(bytes(rest))
     if lines:
         yield lines

@@ -1,4 +1,4 @@
-"""Lines coming in: one line of NDJSON becomes a record that can be kept, or an error that says why not.
+"""Incoming lines: one line of NDJSON becomes a record that can be stored, or an error that says why not.
 
 Pure, and the same for every engine. What passes here can be stored, compared and shown without surprises:
 no NUL, no half of a surrogate pair, no number that a reader would round or overflow.
@@ -18,9 +18,11 @@ from headgate.model.declaration import StreamDeclaration
 from headgate.model.ids import RecordId, record_id
 from headgate.model.instants import instant
 from headgate.model.keys import canonical_key
+from headgate.model.pointers import escape
 from headgate.model.record import Op
 from headgate.model.rows import LineError
 
+#: A longer line is reported as a bad line, however it came in.
 MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_INTEGER = 2**63 - 1
 #: Levels of objects and lists, the data itself being the first: every reader can follow that many.
@@ -54,8 +56,8 @@ _ENVELOPE = msgspec.json.Decoder(_LineEnvelope)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
-class _At(Exception):
-    """A value that cannot be kept, and where it is."""
+class _BadValue(Exception):
+    """A value that cannot be stored, and where it is."""
 
     def __init__(self, pointer: str, message: str) -> None:
         self.pointer = pointer
@@ -68,7 +70,7 @@ def read_line(
     """Read one line for a stream."""
     try:
         return _read(line, stream, received_at)
-    except _At as problem:
+    except _BadValue as problem:
         return LineError(index, InvalidRecord.code, problem.message, problem.pointer)
     except HeadgateError as error:
         code = error.code if isinstance(error, InvalidRecord | ResourceLimit) else InvalidRecord.code
@@ -82,14 +84,14 @@ def _read(line: bytes, stream: StreamDeclaration, received_at: int) -> Incoming:
         raise ResourceLimit(f"A line may have at most {MAX_LINE_BYTES} bytes.")
     envelope = _envelope(line)
     if envelope.stream is not None and envelope.stream != stream.name:
-        raise _At("/stream", "The line is for another stream.")
+        raise _BadValue("/stream", "The line is for another stream.")
     emitted_at = received_at if envelope.emitted_at is None else instant(envelope.emitted_at)
     if emitted_at is None:
-        raise _At("/emitted_at", "This is not a time.")
+        raise _BadValue("/emitted_at", "This is not a time.")
     if envelope.op is Op.DELETE:
         return Incoming(_key(envelope.key), Op.DELETE, emitted_at, b"", {})
     if not bytes(envelope.data):
-        raise _At("/data", "A record needs data.")
+        raise _BadValue("/data", "A record needs data.")
     body = bytes(envelope.data)
     values = _values(body)
     has_objects = _check_all(values)
@@ -111,26 +113,26 @@ def _values(body: bytes) -> dict[str, Any]:
     try:
         return _OBJECT.decode(body)
     except UnicodeDecodeError:
-        raise _At("/data", "The text is not UTF-8.") from None
+        raise _BadValue("/data", "The text is not UTF-8.") from None
     except msgspec.ValidationError:
-        raise _At("/data", "The data must be an object of values that JSON can hold.") from None
+        raise _BadValue("/data", "The data must be an object of values that JSON can hold.") from None
     except msgspec.DecodeError:
         raise _broken(body, "/data") from None
 
 
 def _check_all(values: dict[str, Any]) -> bool:
-    """Check every value, and say whether any is an object. It runs for all that comes in: no calls for plain ones."""
+    """Check every value, and say whether any is an object. It runs for every record: no calls for plain values."""
     has_objects = False
     for name, value in values.items():
         kind = cast("type[object]", type(value))
         if kind is str:
             if "\0" in value:
-                raise _At(_below("/data", name), "The text holds NUL.")
+                raise _BadValue(_below("/data", name), "The text holds NUL.")
         elif kind is not bool and value is not None and kind is not float:
             has_objects = has_objects or kind is dict
             _check(_below("/data", name), value, 1)
         if "\0" in name:
-            raise _At("/data", "A field's name holds NUL.")
+            raise _BadValue("/data", "A field's name holds NUL.")
     return has_objects
 
 
@@ -138,16 +140,16 @@ def _check(pointer: str, value: Any, depth: int) -> None:
     kind = cast("type[object]", type(value))
     if kind is str:
         if "\0" in value:
-            raise _At(pointer, "The text holds NUL.")
+            raise _BadValue(pointer, "The text holds NUL.")
     elif kind is int:
         if not -MAX_INTEGER <= value <= MAX_INTEGER:
-            raise _At(pointer, "The integer does not fit into 64 bits.")
+            raise _BadValue(pointer, "The integer does not fit into 64 bits.")
     elif kind is dict or kind is list:
         if depth == MAX_DEPTH:
-            raise _At(pointer, _DEPTH_HINT)
+            raise _BadValue(pointer, _DEPTH_HINT)
         for key, child in _members(value):
             if "\0" in key:
-                raise _At(pointer, "A name holds NUL.")
+                raise _BadValue(pointer, "A name holds NUL.")
             _check(_below(pointer, key), child, depth + 1)
 
 
@@ -156,12 +158,11 @@ def _members(value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any]]:
 
 
 def _below(pointer: str, name: str) -> str:
-    """Write a JSON pointer to a member (RFC 6901)."""
-    return f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+    return f"{pointer}/{escape(name)}"
 
 
 def _broken(text: bytes, place: str) -> Exception:
-    """Say what is wrong with text that is not good JSON; half a surrogate pair is told by its place."""
+    """Say what is wrong with text that is not good JSON; half a surrogate pair is reported with its place."""
     try:
         loose: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -170,7 +171,7 @@ def _broken(text: bytes, place: str) -> Exception:
     return (
         InvalidRecord("The line is not JSON.")
         if pointer is None
-        else _At(pointer, "The text is broken Unicode.")
+        else _BadValue(pointer, "The text is broken Unicode.")
     )
 
 
@@ -202,5 +203,5 @@ def _key(key: Any) -> RecordId:
     if isinstance(key, str):
         return record_id(key)
     if key is None:
-        raise _At("/key", "A deletion needs a key.")
+        raise _BadValue("/key", "A deletion needs a key.")
     return canonical_key([key])
