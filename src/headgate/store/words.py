@@ -1,4 +1,4 @@
-"""Words: how text is cut for the index, and how a query asks for it. The same for every engine.
+"""Words: how text is cut for the index, and how a query is cut to match it. The same for every engine.
 
 Scripts that write no spaces between words (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are indexed
 as overlapping pairs: a run ABCD becomes "AB BC CD D". A query of two or more such characters is then the
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from headgate.model.plan import Term
 
-#: Raise it when the cutting changes: an index made with other cuts has to be made anew.
+#: Raise it when `cut` changes: a store notes it, and makes its index again when it is opened with another one.
 VERSION = 1
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3031-\u3035\u3040-\u30ff"

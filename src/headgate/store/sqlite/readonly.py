@@ -1,4 +1,4 @@
-"""A store whose file cannot be written: what is there is read on, and every write says why it cannot be.
+"""A store whose file cannot be written: reads go on, and every write is refused with the reason.
 
 Lost permissions and file systems that were mounted for reading alone look the same from here.
 """
@@ -12,17 +12,18 @@ from typing import Any, NoReturn
 from headgate.errors import StorageReadOnly
 from headgate.store.sqlite.database import Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
+from headgate.store.sqlite.write import word_index
 from headgate.store.sqlite.writer import IdleTask, Writer
 
 
 class NoWriter:
-    """Stands where the writer would, and refuses."""
+    """Takes the place of the writer, and refuses every job."""
 
     is_able = False
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that idle time is used for has been done."""
+        """Whether there is nothing left for idle tasks to do."""
         return True
 
     async def run(self, work: Callable[[Database], Any], *, in_transaction: bool = True) -> NoReturn:
@@ -47,7 +48,7 @@ class NoWriter:
 
 
 def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer | NoWriter:
-    """Open a file for writing and bring it to the newest schema; or, if it can only be read, take it as it is.
+    """Open a file for writing and bring it up to date; or, if it can only be read, use it as it is.
 
     Raises:
         StorageReadOnly: it cannot be written, and there is none, or it is not of this version.
@@ -64,6 +65,7 @@ def _open_newest(path: Path) -> Database:
     try:
         with translate_errors(database):
             migrate(database, all_migrations())
+            word_index.bring_up_to_date(database)
     except BaseException:
         database.db.close()
         raise
@@ -75,8 +77,8 @@ def _refuse_unless_newest(path: Path) -> None:
         raise StorageReadOnly(f"There is no store in {path.parent}, and none can be made there.")
     reader = open_reader(path)
     try:
-        found = version_of(reader)
+        is_newest = version_of(reader) == all_migrations()[-1].number and word_index.is_current(reader)
     finally:
         reader.db.close()
-    if found != all_migrations()[-1].number:
+    if not is_newest:
         raise StorageReadOnly("The store is of an older version, and cannot be brought to this one.")

@@ -15,9 +15,11 @@ import apsw
 
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
+from headgate.store import words
 from headgate.store.sqlite.database import BUSY_MS, Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
+from headgate.store.sqlite.statements import SQL
 
 if TYPE_CHECKING:
     from headgate.store.sqlite.write.blobs import BlobFiles
@@ -50,10 +52,13 @@ def writing_store(home: Home) -> Generator[Database]:
         ConfigInvalid: there is none.
         StorageUnusable: it cannot be written, or was made by a newer version.
     """
+    from headgate.store.sqlite.write import word_index  # noqa: PLC0415 - slow to import; readers do without
+
     database = open_writer(_existing(home))
     try:
         with translate_errors():
             migrate(database, all_migrations())
+            word_index.bring_up_to_date(database)
             yield database
     finally:
         database.db.close()
@@ -113,5 +118,10 @@ def _refuse_other_versions(database: Database) -> None:
         age = "newer" if found > known else "older"
         raise StorageUnusable(
             f"The store was made by a {age} version (schema {found}, this program knows {known}).",
+            hint="Use that version, or serve the home once with this one.",
+        )
+    if database.value(SQL["words_version"]) != words.VERSION:
+        raise StorageUnusable(
+            "The store's words were indexed by another version.",
             hint="Use that version, or serve the home once with this one.",
         )

@@ -64,3 +64,15 @@ DELETE FROM blob_use WHERE rid=?
 -- name: insert_blob_use
 -- Note that a field of a record refers to a file.
 INSERT OR IGNORE INTO blob_use VALUES(?, ?, ?, ?)
+
+-- name: words_version
+-- By which version of the rules the word index was made.
+SELECT v FROM meta WHERE k='words'
+
+-- name: set_words_version
+-- Note by which version of the rules the word index was made.
+UPDATE meta SET v=? WHERE k='words'
+
+-- name: empty_word_index
+-- Remove every row of the word index; as it holds no content, single rows go only with their very text.
+INSERT INTO fts(fts) VALUES('delete-all')

@@ -9,8 +9,7 @@ from headgate.store.sqlite.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.derive import text_row
-from headgate.store.sqlite.write.long_texts import stored_rows
+from headgate.store.sqlite.write.word_index import take_texts_out
 
 
 def create(database: Database, connection: Connection) -> None:
@@ -61,11 +60,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
 def _empty(database: Database, shelf: Shelf) -> None:
     stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
     if stream.slots:
-        for rows in stored_rows(database, stream, shelf.sid):
-            out = [text_row(stream, rid, ts, values) for rid, ts, values in rows]
-            database.texts.take_out(tuple(stream.slots.values()), out)
-            # A large shelf's texts must not all wait in memory.
-            database.texts.flush(database.many)
+        take_texts_out(database, shelf)
     for table in (stream.table, "chunk", "blob_use", "life", "record"):
         database.run(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
     database.run(SQL["delete_column_blocks"], (shelf.sid,))
