@@ -10,7 +10,7 @@ from headgate.store import words
 from headgate.store.protocol import Batch
 from headgate.store.sqlite import readonly
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.maintenance.commands import examine_home
+from headgate.store.sqlite.maintenance.commands import check_store
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.write import derive
 from tests.store.declared import DESK, NOTES, PAGES, document, stream_of
@@ -57,7 +57,7 @@ def test_an_index_that_was_made_by_other_rules_is_made_again_when_the_store_is_o
 def test_a_store_with_words_of_another_version_is_not_examined(home: Path, monkeypatch: pytest.MonkeyPatch):
     _use_other_rules(monkeypatch)
     with pytest.raises(StorageUnusable, match="words"):
-        examine_home(open_home(home), lambda _done, _total: None)
+        check_store(open_home(home), lambda _done, _total: None)
 
 
 def test_a_store_with_words_of_another_version_that_can_only_be_read_is_refused(

@@ -209,7 +209,7 @@ class SqliteStore:
 
     async def catalog_version(self) -> int:
         """Give a number that is larger after anything was declared, connected, renamed or removed."""
-        return self._here.catalog().number
+        return self._reader.catalog().number
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
         """Give the newest declaration of every connector."""
