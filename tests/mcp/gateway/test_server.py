@@ -109,7 +109,7 @@ async def test_a_client_of_either_era_sees_four_tools_and_uses_them(mode):
         ("bearer good", "anna", True),
     ],
 )
-async def test_who_is_asking_comes_from_the_bearer_of_the_request(mode, authorization, identity, may):
+async def test_the_identity_comes_from_the_bearer_of_the_request(mode, authorization, identity, may):
     async with serving() as url, client(url, mode, authorization) as connected:
         called = await connected.call_tool("call", {"operation": "ns/who"})
         assert called.structured_content["output"]["id"] == identity
@@ -139,11 +139,11 @@ async def test_one_connection_may_speak_for_different_people():
     params = {"name": "call", "arguments": {"operation": "ns/who"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     accept = [("Accept", "application/json, text/event-stream"), ("MCP-Protocol-Version", "2025-11-25")]
-    asking = [[("Authorization", f"Bearer {token}")] for token in ("good", "weak", "nobody")]
-    asking.append([*asking[0], *asking[1]])
+    headers = [[("Authorization", f"Bearer {token}")] for token in ("good", "weak", "nobody")]
+    headers.append([*headers[0], *headers[1]])
     seen = []
     async with serving() as url, httpx2.AsyncClient(trust_env=False) as http:
-        for authorization in asking:
+        for authorization in headers:
             reply = await http.post(url, json=body, headers=[*accept, *authorization])
             data = next(line for line in reply.text.splitlines() if line.startswith("data: {"))
             seen.append(json.loads(data[6:])["result"]["structuredContent"]["output"]["id"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -29,7 +30,6 @@ def port() -> CountingPort:
 
 
 @pytest.mark.requirement("S2-06", "S2-10")
-@pytest.mark.parametrize("with_fast_path", [True, False])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_real_client_of_each_era_lists_and_calls_all_six(mode: str, *, with_fast_path: bool):
     async def go(address: str) -> None:
@@ -86,20 +86,35 @@ def headers(**changes: str | None) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode()) for name, value in given.items() if value is not None]
 
 
-def knock(
-    given: list[tuple[bytes, bytes]],
-    *,
-    method: str = "POST",
-    body: bytes | None = None,
-    through: CountingPort | None = None,
-) -> tuple[int, dict[str, str], Any]:
-    async def go() -> tuple[int, dict[str, str], Any]:
-        app = hosted(through or port(), "http://gate.example")
-        async with app.running():
-            status, found, said = await ask(app, request() if body is None else body, given, method=method)
-        return status, found, json.loads(said) if said else None
+Answered = tuple[int, dict[str, str], Any]
 
-    return asyncio.run(go())
+
+@pytest.fixture(params=[True, False], ids=["fast", "sdk"])
+def with_fast_path(request: pytest.FixtureRequest) -> bool:
+    return request.param
+
+
+@pytest.fixture
+def post(*, with_fast_path: bool) -> Callable[..., Answered]:
+    """Give a function that sends one request, to a server with the fast path or without."""
+
+    def send(
+        given: list[tuple[bytes, bytes]],
+        *,
+        method: str = "POST",
+        body: bytes | None = None,
+        through: CountingPort | None = None,
+    ) -> Answered:
+        async def go() -> Answered:
+            app = hosted(through or port(), "http://gate.example", with_fast_path=with_fast_path)
+            async with app.running():
+                content = request() if body is None else body
+                status, found, answer = await ask(app, content, given, method=method)
+            return status, found, json.loads(answer) if answer else None
+
+        return asyncio.run(go())
+
+    return send
 
 
 METADATA = "http://gate.example/.well-known/oauth-protected-resource/mcp"
@@ -116,62 +131,64 @@ METADATA = "http://gate.example/.well-known/oauth-protected-resource/mcp"
         headers(authorization="Bearer revoked"),
     ],
 )
-def test_without_one_good_token_there_is_a_challenge_and_no_read(given: list[tuple[bytes, bytes]]):
+def test_without_a_valid_token_there_is_a_challenge_and_no_read(
+    post: Callable[..., Answered], given: list[tuple[bytes, bytes]]
+):
     through = port()
-    status, found, said = knock(given, through=through)
+    status, found, answer = post(given, through=through)
     assert status == 401
     assert found["www-authenticate"].startswith(
         f'Bearer resource_metadata="{METADATA}", scope="records:read"'
     )
-    assert said["error"]["resource_metadata"] == METADATA
-    assert said["error"]["type"] == "authentication_error"
+    assert answer["error"]["resource_metadata"] == METADATA
+    assert answer["error"]["type"] == "authentication_error"
     assert through.calls == []
 
 
-def test_two_tokens_are_refused_and_nothing_is_read():
+def test_two_tokens_are_refused_and_nothing_is_read(post: Callable[..., Answered]):
     through = port()
-    assert knock([*headers(), (b"authorization", b"Bearer client")], through=through)[0] == 400
+    assert post([*headers(), (b"authorization", b"Bearer client")], through=through)[0] == 400
     assert through.calls == []
 
 
-def test_the_challenge_to_nobody_names_no_error():
-    assert "error=" not in knock(headers(authorization=None))[1]["www-authenticate"]
-    assert 'error="invalid_token"' in knock(headers(authorization="Bearer unknown"))[1]["www-authenticate"]
+def test_the_challenge_without_a_token_names_no_error(post: Callable[..., Answered]):
+    assert "error=" not in post(headers(authorization=None))[1]["www-authenticate"]
+    assert 'error="invalid_token"' in post(headers(authorization="Bearer unknown"))[1]["www-authenticate"]
 
 
 @pytest.mark.requirement("S2-16", "S2-17", "S2-18")
-def test_an_owners_token_is_refused_and_nothing_is_processed():
+def test_an_owners_token_is_refused_and_nothing_is_processed(post: Callable[..., Answered]):
     through = port()
     body = request("tools/call", name="schema", arguments={})
-    status, _, said = knock(headers(authorization="Bearer owner"), body=body, through=through)
-    assert (status, said["error"]["code"]) == (403, "permission_error")
-    assert "result" not in said
+    status, _, answer = post(headers(authorization="Bearer owner"), body=body, through=through)
+    assert (status, answer["error"]["code"]) == (403, "permission_error")
+    assert "result" not in answer
     assert through.calls == []
 
 
-def test_a_package_without_members_is_refused():
-    assert knock(headers(authorization="Bearer empty"))[0] == 403
+def test_a_package_without_members_is_refused(post: Callable[..., Answered]):
+    assert post(headers(authorization="Bearer empty"))[0] == 403
 
 
-def test_a_package_is_named_in_the_answer():
-    status, found, _ = knock(headers(authorization="Bearer package"))
+def test_a_package_is_named_in_the_answer(post: Callable[..., Answered]):
+    status, found, _ = post(headers(authorization="Bearer package"))
     assert status == 200
     assert found["x-pdpp-grant-package-id"] == "pkg_1"
     assert found["link"] == '<http://gate.example/icon.svg>; rel="icon"; type="image/svg+xml"'
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
-def test_only_posts_are_answered(method: str):
-    status, found, _ = knock(headers(), method=method)
+def test_only_posts_are_answered(post: Callable[..., Answered], method: str):
+    status, found, _ = post(headers(), method=method)
     assert (status, found["allow"]) == (405, "POST")
 
 
-def test_a_body_that_is_too_large_is_not_read():
-    assert knock(headers(content_length=str(5_000_000)))[0] == 413
+def test_a_body_that_is_too_large_is_not_read(post: Callable[..., Answered]):
+    assert post(headers(content_length=str(5_000_000)))[0] == 413
 
 
-def test_one_who_asks_too_often_is_told_to_wait():
-    status, found, _ = knock(headers(authorization="Bearer hasty"))
+def test_a_token_over_its_rate_gets_the_time_to_wait(post: Callable[..., Answered]):
+    status, found, _ = post(headers(authorization="Bearer hasty"))
     assert (status, found["retry-after"]) == (429, "1")
 
 
@@ -185,15 +202,15 @@ def test_one_who_asks_too_often_is_told_to_wait():
     ],
 )
 def test_broken_messages_are_errors_of_the_protocol(
-    body: bytes, changes: dict[str, str], status: int, code: int
+    post: Callable[..., Answered], body: bytes, changes: dict[str, str], status: int, code: int
 ):
-    answered, _, said = knock(headers(**changes), body=body)
-    assert (answered, said["error"]["code"]) == (status, code)
+    answered, _, answer = post(headers(**changes), body=body)
+    assert (answered, answer["error"]["code"]) == (status, code)
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str):
-    with hosted_on_a_socket(port()) as address:
+def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str, *, with_fast_path: bool):
+    with hosted_on_a_socket(port(), with_fast_path=with_fast_path) as address:
         given = {name.decode(): value.decode() for name, value in headers() if name != b"host"}
         answer = httpx2.post(address + path, content=request(), headers=given, trust_env=False)
         assert answer.status_code == 200
@@ -202,9 +219,9 @@ def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str):
         assert without.status_code == 401
 
 
-def test_a_get_is_answered_at_once():
+def test_a_get_is_answered_at_once(*, with_fast_path: bool):
     with (
-        hosted_on_a_socket(port()) as address,
+        hosted_on_a_socket(port(), with_fast_path=with_fast_path) as address,
         socket.create_connection(("127.0.0.1", int(address[17:]))) as raw,
     ):
         raw.settimeout(5)
@@ -212,7 +229,7 @@ def test_a_get_is_answered_at_once():
         assert b"405" in raw.recv(100)
 
 
-def test_a_resource_that_is_not_there_is_an_error_with_its_uri():
+def test_a_resource_that_is_not_there_is_an_error_with_its_uri(post: Callable[..., Answered]):
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -221,14 +238,14 @@ def test_a_resource_that_is_not_there_is_an_error_with_its_uri():
     given = headers(
         mcp_protocol_version="2026-07-28", mcp_method="resources/read", mcp_name="pdpp://record/nope"
     )
-    _, _, said = knock(given, body=body)
-    assert said["error"]["code"] == -32602
-    assert said["error"]["data"]["uri"] == "pdpp://record/nope"
-    assert said["error"]["data"]["error"]["code"] == "invalid_resource_uri"
+    _, _, answer = post(given, body=body)
+    assert answer["error"]["code"] == -32602
+    assert answer["error"]["data"]["uri"] == "pdpp://record/nope"
+    assert answer["error"]["data"]["error"]["code"] == "invalid_resource_uri"
 
 
-def test_what_is_cached_is_private():
-    _, _, said = knock(
+def test_what_is_cached_is_private(post: Callable[..., Answered]):
+    _, _, answer = post(
         headers(mcp_protocol_version="2026-07-28", mcp_method="tools/list"),
         body=request(
             _meta={
@@ -237,5 +254,5 @@ def test_what_is_cached_is_private():
             }
         ),
     )
-    assert said["result"]["cacheScope"] == "private"
-    assert said["result"]["ttlMs"] > 0
+    assert answer["result"]["cacheScope"] == "private"
+    assert answer["result"]["ttlMs"] > 0
