@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
-from headgate.model.grant import Access, Grant, StreamGrant
-from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, StreamName
+from headgate.model.grant import Access, Grant, StreamGrant, TimeConstraint
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, RecordId, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
@@ -45,10 +45,11 @@ class StreamScope:
     connector_key: ConnectorKey
     source: SourceDeclaration
     declaration: StreamDeclaration
-    #: What is granted, cut down to what still exists.
-    granted: StreamGrant
+    #: Those granted connections that still exist.
     connections: tuple[Connection, ...]
     capability: StreamCapability
+    time: TimeConstraint | None
+    resources: frozenset[RecordId] | None
 
     @property
     def is_owner(self) -> bool:
@@ -64,10 +65,10 @@ class StreamScope:
         """Turn the scope into a reach that selects these fields."""
         return Reach(
             stream=self.stream,
-            connection_ids=self.granted.connection_ids,
+            connection_ids=tuple([one.id for one in self.connections]),
             fields=fields,
-            time=self.granted.time,
-            resources=self.granted.resources,
+            time=self.time,
+            resources=self.resources,
         )
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:
@@ -77,8 +78,7 @@ class StreamScope:
 
     def among(self, connections: Sequence[Connection]) -> StreamScope:
         """Narrow the scope to some of its connections."""
-        granted = replace(self.granted, connection_ids=tuple(found.id for found in connections))
-        return replace(self, granted=granted, connections=tuple(connections))
+        return replace(self, connections=tuple(connections))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,4 +175,6 @@ def _scopes(
             declaration, granted.fields, related=related, refused=refused, refused_expansion=strict
         )
         connections = tuple(catalog.connections[found] for found in granted.connection_ids)
-        yield StreamScope(grant_id, key, source, declaration, granted, connections, capability)
+        yield StreamScope(
+            grant_id, key, source, declaration, connections, capability, granted.time, granted.resources
+        )

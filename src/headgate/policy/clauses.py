@@ -49,9 +49,9 @@ def filters(scope: StreamScope, asked: Sequence[Filter]) -> tuple[Filter, ...]:
     if len(asked) > MAX_FILTERS:
         raise InvalidRequest(f"At most {MAX_FILTERS} filters are allowed.", param="filter")
     made = tuple(_filter(scope, one) for one in asked)
-    if scope.granted.time is not None:
+    if scope.time is not None:
         for one in made:
-            _keep_inside(one, scope.granted.time)
+            _keep_inside(one, scope.time)
     return made
 
 

@@ -287,7 +287,7 @@ def _stream_row(scope: StreamScope, connection: Connection, summary: ShelfSummar
 
 
 def _time_constraint(scope: StreamScope) -> Body:
-    time = scope.granted.time
+    time = scope.time
     if time is None:
         return {}
     shown = {
