@@ -1,4 +1,4 @@
-"""What an agent does, told for any client: by the text alone, by structure alone, by resources alone."""
+"""What an agent does, written for any client: by the text alone, by structure alone, by resources alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ["schema", "query_records", "aggregate", "search", "fetch", "read_record
 
 
 @dataclass(frozen=True)
-class Told:
+class PeerResult:
     """What a client learnt from one call."""
 
     text: str
@@ -27,7 +27,7 @@ class Peer(Protocol):
     """A client at work."""
 
     async def tools(self) -> list[str]: ...
-    async def call(self, tool: str, **arguments: Any) -> Told: ...
+    async def call(self, tool: str, **arguments: Any) -> PeerResult: ...
     async def read(self, uri: str) -> str: ...
 
 
@@ -36,7 +36,7 @@ async def lists_exactly_six(peer: Peer) -> None:
 
 
 async def calls_all_six(peer: Peer) -> None:
-    """Call every tool once, each with what an earlier answer said."""
+    """Call every tool once, each with values of an earlier answer."""
     index = (await peer.call("schema")).structured["data"]
     (connector,) = [one for one in index["connectors"] if one["connector_key"] == "mail"]
     place = {
@@ -50,8 +50,8 @@ async def calls_all_six(peer: Peer) -> None:
     window = await peer.call(
         "read_record_field", id=opened.structured["id"], field_path="body", q="agreed", limit_chars=50
     )
-    for told in (page, counted, found, opened, window):
-        assert not told.is_error, told.text
+    for result in (page, counted, found, opened, window):
+        assert not result.is_error, result.text
     assert len(page.structured["data"]["data"]) == 2
     assert counted.structured["data"]["value"] > 2
     assert json.loads(opened.text) == opened.structured
@@ -106,12 +106,12 @@ async def reads_a_long_field_by_structure(peer: Peer) -> None:
     window = result["match_windows"][0]["read"]
     document = (await peer.call("fetch", id=result["id"])).structured
     place = {key: window["args"][key] for key in ("id", "field_path")}
-    told = (await peer.call(window["tool"], **place)).structured
-    pieces = [told["window"]["text"]]
-    while told["window"]["next_cursor"]:
-        told = (await peer.call(window["tool"], **place, cursor=told["window"]["next_cursor"])).structured
-        pieces.append(told["window"]["text"])
-    assert_whole("".join(pieces), told["field"]["size_chars"], document["text"])
+    part = (await peer.call(window["tool"], **place)).structured
+    pieces = [part["window"]["text"]]
+    while part["window"]["next_cursor"]:
+        part = (await peer.call(window["tool"], **place, cursor=part["window"]["next_cursor"])).structured
+        pieces.append(part["window"]["text"])
+    assert_whole("".join(pieces), part["field"]["size_chars"], document["text"])
 
 
 async def reads_a_long_field_by_resources(peer: Peer) -> None:
@@ -128,10 +128,10 @@ async def reads_a_long_field_by_resources(peer: Peer) -> None:
 
 
 async def finds_its_way_out_of_ambiguity(peer: Peer) -> None:
-    """Ask without saying which source, be told, and ask again."""
-    told = await peer.call("aggregate", stream="messages", metric="count")
-    assert told.is_error
-    error = json.loads(told.text)["error"]
+    """Call without naming the source, read the error, and call again."""
+    result = await peer.call("aggregate", stream="messages", metric="count")
+    assert result.is_error
+    error = json.loads(result.text)["error"]
     assert (error["code"], error["retry_with"]) == ("ambiguous_connection", "connection_id")
     one = error["available_connections"][0]
     assert {"grant_id", "connector_key", "connection_id"} <= set(one)

@@ -44,7 +44,7 @@ async def serving(app):
 
 @asynccontextmanager
 async def running(*command, **environment):
-    """Run a program that listens on the port it is told, and give its address."""
+    """Run a program that listens on a given port, and yield its address."""
     port = _free_port()
     process = await asyncio.create_subprocess_exec(
         *command,

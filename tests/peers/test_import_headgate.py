@@ -20,7 +20,7 @@ from headgate.operations.registry import Registry
 from headgate.operations.spec import OutputKind
 from tests.peers.journeys import (
     NAMES,
-    Told,
+    PeerResult,
     finds_its_way_out_of_ambiguity,
     lists_exactly_six,
     pages_by_text,
@@ -34,7 +34,7 @@ ERAS = pytest.mark.parametrize("era", ["modern", "legacy"])
 
 @asynccontextmanager
 async def shown(*flags: str, **environment: str) -> AsyncIterator[tuple[str, str]]:
-    """Run ``headgate serve --demo`` as anybody would; give its address and the token it prints."""
+    """Run ``headgate serve --demo`` in a process; yield its address and the token it prints."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "headgate", "serve", "--demo", "--port", "0", *flags),
         env={"HEADGATE_RATE_LIMIT": "0", "HEADGATE_LOG_LEVEL": "error", **environment},
@@ -42,14 +42,14 @@ async def shown(*flags: str, **environment: str) -> AsyncIterator[tuple[str, str
     )
     assert process.stdout is not None
     try:
-        said = ""
+        output = ""
         async with asyncio.timeout(60):
-            while "stop " not in said:
+            while "stop " not in output:
                 line = await process.stdout.readline()
-                assert line, said
-                said += line.decode()
-        address = re.search(r"MCP URL +(\S+)/mcp", said)
-        token = re.search(r"token +(\S+)", said)
+                assert line, output
+                output += line.decode()
+        address = re.search(r"MCP URL +(\S+)/mcp", output)
+        token = re.search(r"token +(\S+)", output)
         assert address
         assert token
         yield address[1], token[1]
@@ -68,11 +68,11 @@ class OperationsPeer:
     async def tools(self) -> list[str]:
         return self._names
 
-    async def call(self, tool: str, **arguments: Any) -> Told:
+    async def call(self, tool: str, **arguments: Any) -> PeerResult:
         envelope = await self._registry.execute(f"own/{tool}", arguments)
         assert isinstance(envelope.meta, McpMeta)
         assert envelope.issues == ()
-        return Told(envelope.meta.content[0]["text"], envelope.data, envelope.is_error)
+        return PeerResult(envelope.meta.content[0]["text"], envelope.data, envelope.is_error)
 
     async def read(self, uri: str) -> str:
         raise NotImplementedError(uri)
@@ -124,7 +124,7 @@ async def _each_is_called(registry: Registry) -> None:
 
 
 async def _errors_are_typed(registry: Registry) -> None:
-    """A tool's refusal is its answer; what breaks the tool's own schema never leaves this house."""
+    """A tool's refusal is its result; input that breaks the tool's schema is never sent."""
     envelope = await registry.execute("own/fetch", {"id": "no such id"})
     assert envelope.is_error
     assert envelope.error is not None

@@ -163,10 +163,10 @@ async def test_the_reference_server_in_typescript():
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_a_tool_of_the_official_sdk_that_asks_is_answered(era):
-    heard = []
+    received = []
 
     async def answer(question):
-        heard.append(question)
+        received.append(question)
         return Reply.accept({"sure": True})
 
     async with serving(asking_server().streamable_http_app()) as address:
@@ -174,7 +174,7 @@ async def test_a_tool_of_the_official_sdk_that_asks_is_answered(era):
         async with await from_mcp(f"{address}/mcp", "sdk", answer=answer, options=options) as imported:
             registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
             assert await registry.call("sdk/delete", {"path": "a"}) == {"result": "a True none"}
-    assert [(question.namespace, question.message) for question in heard] == [("sdk", "Really?")]
+    assert [(question.namespace, question.message) for question in received] == [("sdk", "Really?")]
 
 
 @pytest.mark.skipif(not PEERS.exists(), reason="the Node peers are not installed")
@@ -189,6 +189,6 @@ async def test_the_reference_server_in_typescript_asks_and_gets_defaults_for_wha
             assert name not in {item.local_name for item in silent}
         async with await from_mcp(f"{address}/mcp", "everything", answer=answer) as imported:
             registry = Registry(expose(item, access_control=AccessControl()) for item in imported)
-            said = "".join(block["text"] for block in await registry.call(f"everything/{name}", {}))
-    assert '"name": "Ada"' in said
-    assert '"integer": 42' in said
+            text = "".join(block["text"] for block in await registry.call(f"everything/{name}", {}))
+    assert '"name": "Ada"' in text
+    assert '"integer": 42' in text

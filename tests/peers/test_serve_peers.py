@@ -18,7 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.mcp.serve.product import Product, product
-from tests.peers.journeys import JOURNEYS, Journey, Peer, Told
+from tests.peers.journeys import JOURNEYS, Journey, Peer, PeerResult
 from tests.peers.serving import NODE, PEERS
 
 pytestmark = pytest.mark.anyio
@@ -43,11 +43,11 @@ class SdkPeer:
         listed = await self._client.list_tools()
         return [tool.name for tool in getattr(listed, "tools", listed)]
 
-    async def call(self, tool: str, **arguments: Any) -> Told:
-        asking = getattr(self._client, "call_tool_mcp", self._client.call_tool)
-        result = await asking(tool, arguments)
+    async def call(self, tool: str, **arguments: Any) -> PeerResult:
+        call = getattr(self._client, "call_tool_mcp", self._client.call_tool)
+        result = await call(tool, arguments)
         links = tuple(str(block.uri) for block in result.content if block.type == "resource_link")
-        return Told(result.content[0].text, result.structured_content, bool(result.is_error), links)
+        return PeerResult(result.content[0].text, result.structured_content, bool(result.is_error), links)
 
     async def read(self, uri: str) -> str:
         read = await self._client.read_resource(uri)
@@ -71,9 +71,11 @@ class BridgePeer:
     async def tools(self) -> list[str]:
         return [tool["name"] for tool in (await self._ask(method="tools"))["tools"]]
 
-    async def call(self, tool: str, **arguments: Any) -> Told:
+    async def call(self, tool: str, **arguments: Any) -> PeerResult:
         result = await self._ask(method="call", tool=tool, arguments=arguments)
-        return Told(result["content"][0]["text"], result["structuredContent"], bool(result.get("isError")))
+        return PeerResult(
+            result["content"][0]["text"], result["structuredContent"], bool(result.get("isError"))
+        )
 
     async def read(self, uri: str) -> str:
         return (await self._ask(method="read", uri=uri))["contents"][0]["text"]
@@ -157,17 +159,19 @@ class InspectorPeer:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        said, complained = await process.communicate()
-        assert said, complained.decode()
-        return json.loads(said)["result"]
+        output, errors = await process.communicate()
+        assert output, errors.decode()
+        return json.loads(output)["result"]
 
     async def tools(self) -> list[str]:
         return [tool["name"] for tool in (await self._ask("--method", "tools/list", "--strict"))["tools"]]
 
-    async def call(self, tool: str, **arguments: Any) -> Told:
+    async def call(self, tool: str, **arguments: Any) -> PeerResult:
         given = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
         result = await self._ask("--method", "tools/call", *given)
-        return Told(result["content"][0]["text"], result["structuredContent"], bool(result.get("isError")))
+        return PeerResult(
+            result["content"][0]["text"], result["structuredContent"], bool(result.get("isError"))
+        )
 
     async def read(self, uri: str) -> str:
         return (await self._ask("--method", "resources/read", "--uri", uri))["contents"][0]["text"]

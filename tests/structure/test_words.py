@@ -20,7 +20,6 @@ NOT_YET_CLEAN = (
         "tests/audit",
         "tests/conformance",
         "tests/hostile",
-        "tests/peers",
         "tests/policy",
     ),
     *("tests/reading", "tests/store", "tests/web"),
