@@ -11,7 +11,7 @@ import os
 import re
 import resource
 import signal
-import subprocess  # noqa: TID251 - the servers that are measured are programs of their own
+import subprocess  # noqa: TID251 - the servers that are measured are separate programs
 import sys
 import tempfile
 import time

@@ -1,7 +1,7 @@
 """REST: every endpoint over loopback, beside a bare ASGI echo on the same server and the bare store call.
 
 One worker, keep-alive, a real token and a grant of six fields in ten. `HEADGATE_BENCH_RECORDS` says how many
-records there are (100000 unless said).
+records there are (default 100000).
 """
 
 from __future__ import annotations
@@ -134,32 +134,32 @@ async def echo(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"x" * 400})
 
 
-def serve_echo(told: Any) -> None:
+def serve_echo(ready: Any) -> None:
     """Serve the echo on uvicorn as it is, with nothing of ours."""
     taken = listen("127.0.0.1", 0)
     taken.listen(128)
-    told.put(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    ready.put(f"http://127.0.0.1:{taken.getsockname()[1]}")
     uvicorn.Server(uvicorn.Config(echo, log_config=None, access_log=False, lifespan="off")).run(
         sockets=[taken]
     )
 
 
-def serve_unlogged(settings: Settings, told: Any) -> None:
+def serve_unlogged(settings: Settings, ready: Any) -> None:
     """Serve without writing disclosures: what is left out is what writing them costs."""
     Journal.write = lambda _self, _disclosure: None
-    serve_home(settings, told)
+    serve_home(settings, ready)
 
 
-def serve_home(settings: Settings, told: Any) -> None:
-    run_server(settings, lambda address, _home: told.put(address))
+def serve_home(settings: Settings, ready: Any) -> None:
+    run_server(settings, lambda address, _home: ready.put(address))
 
 
 def started(target: Callable[..., None], *arguments: Any) -> tuple[Any, int]:
     context = multiprocessing.get_context("spawn")
-    told = context.Queue()
-    process = context.Process(target=target, args=(*arguments, told), daemon=True)
+    ready = context.Queue()
+    process = context.Process(target=target, args=(*arguments, ready), daemon=True)
     process.start()
-    return process, int(told.get(timeout=60).rpartition(":")[2])
+    return process, int(ready.get(timeout=60).rpartition(":")[2])
 
 
 def requests_for(filled: Filled) -> dict[str, list[bytes]]:

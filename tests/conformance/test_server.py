@@ -40,12 +40,12 @@ def test_the_server_suite_fails_where_it_is_expected_to_and_nowhere_else(revisio
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        said, _ = await process.communicate()
-        return process.returncode, said.decode()
+        output, _ = await process.communicate()
+        return process.returncode, output.decode()
 
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     with product_app(rate_limit="0") as (app, prepared), serving(with_token(app, prepared["package"]), taken):
-        status, said = asyncio.run(run(f"http://127.0.0.1:{taken.getsockname()[1]}"))
-    assert status == 0, said[-4000:]
-    assert "Total: " in said
+        status, output = asyncio.run(run(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+    assert status == 0, output[-4000:]
+    assert "Total: " in output

@@ -34,12 +34,12 @@ _TABLE = """
 49 groups by a hidden field | refused
 50 a search for a word that is only in a hidden field | no hits, and no words of the engine
 51 the order of hits when hidden text changes | the same answer
-52 a cursor of one grant with another's token | refused, and nothing told about the grant
+52 a cursor of one grant with another's token | refused, and nothing is disclosed about the grant
 53 a cursor that is a year old | expired
 54 a range wider than the grant's | refused
 55 a record without a time, and records at the very edge | not shown; exactly what lies inside
-56 a hidden field that changes a hundred times | no change is told
-57 a record that leaves the grant's time | told once
+56 a hidden field that changes a hundred times | no change is reported
+57 a record that leaves the grant's time | reported once
 58 a relation to an ungranted stream | refused
 59 the schema of a narrow grant | no hidden names
 60 an ETag of somebody else's answer | own content

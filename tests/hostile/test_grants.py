@@ -119,7 +119,7 @@ async def test_a_cursor_of_another_grant_query_kind_or_year_does_not_open(scene:
 
 
 @pytest.mark.hostile("57", "T12")
-async def test_a_record_that_leaves_the_window_is_told_once(scene: Scene):
+async def test_a_record_that_leaves_the_window_is_reported_once(scene: Scene):
     first = (await scene.get(f"{RECORDS}?changes_since=beginning")).body
     assert {row["id"] for row in first["data"]} == {"edge", "new", "also"}
     await scene.house.ingest(

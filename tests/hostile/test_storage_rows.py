@@ -26,13 +26,13 @@ ROWS = """
     store/test_killed.py::test_a_hundred_kills_lose_nothing_and_tear_nothing
 73 a full disk takes no part of a batch; what cannot be disclosed is not shown
     store/test_full.py::test_a_batch_that_finds_no_room_is_absent_as_a_whole_and_reads_go_on
-    store/test_full.py::test_a_file_that_may_not_grow_is_told_as_no_room_and_recovers_without_a_restart
+    store/test_full.py::test_a_file_that_may_not_grow_is_reported_as_no_space_and_recovers_without_a_restart
     store/test_edges.py::test_row_73_a_full_disk_takes_no_part_of_a_batch_and_shows_nothing_undisclosed
 74 a file that is garbage is refused, by name, and left as it is
     store/test_corrupt.py::test_a_damaged_file_is_refused_and_not_changed
     store/test_corrupt.py::test_a_log_of_garbage_is_refused_and_not_changed
 75 a flipped byte is an error of that record alone; a changed or shortened log of disclosures is noticed
-    store/test_corrupt.py::test_a_flipped_byte_is_told_for_that_record_alone_and_fsck_names_it
+    store/test_corrupt.py::test_a_flipped_byte_is_reported_for_that_record_alone_and_fsck_names_it
     store/test_edges.py::test_row_75_a_flipped_byte_is_an_error_of_that_record_alone
     ../reading/test_journal.py::test_what_was_changed_behind_its_back_is_noticed
 76 a clock that jumps back ten years revives nothing
@@ -43,9 +43,9 @@ ROWS = """
 78 a file of a newer version is refused; a migration that is stopped is resumed
     store/test_migrated.py::test_a_newer_store_is_refused_and_not_changed
     store/test_migrated.py::test_a_migration_killed_at_any_write_leaves_the_old_state_or_the_new_and_is_resumed
-79 a server that is told to stop under load drains; told twice it ends at once; nothing is torn
+79 a server that is stopped under load drains; stopped twice it ends at once; nothing is torn
     store/test_edges.py::test_row_79_a_server_asked_to_stop_under_load_keeps_what_it_acknowledged
-    store/test_edges.py::test_row_79_a_server_told_twice_ends_at_once_says_so_and_tears_nothing
+    store/test_edges.py::test_row_79_a_server_that_is_stopped_twice_ends_at_once_says_so_and_tears_nothing
 80 packed content is refused and never unpacked
     store/test_edges.py::test_row_80_packed_records_are_refused_and_never_unpacked
 81 rows of CSV are refused, and no formula leaves the house as a cell

@@ -53,7 +53,7 @@ class Scene:
         values = {"sent_at": "2026-03-05T00:00:00Z", **data}
         await self.house.ingest(to or self.seen, "messages", [record(key, **values)])
 
-    async def told(self, path: str, token: str | None = None) -> tuple[int, bytes]:
+    async def status_and_body(self, path: str, token: str | None = None) -> tuple[int, bytes]:
         """Give an answer without what is new in every answer."""
         answer = await self.get(path, token)
         head, _, rest = answer.content.partition(b'"request_id":"')
@@ -105,14 +105,16 @@ async def test_ten_thousand_forged_handles_open_nothing_and_all_sound_alike(scen
         "/v1/blobs/%s": f"blob_{'0' * 64}",
     }
     own = {"m0", "m1", "m2", "m3", "m4", "m5", *good.values()}
-    dice, heard = random.Random(1), dict[str, set[tuple[int, bytes]]]()
+    dice, answers_of = random.Random(1), dict[str, set[tuple[int, bytes]]]()
     for path, handle in good.items():
         for _ in range(10_000 // len(good) + 1):
             forged = mutated(handle, dice)
             if forged not in own:
-                heard.setdefault(path, set()).add(await scene.told(path % quote(forged, safe="")))
-    assert {path: len(answers) for path, answers in heard.items()} == dict.fromkeys(good, 1)
-    assert {status for answers in heard.values() for status, _ in answers} <= {400, 404}
+                answers_of.setdefault(path, set()).add(
+                    await scene.status_and_body(path % quote(forged, safe=""))
+                )
+    assert {path: len(answers) for path, answers in answers_of.items()} == dict.fromkeys(good, 1)
+    assert {status for answers in answers_of.values() for status, _ in answers} <= {400, 404}
 
 
 SPELLINGS = ("[{}]=x", "[{}][gte]=x", "[{}][lt]=x", "[{}][in]=x", "[{}][prefix]=x", "[{}][]=x", "[{}.x]=x",
@@ -130,8 +132,8 @@ async def test_a_filter_on_a_hidden_field_is_refused_like_one_on_no_field_in_eve
         "/v1/search?q=plan&streams=messages&filter",
     ):
         for hidden, missing in (("body", "bodx"), ("BODY", "BODX"), ("Body", "Bodx"), ("bod%79", "bod%78")):
-            status, one = await scene.told(path + spelling.format(hidden))
-            other = await scene.told(path + spelling.format(missing))
+            status, one = await scene.status_and_body(path + spelling.format(hidden))
+            other = await scene.status_and_body(path + spelling.format(missing))
             assert status in {400, 403}
             swapped = other[1].replace(b"bodx", b"body").replace(b"BODX", b"BODY").replace(b"Bodx", b"Body")
             assert (status, one) == (other[0], swapped)
@@ -140,10 +142,10 @@ async def test_a_filter_on_a_hidden_field_is_refused_like_one_on_no_field_in_eve
 @pytest.mark.hostile("48", "T4")
 async def test_the_order_does_not_move_when_hidden_values_do(scene: Scene):
     asked = (RECORDS, f"{RECORDS}?order=asc", f"{RECORDS}?limit=2", "/v1/search?q=plan")
-    before = [await scene.told(path) for path in asked]
+    before = [await scene.status_and_body(path) for path in asked]
     for n in range(6):
         await scene.put(f"m{n}", sender=f"s{n % 2}", subject=f"plan {n}", body="z" * (9 - n), size=-n)
-    assert [await scene.told(path) for path in asked] == before
+    assert [await scene.status_and_body(path) for path in asked] == before
     for name in ("body", "bodx"):
         assert (await scene.get(f"{RECORDS}?sort={name}")).code == "field_not_granted"
 
@@ -170,16 +172,16 @@ async def test_groups_tell_what_the_client_could_count_itself_and_the_documents_
         name: senders.count(name) for name in set(senders)
     }
     text = (ROOT / "docs" / "explanation" / "pdpp.md").read_text(encoding="utf-8")
-    assert "Small groups are not blurred" in text
+    assert "Counts of small groups are not rounded" in text
 
 
 @pytest.mark.hostile("50", "51", "T7")
 async def test_hidden_text_neither_finds_nor_ranks_nor_shows_anything(scene: Scene):
     assert (await scene.get("/v1/search?q=secret")).body["data"] == []
-    before = await scene.told("/v1/search?q=plan")
+    before = await scene.status_and_body("/v1/search?q=plan")
     await scene.put("m3", sender="s1", subject="plan 3", body="plan " * 500, size=3)
     await scene.put("more", to=scene.hidden, subject="plan " * 50)
-    assert await scene.told("/v1/search?q=plan") == before
+    assert await scene.status_and_body("/v1/search?q=plan") == before
     assert b"secret" not in before[1]
 
 
@@ -201,8 +203,8 @@ async def test_what_has_no_time_is_not_shown_and_the_edges_are_exact(scene: Scen
     assert (await scene.get(f"{AGGREGATE}?metric=count")).body["value"] == len(rows)
     for key in ("none", "absent", "early", "zone-out"):
         assert (await scene.get(f"{RECORDS}/{key}")).status == 404
-    told = (await scene.get(f"{RECORDS}?changes_since=beginning&limit=100")).body["data"]
-    assert {row["id"] for row in told} == {row["id"] for row in rows}
+    changed = (await scene.get(f"{RECORDS}?changes_since=beginning&limit=100")).body["data"]
+    assert {row["id"] for row in changed} == {row["id"] for row in rows}
 
 
 @pytest.mark.hostile("T9")
@@ -217,7 +219,7 @@ async def test_a_grant_ends_just_before_its_end(scene: Scene):
 
 
 @pytest.mark.hostile("56", "T12")
-async def test_the_end_of_an_invisible_record_is_not_told(scene: Scene):
+async def test_the_end_of_an_invisible_record_is_not_reported(scene: Scene):
     await scene.put("old", sent_at="2026-01-01T00:00:00Z")
     mark = (await scene.get(f"{RECORDS}?changes_since=beginning")).body["next_changes_since"]
     for key, connection in (("old", scene.seen), ("only", scene.hidden)):
@@ -228,28 +230,28 @@ async def test_the_end_of_an_invisible_record_is_not_told(scene: Scene):
 
 @pytest.mark.hostile("58", "T10")
 async def test_a_relation_to_an_ungranted_stream_is_refused_like_no_relation(scene: Scene):
-    before = await scene.told(f"{RECORDS}/m1")
+    before = await scene.status_and_body(f"{RECORDS}/m1")
     child = {"key": ["m1", "1"], "data": {"id": "1", "message_id": "m1"}, "emitted_at": SINCE}
     await scene.house.ingest(scene.seen, "attachments", [child])
     for path in (f"{RECORDS}/m1", RECORDS):
         hidden, missing = (
-            await scene.told(f"{path}?expand=attachments"),
-            await scene.told(f"{path}?expand=attachmentz"),
+            await scene.status_and_body(f"{path}?expand=attachments"),
+            await scene.status_and_body(f"{path}?expand=attachmentz"),
         )
         assert hidden[0] == 403
         assert hidden == (missing[0], missing[1].replace(b"attachmentz", b"attachments"))
-    assert await scene.told(f"{RECORDS}/m1") == before
+    assert await scene.status_and_body(f"{RECORDS}/m1") == before
 
 
 @pytest.mark.hostile("61", "T20")
 async def test_a_field_that_is_added_after_the_grant_is_not_shown(scene: Scene):
-    before = [await scene.told(path) for path in (RECORDS, "/v1/streams/messages", "/v1/schema")]
+    before = [await scene.status_and_body(path) for path in (RECORDS, "/v1/streams/messages", "/v1/schema")]
     grown = document()
     grown["declaration_version"] = "2026-09-01"
     grown["streams"][0]["schema"]["properties"]["mood"] = {"type": "string"}
     await scene.house.declare("mail", grown)
     await scene.put("m1", sender="s1", subject="plan 1", body="secret 1", size=1, mood="canary")
-    after = [await scene.told(path) for path in (RECORDS, "/v1/streams/messages", "/v1/schema")]
+    after = [await scene.status_and_body(path) for path in (RECORDS, "/v1/streams/messages", "/v1/schema")]
     assert after[0] == before[0]
     assert not [one for _, one in after if b"mood" in one or b"canary" in one]
     assert (await scene.get(f"{RECORDS}?fields=mood")).code == "field_not_granted"
@@ -279,12 +281,14 @@ async def test_a_hidden_id_takes_as_long_as_a_missing_one(scene: Scene, figure: 
 async def test_two_grants_that_take_turns_get_each_their_own(scene: Scene):
     narrow = await scene.house.grant(scene.granted("grt_narrow", "id", "sent_at"))
     paths = (RECORDS, "/v1/schema", "/v1/streams/messages", f"{RECORDS}/m1", "/v1/search?q=plan")
-    first = {(who, path): await scene.told(path, who) for who in (scene.token, narrow) for path in paths}
+    first = {
+        (who, path): await scene.status_and_body(path, who) for who in (scene.token, narrow) for path in paths
+    }
     for path in paths:
         assert first[scene.token, path] != first[narrow, path]
     for _ in range(100):
-        for (who, path), told in first.items():
-            assert await scene.told(path, who) == told
+        for (who, path), expected in first.items():
+            assert await scene.status_and_body(path, who) == expected
 
 
 @pytest.mark.hostile("T17")

@@ -28,23 +28,24 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
     program = build_services(settings, open_home(place), clock=clock)
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     async with program.running():
-        house = Gatehouse(program, build_app(build_config(settings, program)), clock, owner)
+        config = build_config(settings, program)
+        house = Gatehouse(program, build_app(config), clock, owner, config.services.metrics)
         for name in ("healthz", "readyz"):
             answer = await house.get(f"/{name}")
-            told[name] = [answer.status, answer.body["status"]]
+            found[name] = [answer.status, answer.body["status"]]
         for name, token in (("client", client), ("owner", owner)):
             answer = await house.get("/v1/streams/messages/records?limit=5", token)
-            told[name] = [answer.status, len(answer.body["data"]) if answer.status == 200 else answer.code]
+            found[name] = [answer.status, len(answer.body["data"]) if answer.status == 200 else answer.code]
         sent = await house.ask(
             "POST", f"/v1/ingest/messages?connection_id={mine}", owner, body=line("new"), headers=()
         )
-        told["ingest"] = [sent.status, sent.code]
-        told["page"] = len(await page(program.store, ConnectionId(mine)))
-        told["new"] = len(await read(program.store, ConnectionId(mine), "new"))
-        told["search"] = await search(program.store, ConnectionId(mine), "subject")
-    return told
+        found["ingest"] = [sent.status, sent.code]
+        found["page"] = len(await page(program.store, ConnectionId(mine)))
+        found["new"] = len(await read(program.store, ConnectionId(mine), "new"))
+        found["search"] = await search(program.store, ConnectionId(mine), "subject")
+    return found
 
 
 if __name__ == "__main__":

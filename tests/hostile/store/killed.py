@@ -1,6 +1,6 @@
 """F1: kill a process that takes records in, again and again, and look at what it left.
 
-Run as a program of its own: it forks, and nothing else may be going on in a process that does.
+Run as a separate program: it forks, and nothing else may be going on in a process that does.
 ``python -m tests.hostile.store.killed PLACE KILLS SEED`` prints one line of JSON.
 """
 
@@ -47,7 +47,7 @@ def lines_of(number: int) -> list[bytes]:
     return [line(f"{number}/{n}", size=number, **long) for n in range(LINES)] + [line("newest", size=number)]
 
 
-async def take_until_killed(home: Home, connection_id: ConnectionId, first: int, told: int) -> None:
+async def take_until_killed(home: Home, connection_id: ConnectionId, first: int, pipe: int) -> None:
     """Take batches in from several sides, tell each that was acknowledged, and restart now and then."""
     numbers = iter(range(first, first + 10_000))
     while True:
@@ -57,29 +57,29 @@ async def take_until_killed(home: Home, connection_id: ConnectionId, first: int,
             for _ in range(4):
                 number = next(numbers)
                 await store.ingest(batch(connection_id, lines_of(number), key=f"batch {number}"))
-                os.write(told, f"{number}\n".encode())
+                os.write(pipe, f"{number}\n".encode())
 
         await asyncio.gather(*(side() for _ in range(WRITERS)))
         await store.close()
 
 
 def kill_once(home: Home, connection_id: ConnectionId, first: int, chance: random.Random) -> set[int]:
-    """Let a child work, kill it at some moment, and give the batches it was told were safe."""
-    heard, told = os.pipe()
+    """Let a child work, kill it at some moment, and give the batches that were acknowledged to it."""
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(heard)
-        asyncio.run(take_until_killed(home, connection_id, first, told))
+        os.close(reading)
+        asyncio.run(take_until_killed(home, connection_id, first, writing))
         os._exit(1)
-    os.close(told)
+    os.close(writing)
     text = b""
     for _ in range(chance.randrange(6)):
-        text += os.read(heard, 4096)
+        text += os.read(reading, 4096)
     select.select([], [], [], chance.uniform(0, 0.03))
     os.kill(child, signal.SIGKILL)
-    while piece := os.read(heard, 4096):
+    while piece := os.read(reading, 4096):
         text += piece
-    os.close(heard)
+    os.close(reading)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), "the child ended by itself"
     return {int(word) for word in text.split()}

@@ -1,7 +1,7 @@
-"""F1 for care: kill `headgate store backup`, `restore` and `erase` at each step they take, and look.
+"""F1 for maintenance: kill `headgate store backup`, `restore` and `erase` at each step they take, and look.
 
 A step is a statement sent to the store, or a file opened, made, named or removed; some kills come at any moment.
-Run as a program of its own, because it forks: ``python -m tests.hostile.store.stopped PLACE CHORE STEPS TIMES``
+Run as a separate program, because it forks: ``python -m tests.hostile.store.stopped PLACE CHORE STEPS TIMES``
 kills at no more than STEPS steps and TIMES moments, and prints one line of JSON.
 """
 
@@ -37,7 +37,7 @@ _FILE_EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.li
 
 
 def quiet(_done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @dataclass
@@ -70,19 +70,19 @@ def die_at(step: int) -> Callable[[], int]:
         if count == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def heard(event: str, args: tuple[Any, ...]) -> None:
+    def count_event(event: str, args: tuple[Any, ...]) -> None:
         if event in _FILE_EVENTS and not str(args[0]).endswith((".py", ".pyc")):
             tick()
 
     def traced(connection: Any) -> None:
         connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda _event: tick())
 
-    sys.addaudithook(heard)
+    sys.addaudithook(count_event)
     apsw.connection_hooks.append(traced)
     return lambda: count
 
 
-def start(words: list[str], step: int, told: int) -> int:
+def start(words: list[str], step: int, pipe: int) -> int:
     """Start a command in a child that dies at a step; the child tells how many steps it took."""
     child = os.fork()
     if child:
@@ -95,20 +95,20 @@ def start(words: list[str], step: int, told: int) -> int:
     try:
         main.run()
     except SystemExit as end:
-        os.write(told, f"{counted()} {end.code}".encode())
+        os.write(pipe, f"{counted()} {end.code}".encode())
     os._exit(0)
 
 
 def run_command(words: list[str], *, step: int = 0, after: float | None = None) -> tuple[int, int] | None:
     """Run a command, perhaps not to its end; gives its steps and exit code, or None if it was killed."""
-    heard, told = os.pipe()
-    child = start(words, step, told)
-    os.close(told)
+    reading, writing = os.pipe()
+    child = start(words, step, writing)
+    os.close(writing)
     if after is not None:
-        select.select([heard], [], [], after)
+        select.select([reading], [], [], after)
         os.kill(child, signal.SIGKILL)
-    text = os.read(heard, 64)
-    os.close(heard)
+    text = os.read(reading, 64)
+    os.close(reading)
     os.waitpid(child, 0)
     if not text:
         return None
@@ -168,7 +168,7 @@ def digests(home: Path) -> dict[str, str]:
 
 
 def leftovers(place: Path) -> list[str]:
-    """Name what was not put in place. A key that never was is known to nobody, and opens nothing."""
+    """Name what was not put in place. A key that was never written opens nothing."""
     return [str(path.relative_to(place)) for path in place.rglob(".*") if path.parent.name != "keys"]
 
 

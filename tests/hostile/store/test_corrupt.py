@@ -41,8 +41,8 @@ def many() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, ConnectionId]:
-    return filled(tmp_path_factory.mktemp("sound"), many())
+def undamaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, ConnectionId]:
+    return filled(tmp_path_factory.mktemp("undamaged"), many())
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,9 @@ HARMS: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_damaged_file_is_refused_and_not_changed(
-    sound: tuple[Home, ConnectionId], tmp_path: Path, harm: str
+    undamaged: tuple[Home, ConnectionId], tmp_path: Path, harm: str
 ):
-    home = copied(sound[0], tmp_path)
+    home = copied(undamaged[0], tmp_path)
     HARMS[harm](home.path / FILE)
     before = (home.path / FILE).read_bytes()
     with pytest.raises(IntegrityBroken):
@@ -93,33 +93,33 @@ def test_a_damaged_file_is_refused_and_not_changed(
     assert (home.path / FILE).read_bytes() == before
 
 
-def test_a_damaged_page_is_told_when_it_is_read_and_never_gives_wrong_records(
-    sound: tuple[Home, ConnectionId], tmp_path: Path
+def test_a_damaged_page_is_reported_when_it_is_read_and_never_gives_wrong_records(
+    undamaged: tuple[Home, ConnectionId], tmp_path: Path
 ):
-    chance, told = random.Random(5), 0
+    chance, reported = random.Random(5), 0
     for number in range(12):
-        home = copied(sound[0], tmp_path / str(number))
+        home = copied(undamaged[0], tmp_path / str(number))
         pages = (home.path / FILE).stat().st_size // 8192
         overwrite(home.path / FILE, chance.randrange(2, pages) * 8192, garbage(2048))
-        told += read_all(home, sound[1])
+        reported += read_all(home, undamaged[1])
         assert damages(home)
-    print(f"F6: of 12 stores with one page of garbage, {told} were told by plain reads, all 12 by fsck")  # noqa: T201
-    assert told > 0
+    print(f"F6: of 12 stores with one page of garbage, {reported} were found by reads, 12 by fsck")  # noqa: T201 - a figure
+    assert reported > 0
 
 
 def read_all(home: Home, connection_id: ConnectionId) -> bool:
-    """Read everything; says whether damage was told. Whatever is not told must be right."""
+    """Read everything; returns whether damage was reported. What is returned without a report must be right."""
 
     async def work(store: SqliteStore) -> bool:
-        was_told = False
+        was_reported = False
         for n in range(300):
             try:
                 records = await read(store, connection_id, f"k{n}")
                 # A damaged index may hide a record, but what is given is what was stored.
                 assert all(f'"word{n} '.encode() in record.body for record in records)
             except IntegrityBroken:
-                was_told = True
-        return was_told
+                was_reported = True
+        return was_reported
 
     try:
         return with_store(home, work)
@@ -140,9 +140,9 @@ def test_a_log_of_garbage_is_refused_and_not_changed(
 
 
 def test_the_log_of_another_store_is_refused_and_not_changed(
-    sound: tuple[Home, ConnectionId], died: tuple[Home, ConnectionId], tmp_path: Path
+    undamaged: tuple[Home, ConnectionId], died: tuple[Home, ConnectionId], tmp_path: Path
 ):
-    home = copied(sound[0], tmp_path)
+    home = copied(undamaged[0], tmp_path)
     foreign = (died[0].path / f"{FILE}-wal").read_bytes()
     (home.path / f"{FILE}-wal").write_bytes(foreign)
     before = (home.path / FILE).read_bytes()
@@ -192,12 +192,12 @@ def test_a_store_that_died_opens_again_with_its_own_log(died: tuple[Home, Connec
 # F7
 
 
-def test_a_flipped_byte_is_told_for_that_record_alone_and_fsck_names_it(
-    sound: tuple[Home, ConnectionId], tmp_path: Path
+def test_a_flipped_byte_is_reported_for_that_record_alone_and_fsck_names_it(
+    undamaged: tuple[Home, ConnectionId], tmp_path: Path
 ):
     found = 0
     for number, n in enumerate((7, 70, 170, 270)):
-        home = copied(sound[0], tmp_path / str(number))
+        home = copied(undamaged[0], tmp_path / str(number))
         content = (home.path / FILE).read_bytes()
         # The text as it stands in the record's body; the index holds its words otherwise.
         at = content.index(f'"word{n} word{n} '.encode()) + 3
@@ -205,13 +205,13 @@ def test_a_flipped_byte_is_told_for_that_record_alone_and_fsck_names_it(
 
         async def work(store: SqliteStore, n: int = n) -> None:
             with pytest.raises(IntegrityBroken, match=f"k{n}"):
-                await read(store, sound[1], f"k{n}")
+                await read(store, undamaged[1], f"k{n}")
             for other in range(300):
                 if other != n:
-                    assert len(await read(store, sound[1], f"k{other}")) == 1
-            assert len(await page(store, sound[1], 5)) == 5
+                    assert len(await read(store, undamaged[1], f"k{other}")) == 1
+            assert len(await page(store, undamaged[1], 5)) == 5
 
         with_store(home, work)
         assert ("digest", f"k{n}") in damages(home)
         found += 1
-    print(f"F7: {found} of 4 flipped bytes were told when read and named by fsck")  # noqa: T201 - a figure
+    print(f"F7: {found} of 4 flipped bytes were reported when read and named by fsck")  # noqa: T201 - a figure

@@ -1,4 +1,4 @@
-"""Storage rows that only the whole program can show: what clients are told, signals, packed bodies."""
+"""Storage rows that only the whole program can show: what clients receive, signals, packed bodies."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 async def work(place):
-    told = {}
+    statuses = {}
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     async with gatehouse(place) as house:
         mine = await furnish(house, 30)
@@ -80,20 +80,20 @@ async def work(place):
         counting = "/v1/streams/messages/aggregate?metric=count"
         limit((house.program.home.path / "records.db").stat().st_size + 65536)
         refused = await house.ask("POST", path, house.owner, body=large)
-        told["batch"] = [refused.status, refused.code]
-        told["after"] = count(await house.get(counting, house.owner))
+        statuses["batch"] = [refused.status, refused.code]
+        statuses["after"] = count(await house.get(counting, house.owner))
         # When no byte of a disclosure finds room any more, nothing is shown.
         limit(0)
         for answered in range(200):
             refused = await house.get(RECORDS, house.owner)
             if refused.status != 200:
                 break
-        told["read"] = [refused.status, refused.code]
+        statuses["read"] = [refused.status, refused.code]
         limit(resource.RLIM_INFINITY)
-        told["again"] = [(await house.get(RECORDS, house.owner)).status]
-        told["batch again"] = [(await house.ask("POST", path, house.owner, body=large)).status]
-        told["at last"] = count(await house.get(counting, house.owner))
-    print(json.dumps(told))
+        statuses["again"] = [(await house.get(RECORDS, house.owner)).status]
+        statuses["batch again"] = [(await house.ask("POST", path, house.owner, body=large)).status]
+        statuses["at last"] = count(await house.get(counting, house.owner))
+    print(json.dumps(statuses))
 
 asyncio.run(work(Path(sys.argv[1])))
 """
@@ -130,9 +130,9 @@ def test_row_75_a_flipped_byte_is_an_error_of_that_record_alone(tmp_path: Path):
         answers = [await house.get(f"{RECORDS}/k{n}?connection_id={mine}", house.owner) for n in range(30)]
         return [answer.status if answer.status == 200 else (answer.status, answer.code) for answer in answers]
 
-    told = in_house(tmp_path, ask)
-    assert told.pop(7) == (500, "integrity_error")
-    assert told == [200] * 29
+    statuses = in_house(tmp_path, ask)
+    assert statuses.pop(7) == (500, "integrity_error")
+    assert statuses == [200] * 29
 
 
 # 76
@@ -143,19 +143,19 @@ def test_row_76_a_clock_that_jumps_back_revives_nothing_and_reorders_nothing(tmp
         mine = await furnish(house, 3)
         ours = (ConnectionId(mine),)
         revoked = await house.grant(grant(stream_grant("messages", "id", connections=ours)))
-        kept = await house.grant(grant(stream_grant("messages", "id", connections=ours), id_="grt_2"))
+        remaining = await house.grant(grant(stream_grant("messages", "id", connections=ours), id_="grt_2"))
         assert (await house.ask("POST", "/grants/grt_1/revoke", house.owner)).status == 200
         base = f"{RECORDS}?connection_id={mine}"
-        first = await house.get(base + "&changes_since=beginning", kept)
-        cursor = (await house.get(base + "&limit=1", kept)).body["next_cursor"]
+        first = await house.get(base + "&changes_since=beginning", remaining)
+        cursor = (await house.get(base + "&limit=1", remaining)).body["next_cursor"]
         house.clock.at -= 10 * 365 * 24 * 3600 * 1_000_000
         refused = await house.get(RECORDS, revoked)
         assert (refused.status, refused.code) == (403, "grant_revoked")
         await house.ingest(mine, "messages", [record("late", sent_at="2026-03-03T00:00:00Z")])
         mark = quote(first.body["next_changes_since"])
-        changed = (await house.get(f"{base}&changes_since={mark}", kept)).body["data"]
+        changed = (await house.get(f"{base}&changes_since={mark}", remaining)).body["data"]
         assert [one["id"] for one in changed] == ["late"]
-        assert (await house.get(f"{base}&limit=1&cursor={quote(cursor)}", kept)).status == 200
+        assert (await house.get(f"{base}&limit=1&cursor={quote(cursor)}", remaining)).status == 200
 
     in_house(tmp_path, work)
     assert damages(Home(tmp_path / "home")) == []
@@ -224,7 +224,9 @@ def test_row_79_a_server_asked_to_stop_under_load_keeps_what_it_acknowledged(tmp
     assert damages(Home(tmp_path / "home")) == []
 
 
-def test_row_79_a_server_told_twice_ends_at_once_says_so_and_tears_nothing(tmp_path: Path, owner: str):
+def test_row_79_a_server_that_is_stopped_twice_ends_at_once_says_so_and_tears_nothing(
+    tmp_path: Path, owner: str
+):
     with serving(tmp_path) as served:
         load = Load(served.address, owner, connect(served.address, owner))
         assert load.enough.wait(WAIT_SECONDS)

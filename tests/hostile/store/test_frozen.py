@@ -99,21 +99,21 @@ def everything(home: Home) -> dict[Path, bytes]:
 
 def test_on_a_home_that_may_not_be_written_nothing_is_shown_and_nothing_taken_and_both_say_why(scene: Scene):
     before = everything(scene.home)
-    told = ask(scene, [scene.home.path])
-    assert told["healthz"] == [200, "ok"]
-    assert told["readyz"] == [200, "degraded"]
+    answers = ask(scene, [scene.home.path])
+    assert answers["healthz"] == [200, "ok"]
+    assert answers["readyz"] == [200, "degraded"]
     # No disclosure can be written, so nothing may be shown; the store itself goes on reading.
-    assert told["client"] == told["owner"] == told["ingest"] == REFUSED
-    assert (told["page"], told["search"], told["new"]) == (25, 25, 0)
+    assert answers["client"] == answers["owner"] == answers["ingest"] == REFUSED
+    assert (answers["page"], answers["search"], answers["new"]) == (25, 25, 0)
     assert everything(scene.home) == before
 
 
 def test_where_only_the_store_may_not_be_written_reads_go_on_and_their_disclosures_are_kept(scene: Scene):
-    told = ask(scene, [scene.home.path / "records.db"])
-    assert told["readyz"] == [200, "degraded"]
-    assert told["client"] == told["owner"] == [200, 5]
-    assert told["ingest"] == REFUSED
-    assert (told["page"], told["search"], told["new"]) == (25, 25, 0)
+    answers = ask(scene, [scene.home.path / "records.db"])
+    assert answers["readyz"] == [200, "degraded"]
+    assert answers["client"] == answers["owner"] == [200, 5]
+    assert answers["ingest"] == REFUSED
+    assert (answers["page"], answers["search"], answers["new"]) == (25, 25, 0)
     journals = list((scene.home.path / "journals").iterdir())
     assert sum(path.read_bytes().count(b"\n") for path in journals) >= 2
     # Who may write next takes them over.
@@ -141,10 +141,10 @@ def test_a_log_that_was_not_moved_into_the_file_is_read_as_well(scene: Scene):
         # As a process that is killed leaves them.
         for ending in ("", "-wal", "-shm"):
             source = f"{database.path}{ending}"
-            shutil.copy(source, f"{source}.kept")
+            shutil.copy(source, f"{source}.aside")
     for ending in ("", "-wal", "-shm"):
-        kept = Path(f"{scene.home.path / 'records.db'}{ending}.kept")
-        kept.rename(f"{scene.home.path / 'records.db'}{ending}")
+        aside = Path(f"{scene.home.path / 'records.db'}{ending}.aside")
+        aside.rename(f"{scene.home.path / 'records.db'}{ending}")
     code = (
         "import sys; from pathlib import Path; from headgate.store.sqlite.database import open_reader; "
         "print(open_reader(Path(sys.argv[1])).value('SELECT updated_at FROM shelf'))"

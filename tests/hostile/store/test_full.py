@@ -137,7 +137,7 @@ asyncio.run(work(Home(Path(sys.argv[1])), sys.argv[2]))
 """
 
 
-def test_a_file_that_may_not_grow_is_told_as_no_room_and_recovers_without_a_restart(tmp_path: Path):
+def test_a_file_that_may_not_grow_is_reported_as_no_space_and_recovers_without_a_restart(tmp_path: Path):
     home, connection_id = filled(tmp_path, [line(f"k{n}") for n in range(30)])
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(home.path), connection_id],
@@ -243,7 +243,7 @@ def failing_at(
                     done = number if done == number - 1 else done
                     database.db.wal_checkpoint()
             except StorageUnusable:
-                # Any other error is not how a failing disk may be told.
+                # Any other error is no report of a failing disk.
                 continue
         calls, disk.fail_at = disk.calls, None
         database.db.close()

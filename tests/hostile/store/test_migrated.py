@@ -47,9 +47,9 @@ def test_a_store_with_records_is_copied_before_it_is_migrated(tmp_path: Path):
     before.path.mkdir(mode=0o700)
     copy.rename(before.path / FILE)
     assert damages(before) == []
-    with reading_store(before) as kept:
-        assert kept.value("SELECT count(*) FROM record") == 20
-        assert version_of(kept) == all_migrations()[-1].number
+    with reading_store(before) as copy:
+        assert copy.value("SELECT count(*) FROM record") == 20
+        assert version_of(copy) == all_migrations()[-1].number
 
 
 def test_a_new_store_is_not_copied(tmp_path: Path):

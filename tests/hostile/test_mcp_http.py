@@ -62,11 +62,11 @@ def post(
     }
     connection.request("POST", path, body() if content is None else content, given)
     answer = connection.getresponse()
-    said = answer.read()
+    document = answer.read()
     found = {name.lower(): value for name, value in answer.getheaders()}
     connection.close()
     is_json = found.get("content-type", "").startswith("application/json")
-    return answer.status, found, json.loads(said) if said and is_json else said
+    return answer.status, found, json.loads(document) if document and is_json else document
 
 
 def ask(shipped: Product, method: str, path: str, **headers: str) -> tuple[int, bytes]:
@@ -79,17 +79,17 @@ def ask(shipped: Product, method: str, path: str, **headers: str) -> tuple[int, 
 
 
 def test_a_good_call_is_answered(shipped: Product):
-    status, found, said = post(shipped, token=shipped.package)
-    assert (status, "isError" in said["result"]) == (200, False)
-    assert found["request-id"] == said["result"]["structuredContent"]["request_id"]
+    status, found, document = post(shipped, token=shipped.package)
+    assert (status, "isError" in document["result"]) == (200, False)
+    assert found["request-id"] == document["result"]["structuredContent"]["request_id"]
     assert found["x-pdpp-grant-package-member-count"] == "2"
 
 
 def test_a_refusal_has_the_request_id_that_the_log_has(shipped: Product):
     params = {"name": "query_records", "arguments": {"stream": "nope"}, "_meta": META}
-    status, found, said = post(shipped, body(params=params), token=shipped.mail, Mcp_Name="query_records")
-    assert (status, said["result"]["isError"]) == (200, True)
-    assert said["result"]["structuredContent"]["request_id"] == found["request-id"]
+    status, found, document = post(shipped, body(params=params), token=shipped.mail, Mcp_Name="query_records")
+    assert (status, document["result"]["isError"]) == (200, True)
+    assert document["result"]["structuredContent"]["request_id"] == found["request-id"]
 
 
 def test_nothing_else_lies_below_the_address(shipped: Product):
@@ -98,8 +98,8 @@ def test_nothing_else_lies_below_the_address(shipped: Product):
 
 @pytest.mark.hostile("1")
 def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Product):
-    status, found, said = post(shipped)
-    assert (status, said["error"]["code"]) == (401, "authentication_error")
+    status, found, document = post(shipped)
+    assert (status, document["error"]["code"]) == (401, "authentication_error")
     metadata = f"{shipped.address}/.well-known/oauth-protected-resource/mcp"
     assert found["www-authenticate"] == f'Bearer resource_metadata="{metadata}", scope="records:read"'
     _, content = ask(shipped, "GET", urlsplit(metadata).path)
@@ -111,14 +111,14 @@ def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Pr
 
 @pytest.mark.hostile("2")
 @pytest.mark.parametrize("token", ["x" * 43, "hg_" + "A" * 43, "é", ""])
-def test_a_token_that_nobody_has_gets_an_answer_that_says_so(shipped: Product, token: str):
-    status, _, said = post(shipped, token=token)
+def test_an_unknown_token_gets_an_answer_that_says_so(shipped: Product, token: str):
+    status, _, document = post(shipped, token=token)
     assert status == 401
-    assert said["error"]["code"] == "authentication_error"
+    assert document["error"]["code"] == "authentication_error"
 
 
 @pytest.mark.hostile("2", "4")
-def test_tokens_that_nobody_has_or_another_server_gave_get_one_and_the_same_answer(shipped: Product):
+def test_unknown_tokens_and_tokens_of_another_server_get_the_same_answer(shipped: Product):
     with product(rate_limit="0") as elsewhere:
         assert post(elsewhere, token=elsewhere.mail)[0] == 200
         foreign = elsewhere.mail
@@ -132,9 +132,9 @@ def test_tokens_that_nobody_has_or_another_server_gave_get_one_and_the_same_answ
 
 
 def unsigned(answer: tuple[int, dict[str, str], Any]) -> tuple[int, str, Any]:
-    status, found, said = answer
-    said["error"].pop("request_id", None)
-    return status, found["www-authenticate"], said
+    status, found, document = answer
+    document["error"].pop("request_id", None)
+    return status, found["www-authenticate"], document
 
 
 @pytest.mark.hostile("3")
@@ -155,8 +155,8 @@ def test_a_grant_that_ended_a_second_ago_has_ended(shipped: Product):
 
     alive, over = asyncio.run(ended(-3600)), asyncio.run(ended(1))
     assert post(shipped, token=alive)[0] == 200
-    status, found, said = post(shipped, token=over)
-    assert (status, said["error"]["code"]) == (401, "grant_expired")
+    status, found, document = post(shipped, token=over)
+    assert (status, document["error"]["code"]) == (401, "grant_expired")
     assert 'error="invalid_token"' in found["www-authenticate"]
     status, content = ask(shipped, "GET", "/v1/schema", Authorization=f"Bearer {over}")
     assert (status, json.loads(content)["error"]["code"]) == (403, "grant_expired")
@@ -184,8 +184,8 @@ def test_a_token_in_the_address_is_no_token_and_is_not_logged(tmp_path: Path):
 
 @pytest.mark.hostile("64", "T18")
 def test_an_owner_is_turned_away(shipped: Product):
-    status, _, said = post(shipped, token=shipped.owner)
-    assert (status, said["error"]["code"]) == (403, "permission_error")
+    status, _, document = post(shipped, token=shipped.owner)
+    assert (status, document["error"]["code"]) == (403, "permission_error")
 
 
 def test_a_package_opens_nothing_but_mcp(shipped: Product):
@@ -220,9 +220,9 @@ def test_two_tokens_are_none(shipped: Product):
 def test_strange_headers_are_refused(
     shipped: Product, headers: dict[str, str], expected: int, code: int | str
 ):
-    status, _, said = post(shipped, token=shipped.package, **headers)
-    assert (status, said["error"]["code"]) == (expected, code)
-    assert "result" not in said
+    status, _, document = post(shipped, token=shipped.package, **headers)
+    assert (status, document["error"]["code"]) == (expected, code)
+    assert "result" not in document
 
 
 @pytest.mark.hostile("12", "13", "17")
@@ -237,8 +237,8 @@ def test_strange_headers_are_refused(
     ],
 )
 def test_strange_bodies_are_errors_of_the_protocol(shipped: Product, content: bytes, status: int, code: int):
-    answered, _, said = post(shipped, content, token=shipped.package)
-    assert (answered, said["error"]["code"]) == (status, code)
+    answered, _, document = post(shipped, content, token=shipped.package)
+    assert (answered, document["error"]["code"]) == (status, code)
 
 
 @pytest.mark.hostile("13")
@@ -252,13 +252,13 @@ def test_a_body_of_nothing_but_brackets_takes_little_memory(shipped: Product):
 
 @pytest.mark.hostile("14")
 def test_a_body_of_five_megabytes_is_refused(shipped: Product):
-    status, _, said = post(shipped, b" " * 5_000_000, token=shipped.package)
-    assert (status, said["error"]["code"]) == (413, "resource_limit")
+    status, _, document = post(shipped, b" " * 5_000_000, token=shipped.package)
+    assert (status, document["error"]["code"]) == (413, "resource_limit")
 
 
 @pytest.mark.hostile("18")
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_there_are_no_sessions_so_that_nobody_can_take_one_over(shipped: Product, version: str):
+def test_there_are_no_sessions_that_could_be_taken_over(shipped: Product, version: str):
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -270,11 +270,11 @@ def test_there_are_no_sessions_so_that_nobody_can_take_one_over(shipped: Product
     assert "mcp-session-id" not in opened[1]
     taken = {"MCP_Protocol_Version": version, "Mcp_Session_Id": "the-session-of-somebody-else"}
     for token, keys in ((shipped.mail, {"mail"}), (shipped.package, {"mail", "chat"})):
-        status, found, said = post(shipped, token=token, **taken)
+        status, found, document = post(shipped, token=token, **taken)
         assert status in {200, 404}
         assert "mcp-session-id" not in found
         if status == 200:
-            connectors = said["result"]["structuredContent"]["data"]["connectors"]
+            connectors = document["result"]["structuredContent"]["data"]["connectors"]
             assert {one["connector_key"] for one in connectors} == keys
     assert post(shipped, **taken)[0] == 401
 
@@ -298,7 +298,7 @@ def test_a_revoked_grant_ends_with_the_next_request():
     with product(rate_limit="0") as own:
         assert post(own, token=own.mail)[0] == 200
         own.revoke(own.mail)
-        status, _, said = post(own, token=own.mail)
-        assert (status, said["error"]["code"]) == (401, "grant_revoked")
+        status, _, document = post(own, token=own.mail)
+        assert (status, document["error"]["code"]) == (401, "grant_revoked")
         own.revoke(own.package)
         assert post(own, token=own.package)[0] == 403
