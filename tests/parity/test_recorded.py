@@ -127,7 +127,7 @@ DIFFERENCES = (
 #: Rows that one answer does not show, and the test that does.
 PROVEN_ELSEWHERE = {
     "cursors": "test_a_cursor_of_another_grant_query_kind_or_year_does_not_open",
-    "a record that leaves the grant's time or choice": "test_a_record_that_leaves_the_window_is_told_once",
+    "a record that leaves the grant's time or choice": "test_a_record_that_leaves_the_window_is_reported_once",
     "projection": "test_a_projection_is_exactly_the_fields_asked_for",
     "blobs": "test_a_file_comes_whole_or_in_part_or_only_its_size_and_hidden_ones_do_not_come",
 }
@@ -183,7 +183,7 @@ async def test_the_page_and_the_list_have_the_same_rows():
     assert sorted(rows()) == sorted({one.row for one in DIFFERENCES} | set(PROVEN_ELSEWHERE))
 
 
-async def test_what_a_single_answer_does_not_show_has_a_test_of_its_own():
+async def test_what_a_single_answer_does_not_show_has_another_test():
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert [name for name in PROVEN_ELSEWHERE.values() if f"def {name}(" not in text] == []
 
