@@ -41,7 +41,7 @@ _COMPARE = {
 
 
 @dataclass(frozen=True)
-class Kept:
+class LiveRecord:
     """A live record."""
 
     connection_id: ConnectionId
@@ -55,8 +55,8 @@ class Kept:
 class Change:
     """One change of one record; None is a record that is not there."""
 
-    before: Kept | None
-    after: Kept | None
+    before: LiveRecord | None
+    after: LiveRecord | None
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Model:
     """Everything that was put in, and everything that ever changed."""
 
     source: SourceDeclaration
-    live: dict[tuple[str, str, str], Kept] = field(default_factory=dict)
+    live: dict[tuple[str, str, str], LiveRecord] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
 
     # Writing
@@ -74,7 +74,7 @@ class Model:
     ) -> None:
         """Take good lines in, one after the other; what a batch changes and takes back is no change."""
         declared = self.source.streams[stream]
-        before: dict[tuple[str, str, str], Kept | None] = {}
+        before: dict[tuple[str, str, str], LiveRecord | None] = {}
         for line in lines:
             values = line.get("data", {})
             is_delete = line.get("op") == "delete"
@@ -87,7 +87,7 @@ class Model:
             elif now is None or (
                 declared.semantics is Semantics.MUTABLE_STATE and not same(now.values, values)
             ):
-                self.live[place] = Kept(connection_id, stream, key, values, at)
+                self.live[place] = LiveRecord(connection_id, stream, key, values, at)
         for place, was in before.items():
             now = self.live.get(place)
             if (was is None) != (now is None) or (was and now and not same(was.values, now.values)):
@@ -95,7 +95,7 @@ class Model:
 
     # Reading
 
-    def visible(self, reach: Reach, filters: Sequence[Filter] = ()) -> list[Kept]:
+    def visible(self, reach: Reach, filters: Sequence[Filter] = ()) -> list[LiveRecord]:
         """Give the records that a reach covers and filters let through."""
         declared = self.source.streams[reach.stream]
         return [
@@ -104,12 +104,12 @@ class Model:
             if in_reach(one, reach) and all(_passes(declared, one, each) for each in filters)
         ]
 
-    def page(self, plan: PagePlan) -> list[Kept]:
+    def page(self, plan: PagePlan) -> list[LiveRecord]:
         """Give all records of a page and of those after it, in order."""
         name = self.source.streams[plan.reach.stream].cursor_field if plan.by_cursor_field else None
         found = self.visible(plan.reach, plan.filters)
 
-        def place(one: Kept) -> Any:
+        def place(one: LiveRecord) -> Any:
             return None if name is None else self.comparable(one, name)
 
         is_descending = plan.order is Order.DESC
@@ -128,11 +128,11 @@ class Model:
         times = [time for one in found if name and (time := self.comparable(one, name)) is not None]
         return len(found), min(times, default=None), max(times, default=None)
 
-    def comparable(self, one: Kept, name: FieldName) -> Any:
+    def comparable(self, one: LiveRecord, name: FieldName) -> Any:
         """Give the value of a field as it compares, or None."""
         return comparable(self.source.streams[one.stream], one.values, name)
 
-    def children(self, parent: Kept, plan: ExpandPlan) -> list[Kept]:
+    def children(self, parent: LiveRecord, plan: ExpandPlan) -> list[LiveRecord]:
         """Give a record's children, last first."""
         page = PagePlan(plan.child, plan.limit)
         return [
@@ -158,7 +158,7 @@ class Model:
             return Aggregate(len(found), len(found))
         return Aggregate(len(found), self._metric(plan, found))
 
-    def _metric(self, plan: AggregatePlan, found: Sequence[Kept]) -> Any:
+    def _metric(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> Any:
         assert plan.field is not None
         kind = self.source.streams[plan.reach.stream].fields[plan.field].kind
         values = [value for one in found if (value := self.comparable(one, plan.field)) is not None]
@@ -174,23 +174,23 @@ class Model:
 
     # Changes
 
-    def changes(self, plan: ChangesPlan) -> dict[tuple[str, str], Kept | None]:
-        """Give what a reader has to be told to go from one change number to the last; None is a tombstone."""
+    def changes(self, plan: ChangesPlan) -> dict[tuple[str, str], LiveRecord | None]:
+        """Give what a reader needs to go from one change number to the last; None is a tombstone."""
         then = self._state(plan.since)
         places = {place: None for change in self.log[plan.since :] for place in [_place(change)]}
-        told: dict[tuple[str, str], Kept | None] = {}
+        entries: dict[tuple[str, str], LiveRecord | None] = {}
         for place in places:
             before, after = then.get(place), self.live.get(place)
             saw = before is not None and in_reach(before, plan.reach) and plan.since > 0
             sees = after is not None and in_reach(after, plan.reach)
             if saw and not sees:
-                told[place[0], place[2]] = None
+                entries[place[0], place[2]] = None
             elif sees and (not saw or self._has_changed(place, plan)):
-                told[place[0], place[2]] = after
-        return told
+                entries[place[0], place[2]] = after
+        return entries
 
-    def _state(self, number: int) -> dict[tuple[str, str, str], Kept]:
-        state: dict[tuple[str, str, str], Kept] = {}
+    def _state(self, number: int) -> dict[tuple[str, str, str], LiveRecord]:
+        state: dict[tuple[str, str, str], LiveRecord] = {}
         for change in self.log[:number]:
             state.pop(_place(change), None)
             if change.after:
@@ -233,7 +233,7 @@ def time_field(declared: StreamDeclaration) -> FieldName | None:
     return cursor if cursor is not None and declared.fields[cursor].kind.is_time else None
 
 
-def in_reach(one: Kept, reach: Reach) -> bool:
+def in_reach(one: LiveRecord, reach: Reach) -> bool:
     """Say whether a live record is inside a reach."""
     if one.stream != reach.stream or one.connection_id not in reach.connection_ids:
         return False
@@ -290,7 +290,7 @@ def is_key(value: Any) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _passes(declared: StreamDeclaration, one: Kept, each: Filter) -> bool:
+def _passes(declared: StreamDeclaration, one: LiveRecord, each: Filter) -> bool:
     value = comparable(declared, one.values, each.field)
     if value is None:
         return False
@@ -308,13 +308,13 @@ def _place(change: Change) -> tuple[str, str, str]:
 # Groups
 
 
-def _groups(found: Iterable[Kept], declared: StreamDeclaration, name: FieldName) -> list[Group]:
+def _groups(found: Iterable[LiveRecord], declared: StreamDeclaration, name: FieldName) -> list[Group]:
     counts = Counter(comparable(declared, one.values, name) for one in found)
     keys = sorted(counts, key=lambda key: (-counts[key], key is None, "" if key is None else key))
     return [Group(shown(declared.fields[name].kind, key), counts[key]) for key in keys]
 
 
-def _time_groups(model: Model, found: Iterable[Kept], groups: TimeGroups) -> list[Group]:
+def _time_groups(model: Model, found: Iterable[LiveRecord], groups: TimeGroups) -> list[Group]:
     zone = ZoneInfo(groups.time_zone)
     times = [model.comparable(one, groups.field) for one in found]
     counts = Counter(None if time is None else local_bucket(time, groups.granularity, zone) for time in times)

@@ -114,10 +114,10 @@ def test_numbers_stay_true_while_records_change(ledger: Ledger):
         ledger.put({"id": f"{n % 7}", "size": n, "label": f"l{n % 3}"}, {"id": f"x{n}", "label": "new"})
         if n % 5 == 0:
             ledger.remove(f"x{n}")
-        kept = ledger.page().records
-        assert _ask(ledger, Metric.COUNT).value == len(kept)
+        stored = ledger.page().records
+        assert _ask(ledger, Metric.COUNT).value == len(stored)
         found = _ask(ledger, Metric.COUNT, filters=(ExactFilter(FieldName("label"), "new"),)).value
-        assert found == sum(record.id.startswith("x") for record in kept)
+        assert found == sum(record.id.startswith("x") for record in stored)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_an_empty_file_is_a_file(ledger: Ledger):
     assert (size, ledger.store.run(_read(ledger, blob_id))) == (0, b"")
 
 
-def test_a_file_that_is_not_there_is_told(ledger: Ledger):
+def test_a_file_that_is_not_there_is_not_found(ledger: Ledger):
     with pytest.raises(BlobNotFound):
         ledger.store.run(_read(ledger, BlobId("blob_" + "0" * 64)))
 

@@ -28,7 +28,7 @@ class _Reader:
         self._since = 0
         self.copy: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def told(self, limit: int = 100) -> list[Record | Tombstone]:
+    def read(self, limit: int = 100) -> list[Record | Tombstone]:
         """Read one session to its end."""
         entries: list[Record | Tombstone] = []
         plan = ChangesPlan(self._reach, limit, self._since)
@@ -47,13 +47,13 @@ class _Reader:
         return entries
 
     def keys(self) -> list[tuple[str, bool]]:
-        """Give what one session tells: keys, and whether the record is still there."""
-        return [(entry.id, isinstance(entry, Record)) for entry in self.told()]
+        """Give what one session gives: keys, and whether the record is still there."""
+        return [(entry.id, isinstance(entry, Record)) for entry in self.read()]
 
 
 def _reader(ledger: Ledger, fields: Sequence[str] = ("id", "title"), **narrowed: Any) -> _Reader:
     reader = _Reader(ledger, ledger.reach(fields=fields, **narrowed))
-    reader.told()
+    reader.read()
     return reader
 
 
@@ -69,7 +69,7 @@ def test_a_change_of_a_visible_field_gives_the_whole_record(ledger: Ledger):
     ledger.put({"id": "a", "title": "1"}, {"id": "b", "title": "1"})
     reader = _reader(ledger)
     ledger.put({"id": "a", "title": "2", "size": 5})
-    (entry,) = reader.told()
+    (entry,) = reader.read()
     assert isinstance(entry, Record)
     assert body(entry) == {"id": "a", "title": "2"}
 
@@ -106,11 +106,11 @@ def test_a_field_that_comes_or_goes_is_a_change(ledger: Ledger):
         assert list(reader.copy.values()) == [record]
 
 
-def test_a_deletion_is_told_once_and_only_to_those_who_saw_the_record(ledger: Ledger):
+def test_a_deletion_is_reported_once_and_only_to_readers_that_saw_the_record(ledger: Ledger):
     ledger.put({"id": "a", "at": JANUARY}, {"id": "b", "at": JANUARY})
     saw, narrow, late = _reader(ledger), _reader(ledger, resources=["b"]), _reader(ledger, since="2026-02-01")
     ledger.send(b'{"op":"delete","key":"a","emitted_at":"2026-03-01T00:00:00Z"}')
-    (tombstone,) = saw.told()
+    (tombstone,) = saw.read()
     at = 1_772_323_200_000_000
     assert tombstone == Tombstone(ledger.ids[0], NOTES, "a", at, at)
     assert saw.keys() == narrow.keys() == late.keys() == []
@@ -127,7 +127,7 @@ def test_a_record_that_leaves_the_scope_leaves_a_tombstone_and_may_come_back(led
     ledger.put({"id": "a", "at": JANUARY, "title": "t"})
     reader = _reader(ledger, until="2026-02-01")
     ledger.put({"id": "a", "at": FEBRUARY, "title": "t"}, received_at=NOW + 5)
-    (tombstone,) = reader.told()
+    (tombstone,) = reader.read()
     assert tombstone == Tombstone(ledger.ids[0], NOTES, "a", NOW + 5, NOW + 5)
     ledger.put({"id": "a", "at": FEBRUARY, "title": "changed outside"})
     assert reader.keys() == []
@@ -136,14 +136,14 @@ def test_a_record_that_leaves_the_scope_leaves_a_tombstone_and_may_come_back(led
     assert list(reader.copy.values()) == [{"id": "a", "title": "changed outside"}]
 
 
-def test_what_happens_to_a_record_out_of_sight_is_not_told(ledger: Ledger):
+def test_what_happens_to_a_record_out_of_sight_is_not_reported(ledger: Ledger):
     ledger.put({"id": "a", "at": JANUARY})
     reader = _reader(ledger, until="2026-02-01")
     ledger.put({"id": "a", "at": "2026-01-20T00:00:00Z"}, received_at=NOW + 1)
     ledger.put({"id": "a", "at": FEBRUARY}, received_at=NOW + 2)
     ledger.put({"id": "a", "at": "2026-03-01T00:00:00Z"}, received_at=NOW + 3)
     ledger.send(b'{"op":"delete","key":"a","emitted_at":"2026-03-01T00:00:00Z"}', received_at=NOW + 4)
-    (tombstone,) = reader.told()
+    (tombstone,) = reader.read()
     assert tombstone == Tombstone(ledger.ids[0], NOTES, "a", NOW + 2, NOW + 2)
 
 
@@ -154,7 +154,7 @@ def test_a_time_without_a_reader_moves_nothing_when_it_stays_in_scope(ledger: Le
     assert reader.keys() == []
 
 
-def test_a_record_deleted_and_made_again_is_told_as_it_is_now(ledger: Ledger):
+def test_a_record_deleted_and_made_again_is_reported_as_it_is_now(ledger: Ledger):
     ledger.put({"id": "a", "title": "old"})
     reader, other = _reader(ledger), _reader(ledger)
     ledger.remove("a")
@@ -204,8 +204,8 @@ def test_a_reader_that_only_hears_of_changes_ends_with_what_is_there(store: Driv
     for connection, stream, lines in data.draw(st.lists(batches(2, NOTES), min_size=2, max_size=8)):
         ledger.send(*(_line(line) for line in lines), stream=stream, connection=connection)
         if data.draw(st.booleans()):
-            reader.told(data.draw(st.integers(1, 4)))
-    reader.told()
+            reader.read(data.draw(st.integers(1, 4)))
+    reader.read()
     there = {(record.connection_id, record.id): body(record) for record in ledger.page(reach).records}
     assert reader.copy == there
 

@@ -219,7 +219,7 @@ def test_summaries_count_what_a_reach_covers(ledger: Ledger):
     assert [(one.record_count, one.last_updated) for one in whole] == [(2, NOW), (1, NOW + 5)]
     part = ledger.store.summaries([ledger.reach(since="2026-01-01"), ledger.reach(resources=["a"])])
     assert [one.record_count for one in part] == [1, 0, 1, 1]
-    # When something came in that cannot be seen is not told.
+    # When a record came in that cannot be seen is not reported.
     assert {one.last_updated for one in part} == {None}
 
 

@@ -18,7 +18,7 @@ from headgate.model.rows import Extent
 from tests.store.declared import declared
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger, body
-from tests.store.model import Kept, Model
+from tests.store.model import LiveRecord, Model
 from tests.store.plans import aggregate_plans, batches, changes_plans, page_plans, search_plans
 
 _CONNECTIONS = 3
@@ -63,9 +63,9 @@ def _filled(store: Driven, data: st.DataObject) -> _Both:
     return both
 
 
-def _same_record(record: Record, kept: Kept, fields: Sequence[str]) -> bool:
-    expected = {name: kept.values[name] for name in fields if name in kept.values}
-    return (record.id, record.emitted_at) == (kept.key, kept.emitted_at) and list(
+def _same_record(record: Record, expected_record: LiveRecord, fields: Sequence[str]) -> bool:
+    expected = {name: expected_record.values[name] for name in fields if name in expected_record.values}
+    return (record.id, record.emitted_at) == (expected_record.key, expected_record.emitted_at) and list(
         body(record).items()
     ) == list(expected.items())
 
@@ -88,8 +88,11 @@ def test_pages_hold_every_record_once_and_in_order(store: Driven, data: st.DataO
     both = _filled(store, data)
     for plan in data.draw(st.lists(page_plans(both.ledger.ids), min_size=_ASKED, max_size=_ASKED)):
         first, found, expected = store.page(plan), _walked(store, plan), both.model.page(plan)
-        assert [record.id for record in found] == [kept.key for kept in expected]
-        by_place = {(kept.connection_id, kept.key): kept for kept in expected}
+        assert [record.id for record in found] == [expected_record.key for expected_record in expected]
+        by_place = {
+            (expected_record.connection_id, expected_record.key): expected_record
+            for expected_record in expected
+        }
         assert len({(record.connection_id, record.id) for record in found}) == len(expected)
         for record in found:
             assert _same_record(record, by_place[record.connection_id, record.id], plan.reach.fields)
@@ -107,7 +110,7 @@ def test_aggregates_are_exact(store: Driven, data: st.DataObject):
 
 @_SETTINGS
 @given(st.data())
-def test_changes_are_exactly_what_a_reader_has_to_be_told(store: Driven, data: st.DataObject):
+def test_changes_are_exactly_what_a_reader_needs(store: Driven, data: st.DataObject):
     both = _filled(store, data)
     now = both.numbers[-1][0]
     for _ in range(_ASKED):
@@ -115,26 +118,26 @@ def test_changes_are_exactly_what_a_reader_has_to_be_told(store: Driven, data: s
         plan = data.draw(changes_plans(both.ledger.ids, since))
         if in_model == 0:
             plan = replace(plan, since=0)
-        told = _session(store, plan, now)
+        found = _session(store, plan, now)
         expected = both.model.changes(replace(plan, since=in_model))
-        assert told.keys() == expected.keys()
-        for place, kept in expected.items():
-            entry = told[place]
-            assert isinstance(entry, Record) == (kept is not None)
-            if kept is not None:
-                assert _same_record(entry, kept, plan.reach.fields)
+        assert found.keys() == expected.keys()
+        for place, expected_record in expected.items():
+            entry = found[place]
+            assert isinstance(entry, Record) == (expected_record is not None)
+            if expected_record is not None:
+                assert _same_record(entry, expected_record, plan.reach.fields)
 
 
 def _session(store: Driven, plan: ChangesPlan, horizon: int) -> dict[tuple[str, str], Any]:
-    told: dict[tuple[str, str], Any] = {}
+    found: dict[tuple[str, str], Any] = {}
     for _ in range(100):
         page = store.changes(plan)
         assert page.horizon == horizon
         for entry in page.entries:
-            assert (entry.connection_id, entry.id) not in told
-            told[entry.connection_id, entry.id] = entry
+            assert (entry.connection_id, entry.id) not in found
+            found[entry.connection_id, entry.id] = entry
         if page.next is None:
-            return told
+            return found
         plan = replace(plan, horizon=page.horizon, after=page.next)
     raise AssertionError("the pages never end")
 

@@ -66,7 +66,7 @@ def _answers(ledger: Ledger) -> list[Any]:
     return [pages, searches, numbers, records, store.summaries([reach])]
 
 
-def _told(ledger: Ledger, since: int) -> tuple[list[Any], int]:
+def _changes(ledger: Ledger, since: int) -> tuple[list[Any], int]:
     reach = ledger.reach(connections=[0], fields=VISIBLE, until=UNTIL)
     found = ledger.store.changes(ChangesPlan(reach, 100, since))
     return [*found.entries], found.horizon
@@ -88,7 +88,7 @@ def _fill(ledger: Ledger, side: int, batches: list[Any], noise: list[Any]) -> li
         # What is hidden altogether: another connection, and records out of time.
         for other in noise[side]:
             ledger.put(other, connection=1)
-        entries, since = _told(ledger, since)
+        entries, since = _changes(ledger, since)
         seen.append(_plain(ledger, entries))
     seen.append(_plain(ledger, _answers(ledger)))
     return seen
@@ -105,11 +105,11 @@ def _fill(ledger: Ledger, side: int, batches: list[Any], noise: list[Any]) -> li
     noise=st.tuples(st.lists(NOTE, max_size=4), st.lists(NOTE, max_size=4)),
 )
 def test_what_is_hidden_has_no_part_in_any_answer(engine: str, batches: list[Any], noise: Any):
-    told: list[list[str]] = []
+    seen_by_side: list[list[str]] = []
     for side in (0, 1):
         with fresh(engine) as store:
-            told.append(_fill(Ledger(store, connections=2), side, batches, noise))
-    assert told[0] == told[1]
+            seen_by_side.append(_fill(Ledger(store, connections=2), side, batches, noise))
+    assert seen_by_side[0] == seen_by_side[1]
 
 
 @pytest.mark.parametrize("hidden", [0, 1, 40])
@@ -141,6 +141,6 @@ def test_which_connection_had_something_hidden_first_does_not_settle_ties(engine
             SearchPlan((SearchReach(reach, (FieldName("title"),)),), (Term(("apple",)),), 5)
         ).hits
         found = store.record(RecordPlan(reach, KEYS[0]))
-        told = store.changes(ChangesPlan(reach, 9, 0)).entries
-        for records in (page.records, found, told, [hit.record for hit in hits]):
+        changed = store.changes(ChangesPlan(reach, 9, 0)).entries
+        for records in (page.records, found, changed, [hit.record for hit in hits]):
             assert [record.connection_id for record in records] == [*ledger.ids]

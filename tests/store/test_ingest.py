@@ -124,7 +124,7 @@ def test_values_keep_the_very_text_they_came_in(ledger: Ledger):
         (b'{"data":{"id":"' + b"x" * 1025 + b'"}}', "invalid_record", ""),
     ],
 )
-def test_a_bad_line_is_told_with_its_place_and_the_good_ones_are_kept(
+def test_a_bad_line_is_reported_with_its_place_and_the_good_ones_are_stored(
     ledger: Ledger, line: bytes, code: str, pointer: str
 ):
     report = ledger.send(b'{"data":{"id":"a"}}', line, b'{"data":{"id":"b"}}')

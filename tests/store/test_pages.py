@@ -143,7 +143,7 @@ def test_only_granted_fields_are_in_a_record(ledger: Ledger):
     assert record.body == b"{}"
 
 
-def test_long_texts_are_begun_and_their_length_and_digest_told(ledger: Ledger):
+def test_long_texts_are_begun_and_their_length_and_digest_given(ledger: Ledger):
     long, longer = "ä" * 600, "🎉x" * 40_000
     ledger.put({"id": "a", "title": long, "body": longer, "code": "y" * 500, "extra": ["z" * 900]})
     (record,) = ledger.page(
@@ -235,7 +235,7 @@ def test_range_filters_leave_out_what_has_no_value(ledger: Ledger):
     ]
 
 
-def test_texts_that_share_a_checksum_are_told_apart(ledger: Ledger):
+def test_texts_that_share_a_checksum_are_not_confused(ledger: Ledger):
     # Two of the best known pairs: CRC-32 cannot tell "plumless" from "buckeroo".
     ledger.put({"id": "a", "code": "plumless"}, {"id": "b", "code": "buckeroo"})
     filters = (ExactFilter(FieldName("code"), "buckeroo"),)

@@ -210,7 +210,7 @@ def test_streams_are_searched_together_and_each_by_its_own_terms(ledger: Ledger)
     assert ledger.store.search(SearchPlan(reaches, (Term(("pear",)),), 10)).hits == ()
 
 
-def test_the_time_of_a_hit_is_told_only_to_those_who_may_see_it(ledger: Ledger):
+def test_the_time_of_a_hit_is_given_only_to_readers_that_may_see_it(ledger: Ledger):
     ledger.put({"id": "a", "title": "apple", "at": "2026-01-01T00:00:00Z"})
     (seen,) = ledger.store.search(_plan(ledger, "apple")).hits
     assert seen.authored_at == 1_767_225_600_000_000

@@ -75,7 +75,7 @@ def test_the_first_match_is_found_whatever_its_case_and_wherever_it_lies(
     assert (found.start_chars, found.text, found.total_chars) == (begin, text[begin : begin + 10], len(text))
 
 
-def test_a_text_that_is_not_there_is_told(ledger: Ledger):
+def test_a_text_that_is_not_there_is_not_found(ledger: Ledger):
     ledger.put({"id": "a", "body": "x" * 50_000, "title": "y"})
     for field in ("body", "title"):
         with pytest.raises(QueryNotFound):

@@ -1,6 +1,6 @@
 """An invented person's mail and chat, to show the program with: seeded, so that it is the same every time.
 
-Nobody in here exists. Two mail accounts and two chat workspaces have streams of the same name, some texts are
+None of the people exist. Two mail accounts and two chat workspaces have streams of the same name, some texts are
 long, and a few records carry a file.
 """
 

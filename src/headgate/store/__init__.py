@@ -1,1 +1,1 @@
-"""Keep and find rows: the only SQL in the house."""
+"""Store and find records: the only package that speaks SQL."""

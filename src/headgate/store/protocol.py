@@ -1,4 +1,4 @@
-"""What a store can do, in terms of plans. Engines implement it; the rest of the house knows only this.
+"""What a store can do, in terms of plans. Engines implement it; other packages know only this.
 
 Every method that reads takes a plan that has passed policy. A store decides nothing: it selects, compares,
 counts and ranks exactly what the plan's reach allows.
@@ -52,7 +52,7 @@ class RecordReader(Protocol):
     """Read records by plan."""
 
     async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
-        """Find one record; each connection of the reach that has it gives one."""
+        """Find one record in each connection of the reach that has it."""
         ...
 
     async def page(self, plan: PagePlan) -> Page:
@@ -76,7 +76,7 @@ class RecordReader(Protocol):
         ...
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
-        """Read a part of a field; each connection of the reach that has the record gives one.
+        """Read a part of a field, in each connection of the reach that has the record.
 
         Raises:
             FieldNotFound: the record has no value there.
@@ -99,11 +99,11 @@ class RecordReader(Protocol):
 
 
 class RecordWriter(Protocol):
-    """Take records in, and keep what is known about where they come from."""
+    """Store records, and what is known about where they come from."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether anything can be taken in; if not, every write raises StorageReadOnly."""
+        """Whether anything can be stored; if not, every write raises StorageReadOnly."""
         ...
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
@@ -135,11 +135,11 @@ class RecordWriter(Protocol):
         ...
 
     async def delete_connection(self, connection_id: ConnectionId) -> None:
-        """Remove a connection with everything it brought."""
+        """Remove a connection with all its records."""
         ...
 
     async def ingest(self, batch: Batch) -> IngestReport:
-        """Take a batch in, whole and durably, before this returns.
+        """Store a batch, whole and durably, before this returns.
 
         Raises:
             StorageFull: there is no room; nothing of the batch was stored.
@@ -150,19 +150,19 @@ class RecordWriter(Protocol):
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
-        """Remove a record; a tombstone stays for those who had seen it. Says whether it was there."""
+        """Remove a record; a tombstone stays for readers that had seen it. Says whether it was there."""
         ...
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Keep a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; gives its id and size."""
         ...
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:
-        """Give what a collector last noted for itself, as JSON."""
+        """Give the document that a collector last stored for itself, as JSON."""
         ...
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
-        """Keep what a collector notes for itself."""
+        """Store a document for a collector, to be read by its next run."""
         ...
 
 
@@ -170,5 +170,5 @@ class Store(RecordReader, RecordWriter, Protocol):
     """A whole store."""
 
     async def close(self) -> None:
-        """Finish what is under way and leave the files tidy."""
+        """Finish what is under way, and move the WAL into the file."""
         ...

@@ -74,7 +74,7 @@ def fold(text: str) -> str:
     """Fold case and accents, one character to one."""
     if text.isascii():
         return text.lower()
-    # Bytes lower only what is plain; what is not is mostly little, and looked up character by character.
+    # bytes.lower() is quick and changes ASCII alone: "CAFÉ" -> "cafÉ". The rest is folded run by run: -> "cafe".
     plain = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     return _NOT_PLAIN.sub(_folded_run, plain)
 
@@ -84,7 +84,7 @@ def _folded_run(run: re.Match[str]) -> str:
 
 
 class _Folded(dict[int, int]):
-    """Folded characters, found out once each."""
+    """The folded character of each one, computed when first needed: "É" -> "e"; "ﬁ", which would be two, stays."""
 
     def __missing__(self, code: int) -> int:
         base = unicodedata.normalize("NFD", chr(code))[0].lower()
@@ -96,29 +96,43 @@ _FOLDED = _Folded()
 
 
 def _beginning(term: Term) -> str:
-    """Give letters that every match of a term in plain text holds."""
+    """Give letters that every match of a term in ASCII text has: "to be" -> "to"."""
     found = re.search(rf"{_WORD}+", _query_fold(" ".join(term.words)))
     return "" if found is None else found.group()
 
 
 def _term_pattern(term: Term) -> str:
+    """Write a term as a pattern for folded text.
+
+    In the examples ``B`` stands for what may be between two words, ``M`` for accents that follow a letter, ``W``
+    for a letter or digit. There is one branch for words with vowel signs, one for scripts without spaces, and two
+    for all others, by whether the last word may go on.
+    """
     if any(map(_SIGNED.search, term.words)):
         return _signed_pattern(term)
+    # "naïve.Cats" -> ["naive", "cats"]; separate accent characters stay inside a word.
     words = [
         word
         for text in term.words
         for word in re.findall(rf"{_WORD}+(?:{_MARKS}{_WORD}+)*", _query_fold(text))
     ]
+    # ["to", "be"] -> tMoBbMe
     body = _BETWEEN.join(_MARKS.join(map(re.escape, word)) for word in words)
     if RUN.search("".join(words)):
+        # "東京" -> 東M京, anywhere in a run: these scripts show no ends of words.
         return body or r"(?!)"
+    # "cat*" -> cMaMtW*, which finds "cats"; "cat" -> cMaMtM(?!W), which does not.
     tail = rf"{_WORD}*" if term.is_prefix else rf"{_MARKS}(?!{_WORD})"
-    # The letter stands before the look behind it: a pattern that begins with a letter is found far sooner.
+    # "cat" -> c(?<!Wc)..., which does not find "concat". The letter stands before the look behind it, because a
+    # pattern that begins with a letter is found far sooner. A term without words ("!") matches nothing.
     return rf"{words[0][0]}(?<!{_WORD}{words[0][0]}){body[1:]}{tail}" if body else r"(?!)"
 
 
 def _signed_pattern(term: Term) -> str:
-    """Give the pattern of words that are written with vowel signs: they stand as they are, up to the last sign."""
+    """Write the pattern of words with vowel signs: a sign belongs to its word, and a match ends after the last one.
+
+    "कि" finds "कि" and not the beginning of "किताब"; as a prefix it finds both.
+    """
     words = [word for text in term.words for word in re.findall(rf"(?:{_WORD}|{_SIGN})+", _query_fold(text))]
     body = _BETWEEN.join(map(re.escape, words))
     tail = rf"(?:{_WORD}|{_SIGN})*" if term.is_prefix else rf"(?!{_WORD}|{_SIGN})"
@@ -131,7 +145,7 @@ def _query_fold(text: str) -> str:
 
 
 def _word_start(text: str, start: int, match: int) -> int:
-    """Begin at a word, unless the next one is already past the match."""
+    """Begin at a word, unless the next one begins after the match: "…ng cat" -> "cat"."""
     if start == 0:
         return 0
     space = text.find(" ", start, match)

@@ -1,4 +1,4 @@
-"""Open the file: who may write, how long a query may take, what a statement may never do."""
+"""Open the file with its limits: read-only or not, how long a query may take, what a statement may do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headgate.errors import (
 from headgate.store.sqlite.wal import refuse_bad_wal
 from headgate.store.sqlite.write.texts import WaitingTexts
 
-#: Older ones may lose a write when the log is reset while two connections look at it.
+#: Older ones may lose a write when the WAL is reset while two connections use it.
 OLDEST_SAFE = 3_051_003
 PAGE_BYTES = 8192
 MAX_VALUE_BYTES = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ _NEVER = float("inf")
 
 
 class Database:
-    """One connection, with a deadline that every query on it keeps."""
+    """One SQLite connection, whose queries are interrupted at a deadline."""
 
     __slots__ = ("_deadline", "_frozen", "db", "path", "texts")
 
@@ -65,7 +65,7 @@ class Database:
         self.db = db
         self.texts = WaitingTexts()
         self._deadline = _NEVER
-        #: What the file was when it was opened as one that nobody can write; None: others may.
+        #: Time and size of the file when it was opened as read-only for everyone; None: others may write it.
         self._frozen = frozen
         db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
@@ -136,11 +136,11 @@ class Database:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the file was opened as one that nobody can write."""
+        """Whether the file was opened as read-only for everyone."""
         return self._frozen is not None
 
     def _refuse_thawed(self) -> None:
-        """Refuse a file that was to stay as it is and did not: SQLite would not notice."""
+        """Refuse a file that was opened as immutable and has changed: SQLite would not notice."""
         if self._frozen is not None and self._frozen != _looks(self.path):
             raise StorageUnusable(
                 "The store could not be written when it was opened, but was written since.",
@@ -168,7 +168,7 @@ class Reading:
 
 
 def create_private(path: Path) -> None:
-    """Make the file for its owner alone before SQLite opens it; log and index files take its mode."""
+    """Make the file readable for its owner alone before SQLite opens it; the WAL files take its mode."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     os.close(handle)
 
@@ -190,7 +190,7 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Database:
         opened.pragma("page_size", PAGE_BYTES)
         _give_number(opened)
         opened.pragma("journal_mode", "wal")
-        # The writer alone moves the log into the file, at moments it chooses.
+        # The writer alone moves the WAL into the file, at moments it chooses.
         opened.pragma("wal_autocheckpoint", 0)
         return Database(path, opened)
 
@@ -217,13 +217,13 @@ def _open_for_reading(name: str, flags: int) -> Any:
     opened = _open(name, flags, None, cache_kib=65_536)
     opened.pragma("query_only", 1)
     opened.pragma("wal_autocheckpoint", 0)
-    # Only a first look tells whether the log can be read.
+    # Only a first read shows whether the WAL can be read.
     opened.execute("SELECT 1 FROM sqlite_schema").fetchone()
     return opened
 
 
 def _open_frozen(path: Path) -> tuple[Any, tuple[int, int]]:
-    """Open a file beside which no log can be made. One that has a log is read with it, or not at all."""
+    """Open a file beside which no WAL can be made. One that has a WAL is read with it, or not at all."""
     log = Path(f"{path}-wal")
     looks = _looks(path)
     immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
@@ -248,7 +248,7 @@ def refuse_old_sqlite() -> None:
 
 
 def _give_number(opened: Any) -> None:
-    """Give a new file a number by chance, so that it can tell its own log from another's."""
+    """Give a new file a random number, that its WAL can be compared with."""
     if opened.pragma("page_count"):
         return
     with opened:
@@ -266,7 +266,7 @@ def _open(name: str, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
     opened.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     opened.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     opened.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-    # A plan is made for a statement and not for the values it is given: else it would be made for each of them.
+    # Plan a statement once and not for the values that are bound to it: else it is planned again for each.
     opened.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return opened
 
@@ -277,9 +277,9 @@ def connect(path: str, **options: Any) -> Any:
 
 
 class translate_errors:  # noqa: N801 - it reads as what it does, like the blocks of contextlib
-    """Turn what the engine raises into what the house calls it.
+    """Raise this program's errors in place of SQLite's and the system's.
 
-    The database tells what the system said, which the engine's own error does not.
+    SQLite reports a failed write without its reason; the connection knows the system's error number.
 
     Raises:
         StorageUnusable: or one of its kinds, or IntegrityBroken.
@@ -291,14 +291,14 @@ class translate_errors:  # noqa: N801 - it reads as what it does, like the block
         self._database = database
 
     def __enter__(self) -> None:
-        """Nothing is done before something fails."""
+        """Do nothing: only failures matter."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, apsw.Error):
             number: int = 0 if self._database is None else self._database.db.system_errno
             raise _translated(error, number) from error
         if isinstance(error, OSError):
-            # Anything else that the system says is a fault of the program.
+            # Any other error of the system is a fault of the program.
             named = _BY_ERRNO.get(error.errno or 0)
             if named is not None:
                 raise named() from error
@@ -313,7 +313,7 @@ def _translated(error: apsw.Error, number: int) -> HeadgateError:
     return StorageUnusable(f"The store failed ({type(error).__name__}).")
 
 
-#: What the system said, where the engine says only that writing failed.
+#: By the system's error number, where SQLite reports only that writing failed.
 _BY_ERRNO: Mapping[int, Callable[[], HeadgateError]] = {
     errno.ENOSPC: StorageFull,
     errno.EDQUOT: StorageFull,

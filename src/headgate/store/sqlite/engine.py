@@ -149,7 +149,7 @@ class SqliteStore:
     # Reading
 
     async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
-        """Find one record; each connection of the reach that has it gives one."""
+        """Find one record in each connection of the reach that has it."""
         return self._reader.find(plan)
 
     async def page(self, plan: PagePlan) -> Page:
@@ -175,7 +175,7 @@ class SqliteStore:
         return await self._search.read(lambda database, catalog, _: search(database, catalog, plan))
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
-        """Read a part of a field; each connection of the reach that has the record gives one."""
+        """Read a part of a field, in each connection of the reach that has the record."""
         if isinstance(plan.window, MatchWindow):
             return await self._search.read(lambda database, catalog, _: windows(database, catalog, plan))
         return self._reader.read(lambda database, catalog: windows(database, catalog, plan))
@@ -198,7 +198,7 @@ class SqliteStore:
 
     @property
     def is_writable(self) -> bool:
-        """Whether anything can be taken in."""
+        """Whether anything can be stored."""
         return self._writer.is_able
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
@@ -237,28 +237,28 @@ class SqliteStore:
         return renamed
 
     async def delete_connection(self, connection_id: ConnectionId) -> None:
-        """Remove a connection with everything it brought."""
+        """Remove a connection with all its records."""
         await self._writer.run_alone(lambda database: accounts.delete(database, connection_id))
 
     async def ingest(self, batch: Batch) -> IngestReport:
-        """Take a batch in, whole and durably, before this returns."""
+        """Store a batch, whole and durably, before this returns."""
         catalog = self._reader.catalog()
-        # Reading lines takes a while; others on this loop are served meanwhile.
+        # Reading lines takes a while; in a thread it does not block the event loop.
         checked = await asyncio.to_thread(ingest.check, batch, catalog)
         return await self._writer.run(lambda database: ingest.take(database, checked))
 
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
-        """Remove a record; a tombstone stays for those who had seen it. Says whether it was there."""
+        """Remove a record; a tombstone stays for readers that had seen it. Says whether it was there."""
         return await self._writer.run(
             lambda database: ingest.delete(database, connection_id, stream, record_id, at=at)
         )
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Keep a file under the digest of its content; gives its id and size."""
+        """Store a file under the digest of its content; gives its id and size."""
         if not self.is_writable:
-            # A file that nothing could ever refer to would stay for good.
+            # A file that no record can ever refer to would never be removed.
             raise StorageReadOnly
         with translate_errors():
             blob_id, size = await self._files.write(content)
@@ -266,20 +266,20 @@ class SqliteStore:
         return blob_id, size
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:
-        """Give what a collector last noted for itself, as JSON."""
+        """Give the document that a collector last stored for itself, as JSON."""
         return self._reader.read(lambda database, _: accounts.state(database, connection_id))
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
-        """Keep what a collector notes for itself."""
+        """Store a document for a collector, to be read by its next run."""
         await self._writer.run(lambda database: accounts.put_state(database, connection_id, document))
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is being done beside what is asked for."""
+        """Whether there is nothing left for idle tasks to do."""
         return self._writer.is_settled
 
     async def close(self) -> None:
-        """Finish what is under way and leave the files tidy."""
+        """Finish what is under way, and move the WAL into the file."""
         self._reader.close()
         await asyncio.to_thread(self._columns.close)
         await asyncio.to_thread(self._search.close)

@@ -98,7 +98,7 @@ def backup(
 
 
 def _copy(database: Database, copy: Any, progress: Callable[[int, int], None]) -> None:
-    """Copy page by page. The transaction around it has read: so its state stays, whoever writes meanwhile."""
+    """Copy page by page. The transaction around it has read: so it sees one state, whatever is written meanwhile."""
     version_of(database)
     with copy.backup("main", database.db, "main") as running:
         while not running.done:

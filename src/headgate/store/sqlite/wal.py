@@ -1,7 +1,8 @@
-"""Look at the log beside a file before SQLite does.
+"""Check the WAL (write-ahead log) beside a file before SQLite opens it.
 
-SQLite takes a log that is garbage for an empty one, and another file's log for its own. Either would lose or
-mix records without a word, so such a log is refused, and nothing is touched.
+SQLite treats a WAL that is garbage as an empty one, and applies the WAL of another file as if it belonged to this
+one. Either would lose or mix records without an error, so such a WAL is refused, and nothing is changed.
+The format is described in https://sqlite.org/fileformat2.html#the_write_ahead_log.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _OWN_NUMBER = slice(68, 72)
 
 
 def refuse_bad_wal(path: Path) -> None:
-    """Refuse a log that cannot belong to the file.
+    """Refuse a WAL that cannot belong to the file.
 
     Raises:
         IntegrityBroken: it is garbage, or belongs to another file, or the file it belongs to is gone.
@@ -63,16 +64,16 @@ def _has_other_number(log: int, header: bytes, first_page: bytes) -> bool:
             if page[_OWN_NUMBER] != first_page[_OWN_NUMBER]:
                 # A power cut may have torn the page: then SQLite does not take it either. Or it was being written
                 # at this moment: then what counts is what stands there when it is whole.
-                sound = _sound_page(log, header, at + _FRAME + size)
-                return sound is not None and sound[_OWN_NUMBER] != first_page[_OWN_NUMBER]
+                whole_page = _whole_page(log, header, at + _FRAME + size)
+                return whole_page is not None and whole_page[_OWN_NUMBER] != first_page[_OWN_NUMBER]
         at += _FRAME + size
     return False
 
 
-def _sound_page(log: int, header: bytes, end: int) -> bytes | None:
-    """Read the page that ends at a point, if the log is whole up to there by SQLite's running checksum.
+def _whole_page(log: int, header: bytes, end: int) -> bytes | None:
+    """Read the page that ends at a point, if the WAL is whole up to there by SQLite's running checksum.
 
-    Slow; for a doubt alone.
+    Slow; used only when the first page differs.
     """
     size, order = int.from_bytes(header[8:12]), "<" if header[3] == _MAGIC_LITTLE else ">"
     sums, frame = _sums((0, 0), header[:24], order), b""

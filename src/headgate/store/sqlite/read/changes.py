@@ -18,21 +18,21 @@ from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, RecordRow
+from headgate.store.sqlite.read.rows import COLUMNS, FoundRow, RecordMaker
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import ALL_FIELDS
 
 _AT_ONCE = 200
 _MANY = 5000
-_RECORD_COLUMNS = len(RecordRow._fields)
+_RECORD_COLUMNS = len(FoundRow._fields)
 _CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.deleted, r.changed"
 
 
 class _Candidate(NamedTuple):
     """A record that may have changed."""
 
-    record: RecordRow
+    record: FoundRow
     #: The numbers of its last change, and of the one by which it first came in.
     seq: int
     born_seq: int
@@ -163,7 +163,7 @@ def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterato
 
 
 def _candidate(row: tuple[Any, ...]) -> _Candidate:
-    return _Candidate(RecordRow._make(row[:_RECORD_COLUMNS]), *row[_RECORD_COLUMNS:])
+    return _Candidate(FoundRow._make(row[:_RECORD_COLUMNS]), *row[_RECORD_COLUMNS:])
 
 
 # What a reader gets of them

@@ -16,7 +16,7 @@ from headgate.model.rows import Extent, Page
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, column_value
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, RecordMaker, RecordRow, read_rows
+from headgate.store.sqlite.read.rows import COLUMNS, FoundRow, RecordMaker, read_rows
 from headgate.store.sqlite.read.scope import PageShape, SqlScope, column_of, scope_of
 
 _SEARCHES_AT_ONCE = 5
@@ -55,7 +55,7 @@ class Finder:
         """Find the record in each shelf of the reach."""
         values = (record_id, *self._values) * self._times
         rows = database.db.execute(self._sql, values).fetchall()
-        return tuple([self._make(RecordRow._make(row)) for row in rows])
+        return tuple([self._make(FoundRow._make(row)) for row in rows])
 
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
@@ -228,7 +228,7 @@ def _children(
     )
     maker = RecordMaker(database, catalog, plan.child.fields, preview_chars=preview_chars)
     return Children(
-        tuple(maker.make(RecordRow._make(row)) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit
+        tuple(maker.make(FoundRow._make(row)) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit
     )
 
 

@@ -24,7 +24,7 @@ _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 
 
-class RecordRow(NamedTuple):
+class FoundRow(NamedTuple):
     """What a statement selects of the table ``record r`` to make a record of."""
 
     rid: int
@@ -48,16 +48,16 @@ class RecordRow(NamedTuple):
         return body
 
 
-#: The columns of a RecordRow, for a statement.
-COLUMNS = ", ".join(f"r.{name}" for name in RecordRow._fields)
+#: The columns of a FoundRow, for a statement.
+COLUMNS = ", ".join(f"r.{name}" for name in FoundRow._fields)
 
 
-def read_rows(database: Database, rids: Sequence[int]) -> dict[int, RecordRow]:
+def read_rows(database: Database, rids: Sequence[int]) -> dict[int, FoundRow]:
     """Read the rows of many records, as many with one statement as its variables allow."""
-    found: dict[int, RecordRow] = {}
+    found: dict[int, FoundRow] = {}
     for start in range(0, len(rids), _MOST_AT_ONCE):
         some = rids[start : start + _MOST_AT_ONCE]
-        rows = map(RecordRow._make, database.all(_rows_sql(len(some)), some))
+        rows = map(FoundRow._make, database.all(_rows_sql(len(some)), some))
         found.update({row.rid: row for row in rows})
     return found
 
@@ -86,7 +86,7 @@ class RecordMaker:
         self._project = self._projector.project
         self._preview_chars = preview_chars
 
-    def make(self, row: RecordRow) -> Record:
+    def make(self, row: FoundRow) -> Record:
         """Make one record.
 
         Raises:

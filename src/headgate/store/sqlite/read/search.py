@@ -23,7 +23,7 @@ from headgate.store.projection import text_in
 from headgate.store.snippets import Highlighter
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import RecordMaker, RecordRow, read_chunks, read_rows
+from headgate.store.sqlite.read.rows import FoundRow, RecordMaker, read_chunks, read_rows
 from headgate.store.sqlite.read.scope import scope_of
 from headgate.store.sqlite.row_numbers import (
     RID_OF_ROWID,
@@ -116,7 +116,7 @@ class _Ranked:
 
     place: _Place
     match: _Match
-    row: RecordRow
+    row: FoundRow
 
 
 def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
@@ -353,7 +353,7 @@ def _near(window: Sequence[_Match], seen: _Place | None, wanted: int) -> list[_M
     return at_edge + [one for _, one in beyond]
 
 
-def _ranked(match: _Match, row: RecordRow) -> _Ranked:
+def _ranked(match: _Match, row: FoundRow) -> _Ranked:
     by_time = _NEWEST if row.ts is None else -row.ts
     return _Ranked(_Place(-match.score, by_time, row.record_id, row.rid), match, row)
 
@@ -409,7 +409,7 @@ def _hit(
 
 
 def _snippet(
-    database: Database, shelf: Shelf, row: RecordRow, name: FieldName, highlighter: Highlighter
+    database: Database, shelf: Shelf, row: FoundRow, name: FieldName, highlighter: Highlighter
 ) -> Snippet | None:
     note = long_notes(row.long).get(name)
     if note is not None:

@@ -13,7 +13,7 @@ from headgate.model.rows import FieldWindow
 from headgate.store.folding import find_folded
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, RecordRow, read_chunks
+from headgate.store.sqlite.read.rows import COLUMNS, FoundRow, read_chunks
 from headgate.store.sqlite.read.scope import scope_of
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, long_notes
 
@@ -71,21 +71,21 @@ def windows(database: Database, catalog: Catalog, plan: WindowPlan) -> tuple[Fie
         f"WHERE r.sid IN ({scope.sids}) AND r.record_id = ? AND r.deleted = 0{scope.where}",
         (plan.record_id, *scope.values),
     )
-    rows = [RecordRow._make(row) for row in found]
+    rows = [FoundRow._make(row) for row in found]
     if len(rows) == 1:
         return (_window(database, catalog, plan, rows[0]),)
     # Several connections have it and the caller has to choose one: a window that fails must not hide the others.
     return tuple(_window_or_nothing(database, catalog, plan, row) for row in rows)
 
 
-def _window_or_nothing(database: Database, catalog: Catalog, plan: WindowPlan, row: RecordRow) -> FieldWindow:
+def _window_or_nothing(database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow) -> FieldWindow:
     try:
         return _window(database, catalog, plan, row)
     except HeadgateError:
         return FieldWindow(catalog.by_sid[row.sid].connection_id, "", 0, 0, "")
 
 
-def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: RecordRow) -> FieldWindow:
+def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow) -> FieldWindow:
     shelf = catalog.by_sid[row.sid]
     text = _text(database, shelf, plan, row)
     if isinstance(plan.window, OffsetWindow):
@@ -107,7 +107,7 @@ def _match(shelf: Shelf, text: _FieldText, window: MatchWindow) -> FieldWindow:
     )
 
 
-def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: RecordRow) -> _FieldText:
+def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: FoundRow) -> _FieldText:
     body = row.intact_body()
     note = long_notes(row.long).get(plan.field)
     if note is not None:

@@ -68,7 +68,7 @@ class _ChangedRecord(NamedTuple):
     body: bytes | None
 
 
-class _LifeRow(NamedTuple):
+class _NewLife(NamedTuple):
     """The values of ``insert_life``."""
 
     rid: int
@@ -99,7 +99,7 @@ class ShelfChanges:
     live: int = 0
     _new: list[_NewRecord] = field(default_factory=list[_NewRecord])
     _changed: list[_ChangedRecord] = field(default_factory=list[_ChangedRecord])
-    _lives: list[_LifeRow] = field(default_factory=list[_LifeRow])
+    _lives: list[_NewLife] = field(default_factory=list[_NewLife])
     _typed: _Rows = field(default_factory=_Rows)
     _texts: _Rows = field(default_factory=_Rows)
     _old_texts: _Rows = field(default_factory=_Rows)
@@ -157,7 +157,7 @@ class ShelfChanges:
         self.live += old.is_deleted
         ts = derive.ts_of(self.stream, item.values)
         if old.is_deleted or ts != old.ts:
-            self._lives.append(_LifeRow(old.rid, self.seq, not old.is_deleted, old.ts, self.received_at))
+            self._lives.append(_NewLife(old.rid, self.seq, not old.is_deleted, old.ts, self.received_at))
         if not old.is_deleted:
             self._take_text_out(old)
         self._replaced.append((old.rid,))
@@ -180,7 +180,7 @@ class ShelfChanges:
     def _remove(self, item: Incoming, old: StoredRecord) -> None:
         self.seq += 1
         self.live -= 1
-        self._lives.append(_LifeRow(old.rid, self.seq, was_live=True, was_ts=old.ts, at=self.received_at))
+        self._lives.append(_NewLife(old.rid, self.seq, was_live=True, was_ts=old.ts, at=self.received_at))
         self._take_text_out(old)
         self._replaced.append((old.rid,))
         self._gone.append((old.rid,))
