@@ -17,8 +17,13 @@ from headgate.model.ids import FieldName
 
 _ENCODE = msgspec.json.Encoder().encode
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
-#: Names that a type's members cannot be spelled as.
+#: What no name of a msgspec type's member may hold.
 _UNSPELLABLE = re.compile(r'["\\\x00-\x1f]')
+
+
+def is_spellable(name: FieldName) -> bool:
+    """Say whether a msgspec type can have a member of this name."""
+    return _UNSPELLABLE.search(name) is None
 
 
 class Projector:
@@ -28,7 +33,7 @@ class Projector:
 
     def __init__(self, fields: Sequence[FieldName]) -> None:
         self.fields = tuple(fields)
-        self._is_spellable = not any(map(_UNSPELLABLE.search, self.fields))
+        self._is_spellable = all(map(is_spellable, self.fields))
         self._decode = _shape_decoder(self.fields) if self._is_spellable else _RAW.decode
 
     def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
@@ -70,7 +75,7 @@ def text_in(body: bytes, field: FieldName) -> str | None:
 
 @lru_cache(maxsize=512)
 def _one_decoder(field: FieldName) -> Callable[[bytes], msgspec.Raw | None]:
-    if _UNSPELLABLE.search(field):
+    if not is_spellable(field):
         return lambda body: _RAW.decode(body).get(field)
     decode = _shape_decoder((field,))
 

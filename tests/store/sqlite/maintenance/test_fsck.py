@@ -13,6 +13,9 @@ from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from tests.hostile.store.scene import batch, damages, deletion, filled, line, with_store
+from tests.store.declared import ODD
+from tests.store.engines import Driven
+from tests.store.ledger import Ledger
 
 LONG = "".join(f"word{n} " for n in range(8000))
 
@@ -110,3 +113,14 @@ def test_a_missing_and_a_changed_file_are_found(home: Home):
     assert [kind for kind, _ in damages(home)] == ["blob"]
     path.unlink()
     assert [kind for kind, _ in damages(home)] == ["blob"]
+
+
+def test_a_stream_with_a_field_that_no_type_can_name_is_checked_too(tmp_path: Path):
+    store = Driven("sqlite", tmp_path / "home")
+    Ledger(store, connections=1).put({"id": "a", ODD: "x"}, {"id": "b", ODD: "y"})
+    store.close()
+    home = Home(store.directory)
+    assert damages(home) == []
+    with writing_store(home) as database:
+        database.run("UPDATE record SET digest=zeroblob(32) WHERE record_id='b'")
+    assert damages(home) == [("digest", "b")]

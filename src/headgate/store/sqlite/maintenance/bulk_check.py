@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from headgate.model.ids import FieldName
+from headgate.store.projection import is_spellable
 from headgate.store.sqlite.catalog import StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, column_value, text_hash
 from headgate.store.sqlite.maintenance.stored_rows import StoredColumns, typed_index
@@ -33,11 +34,8 @@ class BulkCheck:
         self._kinds = [column.kind for column in stream.columns.values()]
         self._sort_index = typed_index(stream, stream.declaration.cursor_field)
         self._time_index = typed_index(stream, stream.time_field)
-        fields = [(f"f{number}", Any, None) for number in range(len(self._names))]
-        renamed = {f"f{number}": str(name) for number, name in enumerate(self._names)}
-        # The decoder skips members that have no column.
-        row = msgspec.defstruct("Row", fields, rename=renamed)
-        self._decode: Callable[[bytes], list[Any]] = msgspec.json.Decoder(list[row]).decode
+        #: None: the records of this stream can only be checked one by one.
+        self._decode = _decoder(self._names) if all(map(is_spellable, self._names)) else None
 
     def matches(self, sid: int, columns: StoredColumns) -> bool:
         """Compare plain records with their digests, their typed values, their order and their times."""
@@ -54,6 +52,8 @@ class BulkCheck:
         return tuple(digests) == columns.digests and self._has_values(bodies, columns)
 
     def _has_values(self, bodies: Sequence[bytes], columns: StoredColumns) -> bool:
+        if self._decode is None:
+            return False
         try:
             decoded = self._decode(b"[%b]" % b",".join(bodies))
         except msgspec.MsgspecError:
@@ -80,6 +80,14 @@ class BulkCheck:
 
     def _documents(self, found: Sequence[_Values]) -> list[Mapping[str, Any]]:
         return [dict(zip(self._names, values, strict=True)) for values in zip(*found, strict=True)]
+
+
+def _decoder(names: Sequence[FieldName]) -> Callable[[bytes], list[Any]]:
+    """Make a decoder of a list of bodies, which skips members that have no column."""
+    fields = [(f"f{number}", Any, None) for number in range(len(names))]
+    renamed = {f"f{number}": str(name) for number, name in enumerate(names)}
+    row = msgspec.defstruct("Row", fields, rename=renamed)
+    return msgspec.json.Decoder(list[row]).decode
 
 
 def _match(kind: ColumnKind, values: list[Any], typed: _Values) -> bool:
