@@ -48,3 +48,7 @@ def test_a_line_is_read_back_as_it_was_written(
 def test_every_flag_is_in_the_legend():
     letters = {flag.partition("=")[0] for flag in flag_line(FULL | {"semantic_search": YES}).split(",")}
     assert letters | {"g=false"} == LEGEND.keys()
+
+
+def test_a_refused_aggregation_is_none():
+    assert aggregations_of("t=string,a=unusable:not_granted") == []

@@ -65,7 +65,7 @@ class Recorded:
     tokens: dict[str, str | None]
 
     async def ask(self, sample: dict[str, Any]) -> Answered:
-        """Ask as the recorded request did, with this home's names."""
+        """Send the recorded request, with the names of this home."""
         path = sample["path"]
         if "NEXT" in path:
             first = await self._ask("GET", path.replace("&cursor=NEXT", ""), sample["who"], b"")

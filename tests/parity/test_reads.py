@@ -68,7 +68,7 @@ async def clients(shipped: Product, root: Path, stack: AsyncExitStack) -> dict[s
 
 
 @pytest.mark.requirement("S2-06", "S2-14", "S1-33")
-def test_every_surface_tells_the_same(shipped: Product, tmp_path: Path):
+def test_every_surface_gives_the_same_body(shipped: Product, tmp_path: Path):
     async def go() -> None:
         async with AsyncExitStack() as stack:
             made = await clients(shipped, tmp_path, stack)

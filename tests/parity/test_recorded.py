@@ -134,7 +134,7 @@ PROVEN_ELSEWHERE = {
 
 
 async def seen_in(world: Recorded, sample: dict[str, Any]) -> list[str]:
-    """Say in what our answer differs from the recorded one."""
+    """Give the differences between our answer and the recorded one."""
     answer = await world.ask(sample)
     code = answer.code if answer.status >= 400 and answer.content else None
     if answer.status != sample["status"]:

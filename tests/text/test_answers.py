@@ -27,7 +27,7 @@ ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
 
 
 def shown_for(results: list[dict[str, object]], **body: object) -> str:
-    """Draw the text of a search whose hits are as the results say."""
+    """Write the text of a search whose hits fit the results."""
     hits = [
         {key: one.get(key) for key in ("connection_id", "display_name")}
         | {"stream": "messages", "connector_key": "slack", "snippet": {"text": one["title"]}}
@@ -164,7 +164,7 @@ def test_the_first_rows_are_printed_each_with_how_to_read_on(rows: list[tuple[st
     named = [(record_id, {"data": {"text": "long " * length}}) for record_id, length in rows]
     shown = records_text("messages", {"data": [row for _, row in named]}, named)
     printed = [int(at) for at in re.findall(r"^record\[(\d)\] \{", shown, re.MULTILINE)]
-    # Only one that is too long for the whole text is passed over, and only before all others.
+    # Only a row that is too long for the whole text is skipped, and only before all others.
     assert printed or min(size(record_id) for record_id, _ in rows) > 800
     assert not printed or printed == list(range(printed[0], printed[0] + len(printed)))
     for at in printed if len(printed) > 1 else ():
@@ -172,7 +172,7 @@ def test_the_first_rows_are_printed_each_with_how_to_read_on(rows: list[tuple[st
         assert (f"record[{at}] complete=false read_record_field args=" in shown) == is_cut
 
 
-def test_rows_that_are_not_printed_are_not_drawn():
+def test_rows_that_are_not_printed_are_not_read():
     drawn: list[int] = []
 
     def rows():

@@ -35,7 +35,7 @@ def test_quoted_text_reads_back_as_what_it_was_and_shows_everything(text: str):
 
 
 def test_of_all_that_counts_as_printed_only_the_tags_are_escaped():
-    """What is quoted is looked at quickly first; that look must not miss anything hidden."""
+    """Quoting begins with a quick check, which must not miss anything hidden."""
     printed = [chr(code) for code in range(0x80, 0x110000) if chr(code).isprintable()]
     escaped = [ord(c) for c in printed if json_text(f"…{c}") != f'"…{c}"']
     assert escaped == [code for code in escaped if 0xE0000 <= code <= 0xE0FFF]
@@ -49,7 +49,7 @@ def test_a_name_never_starts_a_line_of_its_own(text: str):
 
 
 @pytest.mark.parametrize("text", ["\U000e0041\U000e0042", "\x1b]0;x\x07", "\u202eevil", "\x9b31m"])
-def test_what_cannot_be_seen_is_shown_as_an_escape(text: str):
+def test_invisible_characters_are_shown_as_escapes(text: str):
     assert line(text).startswith("\\u")
     assert block(text).startswith("\\u")
 

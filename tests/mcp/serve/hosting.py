@@ -1,4 +1,4 @@
-"""The hosted server on a real socket, or called as an application, with tokens that stand for themselves."""
+"""The hosted server on a real socket, or called as an application, with tokens that are plain words."""
 
 from __future__ import annotations
 

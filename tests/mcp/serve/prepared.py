@@ -1,4 +1,4 @@
-"""A port that answers with prepared bodies and remembers what it was asked."""
+"""A port that answers with prepared bodies and records its calls."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def reader(port: CountingPort) -> Reader:
 
 def run(port: CountingPort, tool: str, **arguments: Any) -> Outcome:
     outcome = asyncio.run(call(tool, arguments, reader(port)))
-    # As a client sees it: parts that are passed on unread are plain values on the wire.
+    # As a client sees it: parts that are encoded already are plain values there.
     seen = msgspec.json.decode(msgspec.json.encode(outcome.structured))
     return msgspec.structs.replace(outcome, structured=seen)
 

@@ -1,4 +1,4 @@
-"""The whole product as it is shipped: a home with invented records, served on a real socket, with tokens."""
+"""The whole program: a home with invented records, served on a real socket, with tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.mcp.serve.world import SMALL
 
 @dataclass(frozen=True)
 class Product:
-    """Where it is, and what opens it."""
+    """The address of the program, its parts, and the tokens for it."""
 
     address: str
     settings: Settings

@@ -1,4 +1,4 @@
-"""A resource server of somebody else: prepared REST bodies on a real socket, and a log of the requests."""
+"""Another resource server: prepared REST bodies on a real socket, and a list of its requests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.mcp.serve.prepared import found, hit, page, record, window
 
 @dataclass
 class Provider:
-    """What it was asked, and with which token."""
+    """The requests that it got, and their tokens."""
 
     address: str
-    #: Whether it knows the route of windows.
+    #: Whether it has the route for windows.
     has_windows: bool = True
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)

@@ -120,7 +120,7 @@ def test_two_windows_at_once_are_refused(extra: dict[str, Any]):
 
 
 @pytest.mark.requirement("S2-40")
-def test_the_refusal_of_a_whole_full_schema_teaches_the_scoped_one():
+def test_the_refusal_of_a_full_schema_without_a_stream_names_the_scoped_call():
     error = run(CountingPort(), "schema", detail="full").structured["error"]
     assert 'schema(stream, connection_id, detail: "full")' in error["hint"]
 
@@ -180,13 +180,13 @@ def test_filters_and_expansions_become_a_query():
     assert (query.sort, query.limit, query.fields) == ("-sent_at", 25, ("id",))
 
 
-def test_changes_become_a_query_of_their_own():
+def test_changes_become_a_changes_query():
     port = CountingPort(records=page())
     run(port, "query_records", stream="messages", changes_since="beginning", cursor="ch1.x", limit=5)
     assert port.calls == [("records", ChangesQuery("messages", "beginning", limit=5, cursor="ch1.x"))]
 
 
-def test_words_alone_bring_their_context():
+def test_a_window_around_words_has_default_context():
     port = CountingPort(window=window("x"))
     run(port, "read_record_field", id="cin_a/messages:m1", field_path="text", q="bridge")
     ((_, query),) = port.calls
@@ -205,9 +205,7 @@ def test_words_alone_bring_their_context():
         ({"id": "pdpp://record/cin_a%2Forders%3Ao1"}, "cin_a", "o1"),
     ],
 )
-def test_ids_of_both_grammars_are_read_as_they_stand(
-    arguments: dict[str, Any], connection: str | None, key: str
-):
+def test_ids_of_both_grammars_are_read_unchanged(arguments: dict[str, Any], connection: str | None, key: str):
     port = CountingPort()
     run(port, "fetch", **arguments)
     ((name, query),) = port.calls

@@ -1,4 +1,4 @@
-"""What answers weigh, on fixed records: a model pays for every byte."""
+"""The size of answers, on fixed records: a model pays for every byte."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def message(key: str, body: str, **more: Any) -> dict[str, Any]:
 
 
 def sizes(outcome: Outcome) -> list[int]:
-    """Weigh a whole result, as each era sends it."""
+    """Count the bytes of a whole result in each era."""
     assert not outcome.is_error, outcome.text
     return [
         len(msgspec.json.encode(result_of(outcome, ServerIdentity("0.1.0"), version))) for version in VERSIONS
     ]
 
 
-def test_the_list_of_tools_weighs_at_most_14_000_bytes():
+def test_the_list_of_tools_has_at_most_14_000_bytes():
     assert len(msgspec.json.encode({"tools": TOOLS})) <= 14_000
 
 
 @pytest.mark.parametrize("words", ["canal", "canal gloves", "bridge"])
-def test_a_page_of_25_hits_weighs_at_most_30_000_bytes(words: str):
+def test_a_page_of_25_hits_has_at_most_30_000_bytes(words: str):
     async def work(w: World) -> None:
         for account in ("Home mail", "Work mail"):
             await w.add(account, "messages", *(message(f"m{n:05}", SENTENCE * 9) for n in range(20)))
@@ -107,7 +107,7 @@ def test_a_record_of_800_bytes_is_fetched_in_at_most_2_400_bytes_in_either_era()
     in_two_accounts(work)
 
 
-def test_a_page_of_25_records_weighs_little_more_than_its_records_and_its_text():
+def test_a_page_of_25_records_is_little_larger_than_its_records_and_its_text():
     async def work(w: World) -> None:
         await w.add("Home mail", "messages", *(message(f"m{n:05}", SENTENCE * 6) for n in range(25)))
         page = await w.call(mail(w), "query_records", stream="messages", limit=25)
@@ -118,7 +118,7 @@ def test_a_page_of_25_records_weighs_little_more_than_its_records_and_its_text()
     in_two_accounts(work)
 
 
-def test_a_page_with_two_fields_of_a_megabyte_weighs_at_most_100_000_bytes():
+def test_a_page_with_two_fields_of_a_megabyte_has_at_most_100_000_bytes():
     async def work(w: World) -> None:
         long = [message(f"long{n}", "Wörter über Wörter. " * 50_000) for n in range(2)]
         await w.add("Home mail", "messages", *long, *(message(f"m{n}", SENTENCE) for n in range(23)))

@@ -1,4 +1,4 @@
-"""Promises that only show on the whole: what one answer says, held against what the next call does."""
+"""Promises over several calls: what one answer prints, compared with what the next call does."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ END = "THE-VERY-END"
 
 
 @pytest.mark.requirement("S1-04", "S1-27", "S1-28", "S1-35", "S1-36", "S2-55")
-def test_every_printed_hit_is_the_result_it_stands_for():
+def test_every_printed_hit_is_the_result_at_its_place():
     async def work(w: World) -> None:
         keys = ["plain", '["a b","c]"]', "k" * 90, "a/b", "Ünï 世界"]
         rows = [
@@ -261,7 +261,7 @@ def rungs_of_bytes(outcome: Outcome) -> dict[str, Json]:
 
 
 def problems(tools: tuple[Json, ...]) -> list[str]:
-    """Say what is wrong with a list of tools."""
+    """Give the faults of a list of tools."""
     names = ["schema", "query_records", "aggregate", "search", "fetch", "read_record_field"]
     size = len(msgspec.json.encode(tools))
     return [

@@ -74,7 +74,7 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
             args=[*PROGRAM[1:], "--provider-url", made.address, "--cache-root", str(tmp_path)],
         )
         async with Client(parameters) as client:
-            # Asked before anything was offered.
+            # This was requested before any tool was listed.
             assert made.asked == ["/v1/streams/-/records/-/field-window"]
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == [tool["name"] for tool in TOOLS if tool["name"] != "read_record_field"]
@@ -94,7 +94,7 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
 
 
 @pytest.mark.requirement("S2-05")
-def test_the_help_knows_no_profile():
+def test_the_help_mentions_no_profile():
     shown = run("--help").stdout
     assert "--provider-url" in shown
     assert "profile" not in shown.casefold()
@@ -138,7 +138,7 @@ def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path, kind: str)
         {"access_token": ""},
     ],
 )
-def test_without_a_good_token_it_ends_with_78_and_says_where_to_put_one(
+def test_without_a_valid_token_it_ends_with_78_and_names_the_place_for_one(
     tmp_path: Path, credential: dict[str, Any] | None
 ):
     if credential is not None:

@@ -76,7 +76,7 @@ def test_the_templates_are_listed():
     ]
 
 
-def test_the_first_paragraph_of_the_instructions_fits_512_characters_and_stands_alone():
+def test_the_first_paragraph_of_the_instructions_fits_512_characters_and_is_complete():
     first = INSTRUCTIONS.partition("\n\n")[0]
     assert len(first) <= 512
     assert first.endswith(".")

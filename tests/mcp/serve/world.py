@@ -39,7 +39,7 @@ MAIL = ("id", "subject", "sender", "sent_at", "body", "size", "is_read", "attach
 
 @dataclass
 class Log:
-    """Remembers what was disclosed."""
+    """A disclosure log in memory."""
 
     written: list[Disclosure] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Log:
 
 
 class CountedPort:
-    """A port that counts what passes through it."""
+    """A port that records the names of its calls."""
 
     def __init__(self, inner: ResourceServer, calls: list[str]) -> None:
         self._inner = inner
@@ -61,7 +61,7 @@ class CountedPort:
 
 @dataclass
 class World:
-    """The server, and who reads from it."""
+    """A resource server in process, with ways to grant, write and call."""
 
     store: SqliteStore
     read_services: ReadServices
@@ -82,7 +82,7 @@ class World:
     async def call(self, access: Access, tool: str, **arguments: Any) -> Outcome:
         self.calls.clear()
         outcome = await call(tool, arguments, self.reader(access))
-        # As a client sees it: parts that are passed on unread are plain values on the wire.
+        # As a client sees it: parts that are encoded already are plain values there.
         seen = msgspec.json.decode(msgspec.json.encode(outcome.structured))
         return msgspec.structs.replace(outcome, structured=seen)
 
