@@ -19,7 +19,7 @@ from headgate.web.admission import Callers
 from headgate.web.api.definitions import Endpoint
 from headgate.web.context import RequestContext
 from headgate.web.refusals import Flavour
-from headgate.web.replies import PDPP_VERSION, Header, Reply
+from headgate.web.replies import PDPP_VERSION, Header, HttpReply
 from headgate.web.services import WebServices
 
 _PLACE = re.compile(r"{(\w+)}")
@@ -56,7 +56,7 @@ class WebRequest(msgspec.Struct, frozen=True):
 
 
 #: Answers a request; None when it has sent its response itself.
-Handler: TypeAlias = Callable[[WebRequest], Awaitable[Reply | None]]
+Handler: TypeAlias = Callable[[WebRequest], Awaitable[HttpReply | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _segment_pattern(segment: str) -> str:
     return "([^/]*+)" if _PLACE.fullmatch(segment) else re.escape(segment)
 
 
-async def _not_found(_request: WebRequest) -> Reply:
+async def _not_found(_request: WebRequest) -> HttpReply:
     raise NotFound("There is nothing at this address.")
 
 
@@ -153,7 +153,7 @@ NOT_FOUND = Address("*", "*", Callers.ANYONE, _not_found, headers=(PDPP_VERSION,
 
 
 def _with_other_methods(allowed: str, known: Address) -> Address:
-    async def refuse(_request: WebRequest) -> Reply:
+    async def refuse(_request: WebRequest) -> HttpReply:
         raise MethodRefused(data={"allow": allowed})
 
     return Address(

@@ -20,7 +20,7 @@ from headgate.web.admission import EdgeAdmission
 from headgate.web.context import REQUEST, RequestContext, read_headers
 from headgate.web.guard import Guard
 from headgate.web.refusals import Flavour, refusal
-from headgate.web.replies import Reply, ResponseSender, send_reply
+from headgate.web.replies import HttpReply, ResponseSender, send_reply
 from headgate.web.services import WebServices
 
 _ID_BYTES = 8
@@ -99,7 +99,7 @@ class Front:
             _check_length(context, address.max_body_bytes)
         self._admission.admit(context, address.callers)
 
-    def _refusal(self, error: HeadgateError, context: RequestContext, flavour: Flavour) -> Reply:
+    def _refusal(self, error: HeadgateError, context: RequestContext, flavour: Flavour) -> HttpReply:
         # The caller chose the Host header: one that is not ours must not come back as part of a link.
         own = self._services.public_url if flavour is Flavour.MCP else ""
         origin = "" if isinstance(error, MisdirectedRequest) else own or context.origin

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, Reply, json_reply
+from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
 
 _HEADERS = (JSON, NO_STORE)
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
-async def healthz(request: WebRequest) -> Reply:
+async def healthz(request: WebRequest) -> HttpReply:
     """Answer that the process serves requests."""
     return json_reply({"status": "ok", "version": request.services.version}, headers=_HEADERS)
 
 
-async def readyz(request: WebRequest) -> Reply:
+async def readyz(request: WebRequest) -> HttpReply:
     """Answer whether the store can be read, and whether it can be written."""
     reads = request.services.reads
     await reads.catalog()
     return json_reply({"status": "ready" if reads.store.is_writable else "degraded"}, headers=_HEADERS)
 
 
-async def metrics(request: WebRequest) -> Reply:
+async def metrics(request: WebRequest) -> HttpReply:
     """Write the counters in the format of Prometheus."""
-    return Reply(request.services.metrics.text().encode(), headers=(_TEXT, NO_STORE))
+    return HttpReply(request.services.metrics.text().encode(), headers=(_TEXT, NO_STORE))

@@ -9,7 +9,7 @@ from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.access import Identity
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, Reply, json_reply
+from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
 
 
 async def mcp(request: WebRequest) -> None:
@@ -35,7 +35,7 @@ async def gateway(request: WebRequest) -> None:
     await services.gateway(identity, request.scope, request.receive, request.send)
 
 
-async def mcp_metadata(request: WebRequest) -> Reply:
+async def mcp_metadata(request: WebRequest) -> HttpReply:
     """Answer with the metadata of the MCP resource."""
     origin = request.context.origin
     document = _protected_mcp(origin, request.services.public_url or origin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import HTML, Header, Reply
+from headgate.web.replies import HTML, Header, HttpReply
 from headgate.web.templates import template
 
 _POLICY = b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -22,13 +22,13 @@ _ICON = (
 )
 
 
-async def front_page(request: WebRequest) -> Reply:
+async def front_page(request: WebRequest) -> HttpReply:
     """Show a person who opens the address what runs here."""
     page = template("front.html").substitute(version=escape(request.services.version))
-    return Reply(page.encode(), headers=PAGE_HEADERS)
+    return HttpReply(page.encode(), headers=PAGE_HEADERS)
 
 
-async def icon(_request: WebRequest) -> Reply:
+async def icon(_request: WebRequest) -> HttpReply:
     """Answer with the server's icon."""
     headers = ((b"content-type", b"image/svg+xml"), (b"cache-control", b"public, max-age=86400"))
-    return Reply(_ICON, headers=headers)
+    return HttpReply(_ICON, headers=headers)

@@ -25,7 +25,7 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.web.context import RequestContext
-from headgate.web.replies import JSON, NO_STORE, PRIVATE, Header, Reply
+from headgate.web.replies import JSON, NO_STORE, PRIVATE, Header, HttpReply
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 MCP_METADATA_PATH = f"{METADATA_PATH}/mcp"
@@ -49,14 +49,14 @@ class Flavour(StrEnum):
     INTROSPECTION = "introspection"
 
 
-def refusal(error: HeadgateError, context: RequestContext, flavour: Flavour, *, origin: str) -> Reply:
+def refusal(error: HeadgateError, context: RequestContext, flavour: Flavour, *, origin: str) -> HttpReply:
     """Write a failure as status, headers and body; `origin` begins the address of the metadata document."""
     return _WRITERS[flavour](error, context, origin)
 
 
-def _rest(error: HeadgateError, context: RequestContext, origin: str) -> Reply:
+def _rest(error: HeadgateError, context: RequestContext, origin: str) -> HttpReply:
     if isinstance(error, MethodRefused):
-        return Reply(status=error.status, headers=(PRIVATE, _allow(error)))
+        return HttpReply(status=error.status, headers=(PRIVATE, _allow(error)))
     body = {**_described(error, context), **error.data}
     headers = [JSON, PRIVATE]
     if isinstance(error, AuthenticationFailed):
@@ -66,10 +66,10 @@ def _rest(error: HeadgateError, context: RequestContext, origin: str) -> Reply:
     if isinstance(error, _MAY_RETRY):
         body.pop("retry_after_seconds", None)
         headers.append(_retry_after(error))
-    return Reply(msgspec.json.encode({"error": body}), error.status, tuple(headers))
+    return HttpReply(msgspec.json.encode({"error": body}), error.status, tuple(headers))
 
 
-def _mcp(error: HeadgateError, context: RequestContext, origin: str) -> Reply:
+def _mcp(error: HeadgateError, context: RequestContext, origin: str) -> HttpReply:
     body: dict[str, Any] = {
         "type": error.type,
         "code": error.code,
@@ -86,7 +86,7 @@ def _mcp(error: HeadgateError, context: RequestContext, origin: str) -> Reply:
         body["hint"] = "Send JSON-RPC requests with POST."
     elif isinstance(error, _MAY_RETRY):
         headers.append(_retry_after(error))
-    return Reply(msgspec.json.encode({"error": body}), status, tuple(headers))
+    return HttpReply(msgspec.json.encode({"error": body}), status, tuple(headers))
 
 
 def _mcp_challenge(error: HeadgateError, context: RequestContext, metadata: str) -> str:
@@ -97,14 +97,14 @@ def _mcp_challenge(error: HeadgateError, context: RequestContext, metadata: str)
     return "Bearer " + ", ".join(parts)
 
 
-def _introspection(error: HeadgateError, context: RequestContext, origin: str) -> Reply:
+def _introspection(error: HeadgateError, context: RequestContext, origin: str) -> HttpReply:
     reply = _rest(error, context, origin)
     if error.status != AuthenticationFailed.status:
         return reply
-    return Reply(reply.content, reply.status, (JSON, NO_STORE, _challenge('Basic realm="introspection"')))
+    return HttpReply(reply.content, reply.status, (JSON, NO_STORE, _challenge('Basic realm="introspection"')))
 
 
-_WRITERS: Mapping[Flavour, Callable[[HeadgateError, RequestContext, str], Reply]] = {
+_WRITERS: Mapping[Flavour, Callable[[HeadgateError, RequestContext, str], HttpReply]] = {
     Flavour.REST: _rest,
     Flavour.MCP: _mcp,
     Flavour.INTROSPECTION: _introspection,

@@ -22,7 +22,7 @@ PDPP_VERSION: Header = (b"pdpp-version", b"2026-04-06")
 JSON_HEADERS = (JSON, PRIVATE)
 
 
-class Reply(msgspec.Struct, frozen=True):
+class HttpReply(msgspec.Struct, frozen=True):
     """What is sent back."""
 
     content: bytes = b""
@@ -34,14 +34,14 @@ class Reply(msgspec.Struct, frozen=True):
 
 def json_reply(
     document: Mapping[str, Any], status: int = 200, headers: tuple[Header, ...] = JSON_HEADERS
-) -> Reply:
+) -> HttpReply:
     """Reply with a JSON document."""
-    return Reply(msgspec.json.encode(document), status, headers)
+    return HttpReply(msgspec.json.encode(document), status, headers)
 
 
-def empty_reply() -> Reply:
+def empty_reply() -> HttpReply:
     """Reply that the request is done, with no content."""
-    return Reply(status=NO_CONTENT, headers=(PRIVATE,))
+    return HttpReply(status=NO_CONTENT, headers=(PRIVATE,))
 
 
 class ResponseSender:
@@ -64,7 +64,7 @@ class ResponseSender:
         await self._send(message)
 
 
-async def send_reply(reply: Reply, send: Send, extra: tuple[Header, ...] = ()) -> None:
+async def send_reply(reply: HttpReply, send: Send, extra: tuple[Header, ...] = ()) -> None:
     """Send a reply with some more headers."""
     headers = [*reply.headers, *extra]
     if reply.stream is None and reply.status != NO_CONTENT:

@@ -8,14 +8,14 @@ from headgate.auth.introspect import introspect
 from headgate.errors import InvalidRequest, NotFound
 from headgate.model.ids import GrantId, grant_id
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, Reply, json_reply
+from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
 
 _MAX_FORM_BYTES = 64 * 1024
 _MAX_FORM_FIELDS = 20
 _HEADERS = (JSON, NO_STORE)
 
 
-async def introspection(request: WebRequest) -> Reply:
+async def introspection(request: WebRequest) -> HttpReply:
     """Describe a token to a resource server (RFC 7662)."""
     token = _form(await request.body(_MAX_FORM_BYTES)).get("token", "")
     if not token:
@@ -25,7 +25,7 @@ async def introspection(request: WebRequest) -> Reply:
     return json_reply(document, headers=_HEADERS)
 
 
-async def revocation(request: WebRequest) -> Reply:
+async def revocation(request: WebRequest) -> HttpReply:
     """End a grant for its owner, or for the client that holds it."""
     token = request.context.headers.bearer
     assert token is not None

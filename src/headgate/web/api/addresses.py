@@ -13,7 +13,7 @@ from headgate.web.api.calls import Call, EndpointHandler
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.params import read_params
 from headgate.web.context import RequestContext
-from headgate.web.replies import PDPP_VERSION, Reply
+from headgate.web.replies import PDPP_VERSION, HttpReply
 
 _HANDLERS: Mapping[str, EndpointHandler] = {
     "schema": reads.schema,
@@ -59,7 +59,7 @@ def api_addresses() -> tuple[Address, ...]:
 def _bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:
     """Parse a request by the endpoint's definition before its function is called."""
 
-    async def answer(request: WebRequest) -> Reply:
+    async def answer(request: WebRequest) -> HttpReply:
         context = request.context
         assert context.access is not None
         call = Call(
@@ -74,7 +74,7 @@ def _bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:
             services=request.services,
         )
         answered = await handler(call)
-        return Reply(answered.content) if isinstance(answered, ReadAnswer) else answered
+        return HttpReply(answered.content) if isinstance(answered, ReadAnswer) else answered
 
     return answer
 

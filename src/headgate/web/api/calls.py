@@ -15,7 +15,7 @@ from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ReadAnswer
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
-from headgate.web.replies import Reply
+from headgate.web.replies import HttpReply
 from headgate.web.services import WebServices
 
 
@@ -88,4 +88,4 @@ class Call(msgspec.Struct, frozen=True):
 
 
 #: Reads return the resource server's answer; every other endpoint returns a reply.
-EndpointHandler = Callable[[Call], Awaitable[ReadAnswer | Reply]]
+EndpointHandler = Callable[[Call], Awaitable[ReadAnswer | HttpReply]]

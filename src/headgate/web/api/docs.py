@@ -18,7 +18,7 @@ import msgspec
 from headgate.web.addresses import WebRequest
 from headgate.web.api.openapi import openapi_document
 from headgate.web.pages import PAGE_HEADERS
-from headgate.web.replies import Reply
+from headgate.web.replies import HttpReply
 from headgate.web.templates import template
 
 Part = Mapping[str, Any]
@@ -28,14 +28,14 @@ _LIMITS = (("default", "default"), ("minimum", "at least"), ("maximum", "at most
 _PAGE = template("docs.html")
 
 
-async def docs(_request: WebRequest) -> Reply:
+async def docs(_request: WebRequest) -> HttpReply:
     """Show the REST interface to a person."""
-    return Reply(_docs_html(), headers=PAGE_HEADERS)
+    return HttpReply(_docs_html(), headers=PAGE_HEADERS)
 
 
-async def openapi(_request: WebRequest) -> Reply:
+async def openapi(_request: WebRequest) -> HttpReply:
     """Answer with the OpenAPI document."""
-    return Reply(_openapi_json(), headers=((b"content-type", b"application/json"),))
+    return HttpReply(_openapi_json(), headers=((b"content-type", b"application/json"),))
 
 
 @cache

@@ -6,12 +6,12 @@ from typing import Any
 
 from headgate.model.query import DEFAULT_PAGE, MAX_PAGE
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, Reply, json_reply
+from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
 
 _HEADERS = (JSON, NO_STORE)
 
 
-async def resource_metadata(request: WebRequest) -> Reply:
+async def resource_metadata(request: WebRequest) -> HttpReply:
     """Answer with the metadata of the REST resource."""
     services, origin = request.services, request.context.origin
     strict_core = services.reads.rules.strict_core

@@ -10,14 +10,14 @@ from headgate.model.instants import iso
 from headgate.model.record import Connection
 from headgate.sources.intake import Push
 from headgate.web.api.calls import Call
-from headgate.web.replies import Reply, empty_reply, json_reply
+from headgate.web.replies import HttpReply, empty_reply, json_reply
 
 _MAX_NAME = 200
 _MAX_KEY = 200
 _ERRORS_SHOWN = 100
 
 
-async def declare(call: Call) -> Reply:
+async def declare(call: Call) -> HttpReply:
     """Register a declaration."""
     key = connector_key(call.path["connector_key"])
     declared = await call.services.intake.declare(key, await call.document())
@@ -32,7 +32,7 @@ async def declare(call: Call) -> Reply:
     )
 
 
-async def connect(call: Call) -> Reply:
+async def connect(call: Call) -> HttpReply:
     """Add a connection."""
     document = await call.document()
     _only(document, {"connector_key", "display_name"})
@@ -41,12 +41,12 @@ async def connect(call: Call) -> Reply:
     return json_reply(_connection(made), 201)
 
 
-async def connection(call: Call) -> Reply:
+async def connection(call: Call) -> HttpReply:
     """Show a connection."""
     return json_reply(_connection(await call.services.intake.connection(_path_connection(call))))
 
 
-async def rename(call: Call) -> Reply:
+async def rename(call: Call) -> HttpReply:
     """Give a connection another name."""
     document = await call.document()
     _only(document, {"display_name"})
@@ -54,13 +54,13 @@ async def rename(call: Call) -> Reply:
     return json_reply(_connection(await call.services.intake.rename(_path_connection(call), name)))
 
 
-async def disconnect(call: Call) -> Reply:
+async def disconnect(call: Call) -> HttpReply:
     """Remove a connection."""
     await call.services.intake.disconnect(_path_connection(call))
     return empty_reply()
 
 
-async def ingest(call: Call) -> Reply:
+async def ingest(call: Call) -> HttpReply:
     """Take records in."""
     stream = stream_name(call.path["stream"])
     key = call.headers.get(b"idempotency-key", b"").decode("latin-1") or None
@@ -82,14 +82,14 @@ async def ingest(call: Call) -> Reply:
     return json_reply(body)
 
 
-async def remove(call: Call) -> Reply:
+async def remove(call: Call) -> HttpReply:
     """Remove a record."""
     stream, key = stream_name(call.path["stream"]), record_id(call.path["id"])
     await call.services.intake.remove(call.needed_connection(), stream, key)
     return empty_reply()
 
 
-async def keep_blob(call: Call) -> Reply:
+async def keep_blob(call: Call) -> HttpReply:
     """Keep a file."""
     media = call.headers.get(b"content-type", b"application/octet-stream").decode("latin-1")
     if len(media) > _MAX_NAME or not is_plain(media):
@@ -105,7 +105,7 @@ async def keep_blob(call: Call) -> Reply:
     return json_reply(body, 201)
 
 
-async def state(call: Call) -> Reply:
+async def state(call: Call) -> HttpReply:
     """Show what a collector noted."""
     where = _path_connection(call)
     return json_reply(
@@ -113,7 +113,7 @@ async def state(call: Call) -> Reply:
     )
 
 
-async def put_state(call: Call) -> Reply:
+async def put_state(call: Call) -> HttpReply:
     """Keep what a collector notes."""
     await call.services.intake.put_state(_path_connection(call), await call.whole_body())
     return await state(call)

@@ -38,7 +38,7 @@ from headgate.model.query import (
 from headgate.reading.port import BlobAnswer, ReadAnswer
 from headgate.web.api.calls import Call
 from headgate.web.api.params import NOTHING
-from headgate.web.replies import NOSNIFF, PRIVATE, Reply
+from headgate.web.replies import NOSNIFF, PRIVATE, HttpReply
 
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 _SHOWN_IN_PLACE = frozenset(
@@ -148,7 +148,7 @@ def search(call: Call) -> Awaitable[ReadAnswer]:
     return call.resource_server().search(query)
 
 
-async def blob(call: Call) -> Reply:
+async def blob(call: Call) -> HttpReply:
     """Send a file, or a part of it."""
     query = BlobQuery(_blob(call), call.given.connection())
     whole = await call.resource_server().blob(query)
@@ -158,7 +158,7 @@ async def blob(call: Call) -> Reply:
             *_blob_headers(whole, 0),
             (b"content-range", f"bytes */{whole.size_bytes}".encode("ascii")),
         )
-        return Reply(status=416, headers=headers, stream=_no_bytes())
+        return HttpReply(status=416, headers=headers, stream=_no_bytes())
     start, end = span
     is_part = (start, end) != (0, whole.size_bytes)
     headers = _blob_headers(whole, end - start)
@@ -166,7 +166,7 @@ async def blob(call: Call) -> Reply:
         content_range = f"bytes {start}-{end - 1}/{whole.size_bytes}"
         headers = (*headers, (b"content-range", content_range.encode("ascii")))
     content = _no_bytes() if call.method == "HEAD" else whole.read(start, end)
-    return Reply(headers=headers, status=206 if is_part else 200, stream=content)
+    return HttpReply(headers=headers, status=206 if is_part else 200, stream=content)
 
 
 def _blob(call: Call) -> BlobId:
