@@ -19,13 +19,19 @@ class Discloser(Protocol):
 
 
 def disclosed(shown: Sequence[Record | Tombstone], fields: tuple[FieldName, ...]) -> tuple[Disclosed, ...]:
-    """Group records by connection and stream; the children of a record are not included."""
+    """Group records by connection and stream; the children of a record are not included.
+
+    Of a deleted record no field is shown, only that it was there.
+    """
     if len(shown) == 1:
         only = shown[0]
-        return (Disclosed(only.connection_id, only.stream, fields, (only.id,)),)
-    found: dict[tuple[ConnectionId, StreamName], list[RecordId]] = {}
+        return (Disclosed(only.connection_id, only.stream, _fields_of(only, fields), (only.id,)),)
+    found: dict[tuple[ConnectionId, StreamName, tuple[FieldName, ...]], list[RecordId]] = {}
     for entry in shown:
-        found.setdefault((entry.connection_id, entry.stream), []).append(entry.id)
-    return tuple(
-        Disclosed(connection, stream, fields, tuple(ids)) for (connection, stream), ids in found.items()
-    )
+        key = entry.connection_id, entry.stream, _fields_of(entry, fields)
+        found.setdefault(key, []).append(entry.id)
+    return tuple(Disclosed(*key, tuple(ids)) for key, ids in found.items())
+
+
+def _fields_of(entry: Record | Tombstone, fields: tuple[FieldName, ...]) -> tuple[FieldName, ...]:
+    return () if isinstance(entry, Tombstone) else fields

@@ -7,7 +7,7 @@ cannot name what the grant does not hold, whatever the query was.
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -215,9 +215,17 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
 
 
 def decide_search(
-    allowance: Allowance, query: SearchQuery, seals: Seals, *, preview_chars: int | None = None
+    allowance: Allowance,
+    query: SearchQuery,
+    seals: Seals,
+    *,
+    fields: Collection[str] = (),
+    preview_chars: int | None = None,
 ) -> Decision[SearchPlan]:
-    """Decide on a search; its plan may reach nothing, and then finds nothing."""
+    """Decide on a search; its plan may reach nothing, and then finds nothing.
+
+    ``fields`` are those that hits bring along where they are visible, beside the time of their record.
+    """
     _refuse_extras(allowance, filters=query.filters)
     terms = parse_terms(query.q)
     scopes = tuple(scope for scope in _searched(allowance, query) if scope.capability.searchable())
@@ -226,7 +234,7 @@ def decide_search(
     limit, warnings = _page_limit(query.limit)
     binding = cursors.search_binding(allowance, query)
     plan = SearchPlan(
-        reaches=tuple(_search_reach(scope, preview_chars) for scope in scopes),
+        reaches=tuple(_search_reach(scope, fields) for scope in scopes),
         terms=terms,
         limit=limit,
         filters=_search_filters(scopes, query),
@@ -434,11 +442,10 @@ def _searched(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ..
     return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)
 
 
-def _search_reach(scope: StreamScope, preview_chars: int | None) -> SearchReach:
-    fields = tuple(scope.capability.fields)
-    if preview_chars is None:
-        # Hits without content bring only the time they are shown with.
-        fields = () if scope.capability.sort_field is None else (scope.capability.sort_field,)
+def _search_reach(scope: StreamScope, wanted: Collection[str]) -> SearchReach:
+    # Hits without fields bring only the time they are shown with, if it is the one of their order.
+    times = {scope.capability.sort_field, scope.declaration.consent_time_field if wanted else None}
+    fields = tuple(name for name in scope.capability.fields if name in wanted or name in times)
     searched = tuple(
         authorize(scope, name, Use.LEXICAL_SEARCH).name for name in scope.capability.searchable()
     )

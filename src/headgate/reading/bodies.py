@@ -16,9 +16,11 @@ from headgate.model.query import AggregateQuery, WindowQuery
 from headgate.model.record import Children, Record, Tombstone
 from headgate.model.rows import Aggregate, Extent, FieldWindow, Hit, SearchPage
 from headgate.model.warning import ReadWarning
+from headgate.model.wire import HitBody
 from headgate.reading.links import record_path, records_path, window_path
 from headgate.reading.port import Body, RecordRow, Row
 from headgate.text.marks import cut_marked
+from headgate.text.titles import title_field
 
 _BLOB_MARK = b'"blob_id"'
 _FURTHER_CHARS = 48
@@ -156,7 +158,7 @@ def aggregate_body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate)
     return body | {"limit": plan.limit, "groups": groups, "other_count": found.other_count}
 
 
-def hit_row(hit: Hit, labels: Labels, *, with_data: bool) -> Body:
+def hit_row(hit: Hit, labels: Labels) -> Body:
     """Give a hit: where it is, what matched, and how to read on."""
     record = hit.record
     origin = labels.of(record.connection_id)
@@ -175,8 +177,15 @@ def hit_row(hit: Hit, labels: Labels, *, with_data: bool) -> Body:
         row["authored_at"] = iso(hit.authored_at)
     if hit.snippets:
         row["snippet"] = {"field": hit.snippets[0].field, "text": hit.snippets[0].text}
-    if with_data:
-        row |= {"data": _data(record.body), "previews": previews(record)}
+    return row
+
+
+def titled_hit_row(hit: Hit, labels: Labels) -> Body:
+    """Give a hit with the one field that its title is made of, if there is one."""
+    row = hit_row(hit, labels)
+    row["data"] = msgspec.json.decode(hit.record.body, type=dict[str, Any])
+    name = title_field(cast("HitBody", row))
+    row["data"] = {} if name is None else {name: row["data"][name]}
     return row
 
 

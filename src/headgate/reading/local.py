@@ -15,6 +15,7 @@ import msgspec
 
 from headgate.audit.disclose import disclosed
 from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
+from headgate.model.declaration import Cardinality
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, FieldName, RequestId, StreamName
@@ -30,7 +31,7 @@ from headgate.model.query import (
     WindowQuery,
 )
 from headgate.model.record import Record
-from headgate.model.rows import Changes, FieldWindow, FoundBlob, Page, SearchPage
+from headgate.model.rows import Changes, FieldWindow, FoundBlob, Hit, Page, SearchPage
 from headgate.model.warning import ReadWarning
 from headgate.policy import cursors, decide as deciding
 from headgate.policy.allowance import Allowance, StreamScope
@@ -40,6 +41,7 @@ from headgate.reading import bodies, links, schema
 from headgate.reading.memo import DecisionMemo, labels_of
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row
 from headgate.reading.services import ReadServices
+from headgate.text.titles import TITLE_SOURCES
 
 _NONCE_BYTES = 8
 _encode = msgspec.json.Encoder().encode
@@ -112,10 +114,10 @@ class LocalResourceServer(msgspec.Struct):
         return self._answer(self._aggregate, query)
 
     def search(
-        self, query: SearchQuery, *, preview_chars: int | None = None
+        self, query: SearchQuery, *, title_chars: int | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Find records by words."""
-        return self._answer(self._search, query, preview_chars)
+        return self._answer(self._search, query, title_chars)
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
@@ -242,7 +244,8 @@ class LocalResourceServer(msgspec.Struct):
         rows = [bodies.record_row(record, labels, plan.expand) for record in page.records]
         body = _list_body(query, rows, token)
         body["meta"] = self._list_meta(page, plan, decision)
-        return _Served(body, _shown(page.records, plan.reach.fields, plan.expand))
+        shown = _shown(page.records, plan.reach.fields, plan.expand)
+        return _Served(body, (*shown, *_extent_shown(body["meta"], plan, decision.scopes[0])))
 
     def _list_meta(self, page: Page, plan: PagePlan, decision: deciding.Decision[PagePlan]) -> Body:
         warnings = (*self._context.warnings, *decision.warnings)
@@ -323,11 +326,13 @@ class LocalResourceServer(msgspec.Struct):
         connections = decision.plan.reach.connection_ids
         return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
 
-    async def _search(
-        self, decisions: DecisionMemo, query: SearchQuery, preview_chars: int | None
-    ) -> _Served:
+    async def _search(self, decisions: DecisionMemo, query: SearchQuery, title_chars: int | None) -> _Served:
         decision = deciding.decide_search(
-            decisions.allowance, query, self._services.seals(), preview_chars=preview_chars
+            decisions.allowance,
+            query,
+            self._services.seals(),
+            fields=() if title_chars is None else TITLE_SOURCES,
+            preview_chars=title_chars,
         )
         plan = decision.plan
         page = await self._services.store.search(plan) if plan.reaches else SearchPage((), None, 0)
@@ -335,10 +340,12 @@ class LocalResourceServer(msgspec.Struct):
         if page.next is not None:
             token = cursors.seal_hit(self._services.seals(), page.next, decision.binding)
         labels = labels_of(decisions.allowance, decision.scopes)
+        draw = bodies.hit_row if title_chars is None else bodies.titled_hit_row
+        rows = [draw(hit, labels) for hit in page.hits]
         searched = {one.id for scope in decision.scopes for one in scope.connections}
         body: Body = {
             "object": "list",
-            "data": [bodies.hit_row(hit, labels, with_data=preview_chars is not None) for hit in page.hits],
+            "data": rows,
             "has_more": page.next is not None,
             "url": "/v1/search",
             "links": {
@@ -351,7 +358,7 @@ class LocalResourceServer(msgspec.Struct):
         }
         if token is not None:
             body["next_cursor"] = token
-        return _Served(body, _hits_shown(page, decision.scopes, preview_chars))
+        return _Served(body, _hits_shown(page, rows, decision.scopes))
 
     async def _blob(self, decisions: DecisionMemo, query: BlobQuery) -> FoundBlob:
         decision = deciding.decide_blob(decisions.allowance, query)
@@ -394,23 +401,34 @@ def _place(found: FieldWindow, offset: int, limit: int) -> WindowPlace:
 
 
 def _shown(
-    kept: tuple[Record, ...], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
+    records: tuple[Record, ...], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
 ) -> tuple[Disclosed, ...]:
     if not expand:
-        return disclosed(kept, fields)
+        return disclosed(records, fields)
     children = (
         part
         for plan in expand
         for part in disclosed(
-            [child for record in kept for child in _children(record, plan.name)], plan.child.fields
+            [child for record in records for child in _children(record, plan)], plan.child.fields
         )
     )
-    return (*disclosed(kept, fields), *children)
+    return (*disclosed(records, fields), *children)
 
 
-def _children(record: Record, relation: str) -> tuple[Record, ...]:
-    children = record.expanded.get(relation)
-    return () if children is None else children.records
+def _extent_shown(meta: Body, plan: PagePlan, scope: StreamScope) -> tuple[Disclosed, ...]:
+    """Name the time field, if the times that all records span are shown."""
+    time_field = _time_field(scope)
+    if time_field is None or "earliest_at" not in meta.get("window", ()):
+        return ()
+    return tuple(Disclosed(one, plan.reach.stream, (time_field,)) for one in plan.reach.connection_ids)
+
+
+def _children(record: Record, plan: ExpandPlan) -> tuple[Record, ...]:
+    children = record.expanded.get(plan.name)
+    if children is None:
+        return ()
+    # Of a relation to one record only that one is in the answer.
+    return children.records[:1] if plan.cardinality is Cardinality.HAS_ONE else children.records
 
 
 def _aggregated(plan: AggregatePlan) -> tuple[FieldName, ...]:
@@ -420,21 +438,24 @@ def _aggregated(plan: AggregatePlan) -> tuple[FieldName, ...]:
 
 
 def _hits_shown(
-    page: SearchPage, scopes: Sequence[StreamScope], preview_chars: int | None
+    page: SearchPage, rows: Sequence[Body], scopes: Sequence[StreamScope]
 ) -> tuple[Disclosed, ...]:
-    """Say what hits show: the fields of their snippets, or all that is visible when they bring it along."""
-    visible = {
-        (one.id, scope.stream): tuple(scope.capability.fields)
-        for scope in scopes
-        for one in scope.connections
-    }
+    """Name the fields that hits show: those of the snippets, of the title, and of the record's time."""
+    times = {(one.id, scope.stream): _time_field(scope) for scope in scopes for one in scope.connections}
     return tuple(
         part
-        for hit in page.hits
+        for hit, row in zip(page.hits, rows, strict=True)
         for part in disclosed(
-            [hit.record],
-            hit.matched_fields
-            if preview_chars is None
-            else visible[hit.record.connection_id, hit.record.stream],
+            [hit.record], _hit_fields(hit, row, times[hit.record.connection_id, hit.record.stream])
         )
     )
+
+
+def _hit_fields(hit: Hit, row: Body, time_field: FieldName | None) -> tuple[FieldName, ...]:
+    time = None if hit.authored_at is None else time_field
+    named = [*(one.field for one in hit.snippets), *row.get("data", ()), time]
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def _time_field(scope: StreamScope) -> FieldName | None:
+    return scope.declaration.consent_time_field or scope.declaration.cursor_field

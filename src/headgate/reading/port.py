@@ -167,12 +167,12 @@ class ResourceServer(Protocol):
         """Compute a number, or one for each group, over all granted connections: ``aggregation``."""
         ...
 
-    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> ReadAnswer:
+    async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
         """Find records by words: the ``list`` of ``search_result``.
 
-        With ``preview_chars`` each hit also has ``data``, the granted fields of its record, with long
-        texts cut and told in ``previews`` as in `records`; without it hits carry no record content but
-        their snippets. ``evidence_excerpts[].read`` says where in the field the match is.
+        Hits carry no content of their record but snippets. With ``title_chars`` a hit also has ``data``
+        with the one field that its title is made of, cut to that many characters; a server that knows no
+        such option leaves it out. ``evidence_excerpts[].read`` says where in the field the match is.
         """
         ...
 

@@ -102,9 +102,9 @@ class RemoteResourceServer:
         """Ask for a number."""
         return await self._get(links.aggregate_link(query))
 
-    async def search(self, query: SearchQuery, *, preview_chars: int | None = None) -> ReadAnswer:
+    async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
         """Ask for hits."""
-        del preview_chars
+        del title_chars
         return await self._get(links.search_link(query, query.cursor))
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:

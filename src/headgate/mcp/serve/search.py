@@ -15,17 +15,16 @@ from headgate.text.budget import TOOL_RESULT
 from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
 from headgate.text.search import search_text, source_mix
-from headgate.text.titles import title
+from headgate.text.titles import TITLE_CHARS, title
 
 _SHORT_CHARS = 96
 _WINDOWS = 3
-_TITLE_SOURCE_CHARS = 200
 _TEXT_BYTES = 4_000
 
 
 async def search(reader: Reader, query: SearchQuery) -> Outcome:
     """Answer a search."""
-    answer = await reader.port.search(query, preview_chars=_TITLE_SOURCE_CHARS)
+    answer = await reader.port.search(query, title_chars=TITLE_CHARS)
     body: SearchBody = answer.body()
     hits = body.get("data", [])
     results = [_result(reader, hit) for hit in hits]
