@@ -220,7 +220,7 @@ def test_no_plan_reaches_outside_the_grant(access: Access, query: Query, strict_
 @settings(max_examples=300, deadline=None)
 @given(grants(), queries())
 def test_a_field_that_is_hidden_and_one_that_does_not_exist_are_refused_alike(one: Grant, query: Query):
-    """The same question with every hidden name replaced by a name nobody has."""
+    """The same question with every hidden name replaced by a name that does not exist."""
     access = client(one)
     visible = {name for stream in one.streams for name in stream.fields}
     hidden = {

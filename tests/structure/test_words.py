@@ -13,16 +13,8 @@ READ = ("src", "tests", "docs", "tools", "bench", "examples")
 GENERATED = tuple(f"docs/reference/{name}.md" for name in ("cli", "errors", "rest", "settings"))
 #: Being reworded; a place leaves this list when it is clean.
 NOT_YET_CLEAN = (
-    *("bench", "docs/explanation/map.md", "docs/explanation/performance.md"),
-    *(f"src/headgate/{name}" for name in ("auth", "hosting.py", "policy", "reading")),
-    *(f"src/headgate/{name}" for name in ("web",)),
-    *(
-        "tests/audit",
-        "tests/conformance",
-        "tests/hostile",
-        "tests/policy",
-    ),
-    *("tests/reading", "tests/store/sqlite/maintenance", "tests/web"),
+    *("docs/explanation/map.md", "src/headgate/policy/decide.py", "src/headgate/reading"),
+    *("tests/store/sqlite/maintenance", "tests/web"),
 )
 
 

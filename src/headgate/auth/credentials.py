@@ -89,7 +89,7 @@ def read_token(path: Path, *, now_seconds: int, hint: str) -> str:
 
 
 def write_token(path: Path, provider_url: str, credential: Mapping[str, Any], *, created_at: str) -> None:
-    """Keep a client's token, in a directory and a file that nobody else can read."""
+    """Write a client's token to a private file in a private directory."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     document = {
         "provider_url": provider_url,

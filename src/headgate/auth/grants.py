@@ -22,7 +22,7 @@ DEFAULT_PURPOSE = "https://pdpp.dev/purpose/agent_context"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What an owner chose to grant, in the owner's words: nothing said means everything."""
+    """What an owner chose to grant; an empty choice grants everything."""
 
     connection_ids: tuple[ConnectionId, ...] = ()
     streams: tuple[StreamName, ...] = ()

@@ -1,4 +1,4 @@
-"""Introspection (RFC 7662): what a separate resource server is told about a token."""
+"""Introspection (RFC 7662): what a separate resource server learns about a token."""
 
 from __future__ import annotations
 

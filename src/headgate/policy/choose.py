@@ -1,4 +1,4 @@
-"""Which scope a query is about; a query that fits several is told which connections there are."""
+"""Choose the scope of a query; the refusal of a query that fits several lists their connections."""
 
 from __future__ import annotations
 

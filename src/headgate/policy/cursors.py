@@ -62,27 +62,27 @@ class WindowPlace:
 
 
 def list_binding(allowance: Allowance, query: ListQuery) -> bytes:
-    """Say what a page cursor is good for; page size and count may change on the way."""
+    """Return what a page cursor is bound to; page size and count may change between pages."""
     return _digest(allowance, replace(query, cursor=None, limit=0, count=Count.NONE, with_extent=False))
 
 
 def session_binding(allowance: Allowance, query: ChangesQuery) -> bytes:
-    """Say what a cursor inside a session of changes is good for."""
+    """Return what a cursor inside a session of changes is bound to."""
     return _digest(allowance, replace(query, cursor=None, limit=0))
 
 
 def bookmark_binding(allowance: Allowance, query: ChangesQuery) -> bytes:
-    """Say what a bookmark is good for: sessions over the same projection of the same stream."""
+    """Return what a bookmark is bound to: the same projection of the same stream."""
     return _digest(allowance, replace(query, cursor=None, limit=0, since=""))
 
 
 def search_binding(allowance: Allowance, query: SearchQuery) -> bytes:
-    """Say what a search cursor is good for."""
+    """Return what a search cursor is bound to."""
     return _digest(allowance, replace(query, cursor=None, limit=0))
 
 
 def window_binding(allowance: Allowance, stream: StreamName, record_id: RecordId, field: FieldName) -> bytes:
-    """Say what a window cursor is good for: one field of one record."""
+    """Return what a window cursor is bound to: one field of one record."""
     return _digest(allowance, ("window", stream, record_id, field))
 
 

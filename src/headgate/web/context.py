@@ -13,7 +13,7 @@ from headgate.model.grant import Access
 from headgate.model.ids import ClientId, RequestId, request_id
 from headgate.web.replies import Header
 
-#: The one key under which Headgate puts anything of its own into an ASGI scope.
+#: The only key that Headgate adds to an ASGI scope.
 REQUEST = "headgate.request"
 #: Headers that decide who is asking, for whom, or where a body ends: two of them would let two readers disagree.
 _SINGLETONS = frozenset({b"host", b"authorization", b"origin", b"content-length"})
