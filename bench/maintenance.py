@@ -1,6 +1,6 @@
-"""Care of a store at 100 000 records or more: how fast it is checked, and how small its steps are.
+"""Maintenance of a store of 100 000 records or more: how fast it is checked, and how small its steps are.
 
-By processor time, because it goes on beside the reads of others. `python -m bench maintenance --records 1000000` takes
+Measured in processor time, because maintenance runs beside reads. `python -m bench maintenance --records 1000000` takes
 a home that `bench store` has made, and leaves it as it is but for its column blocks, which are written anew.
 """
 
@@ -26,12 +26,12 @@ _STATS_MOST_MS = 100
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the figures of homes that are there."""
+    """Print the figures of homes that exist."""
     parser = argparse.ArgumentParser(prog="bench maintenance")
     parser.add_argument("--records", type=int, action="append")
     for records in parser.parse_args(arguments).records or [100_000]:
         home = Home(CACHE / f"store-{records}" / "home")
-        print(f"\nCare, {records} records")
+        print(f"\nMaintenance, {records} records")
         if not home.path.exists():
             print(f"  no home was made; run: python -m bench store --records {records}")
             continue

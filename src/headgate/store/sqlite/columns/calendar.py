@@ -1,4 +1,8 @@
-"""Buckets of time in a time zone: numbers for fast counting, and names for people."""
+"""Buckets of time in a time zone: numbered for counting, named for answers.
+
+Most zones change their clocks at quarter hours only. Then a table gives the bucket of each quarter hour, and
+counting is one lookup for each record. Otherwise the local time of each record is computed.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,15 @@ import numpy as np
 from headgate.model.query import Granularity
 from headgate.store.sqlite.columns.specs import Array
 
-_SECOND = 1_000_000
-_DAY = 86_400
-_QUARTER = 900
-#: A table of more quarter hours than this (a century) is not worth its room.
+_SECOND_US = 1_000_000
+_DAY_SECONDS = 86_400
+_QUARTER_HOUR_SECONDS = 900
+#: A table of more quarter hours than this (a century) takes more memory than it saves time.
 _TABLE_MOST = 4_000_000
-_STEP = 7 * _DAY
+#: Tables begin and end at multiples of 4096 quarter hours (43 days), so that the cached one fits for a while.
+_TABLE_STEP_BITS = 12
+#: A zone that changed its clock and changed it back within a week would be missed.
+_STEP_SECONDS = 7 * _DAY_SECONDS
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
@@ -29,7 +36,7 @@ _DATETIME = {Granularity.MONTH: "M8[M]", Granularity.YEAR: "M8[Y]"}
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """How far a zone is from UTC: from each second on, by so many seconds."""
+    """The offsets of a zone from UTC: `seconds[i]` holds from the second `starts[i]` on."""
 
     starts: Array
     seconds: Array
@@ -38,16 +45,17 @@ class Offsets:
 def count_buckets(
     times: Sequence[Array], quarters: Sequence[Array], granularity: Granularity, time_zone: str
 ) -> dict[int, int]:
-    """Count how many times (none may be missing) fall into each bucket, by the bucket's number."""
+    """Count the times in each bucket, by the bucket's number; no time may be missing."""
     filled = [array for array in quarters if len(array)]
     if not filled:
         return {}
     first, last = min(int(array.min()) for array in filled), max(int(array.max()) for array in filled)
     if granularity is not Granularity.MINUTE and last - first < _TABLE_MOST:
-        table = _table(granularity, time_zone, first >> 12, last >> 12)
+        first_step, last_step = first >> _TABLE_STEP_BITS, last >> _TABLE_STEP_BITS
+        table = _table(granularity, time_zone, first_step, last_step)
         if table is not None:
-            return _count_by_table(filled, table, (first >> 12) << 12)
-    seconds = np.concatenate(times) // _SECOND
+            return _count_by_table(filled, table, first_step << _TABLE_STEP_BITS)
+    seconds = np.concatenate(times) // _SECOND_US
     offsets = offsets_between(time_zone, int(seconds.min()), int(seconds.max()))
     local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
     numbers, counts = np.unique(_number(local, granularity), return_counts=True)
@@ -65,8 +73,8 @@ def _count_by_table(quarters: Sequence[Array], table: Array, start: int) -> dict
 
 
 def bucket_name(number: int, granularity: Granularity) -> str:
-    """Give the local date, or date and time, at which a bucket starts."""
-    # A clock west of Greenwich shows the year before the first one, which a datetime cannot hold.
+    """Write the local date, or date and time, at which a bucket starts."""
+    # Local time west of Greenwich may be in the year 0, which a datetime cannot hold but numpy can.
     if granularity is Granularity.MINUTE:
         return str(np.datetime64(number, "m"))
     if granularity is Granularity.HOUR:
@@ -81,23 +89,23 @@ def bucket_name(number: int, granularity: Granularity) -> str:
 
 @lru_cache(maxsize=64)
 def _table(granularity: Granularity, time_zone: str, first: int, last: int) -> Array | None:
-    """Number every quarter hour of a range; None where a zone's clock does not keep to quarter hours."""
-    start, end = first << 12, (last + 1) << 12
-    offsets = offsets_between(time_zone, start * _QUARTER, end * _QUARTER)
-    if np.any(offsets.seconds % _QUARTER) or np.any(offsets.starts[1:] % _QUARTER):
+    """Map each quarter hour of a range to its bucket; None where the zone changes within a quarter hour."""
+    start, end = first << _TABLE_STEP_BITS, (last + 1) << _TABLE_STEP_BITS
+    offsets = offsets_between(time_zone, start * _QUARTER_HOUR_SECONDS, end * _QUARTER_HOUR_SECONDS)
+    if np.any(offsets.seconds % _QUARTER_HOUR_SECONDS) or np.any(offsets.starts[1:] % _QUARTER_HOUR_SECONDS):
         return None
-    seconds = np.arange(start, end, dtype=np.int64) * _QUARTER
+    seconds = np.arange(start, end, dtype=np.int64) * _QUARTER_HOUR_SECONDS
     local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
     return _number(local, granularity)
 
 
 def _number(local: Array, granularity: Granularity) -> Array:
-    """Number buckets from local seconds."""
+    """Compute the bucket of each local second."""
     if granularity is Granularity.MINUTE:
         return local // 60
     if granularity is Granularity.HOUR:
         return local // 3600
-    days = local // _DAY
+    days = local // _DAY_SECONDS
     if granularity is Granularity.DAY:
         return days
     if granularity is Granularity.WEEK:
@@ -109,12 +117,12 @@ def _number(local: Array, granularity: Granularity) -> Array:
 
 @lru_cache(maxsize=256)
 def offsets_between(time_zone: str, start: int, end: int) -> Offsets:
-    """Find every change of a zone's clock between two times, in seconds."""
+    """Find every change of a zone's offset between two seconds."""
     zone = ZoneInfo(time_zone)
     starts, seconds = [start], [_offset(zone, start)]
     at = start
     while at < end:
-        following = min(at + _STEP, end)
+        following = min(at + _STEP_SECONDS, end)
         if _offset(zone, following) != seconds[-1]:
             following = _change(zone, at, following, seconds[-1])
             starts.append(following)
@@ -141,5 +149,5 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 
 
 def _moment(second: int) -> datetime:
-    """Give a time that can be moved to any zone; zones keep their offset beyond the first and last year."""
+    """Make a time that has a local time in every zone: near the first and last year, the nearest one that has."""
     return _EPOCH + timedelta(seconds=min(max(second, _FIRST), _LAST))
