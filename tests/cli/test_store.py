@@ -30,7 +30,7 @@ def store(home: Home, *arguments: str) -> Outcome:
     return headgate(home.path.parent, "--home", str(home.path), "store", *arguments)
 
 
-def test_stats_tell_an_owner_what_is_there(made: tuple[Home, ConnectionId]):
+def test_stats_show_an_owner_what_is_there(made: tuple[Home, ConnectionId]):
     home, connection_id = made
     shown = store(home, "stats")
     assert (shown.code, shown.err) == (0, "")
@@ -125,7 +125,7 @@ def test_progress_is_shown_on_a_terminal_alone(made: tuple[Home, ConnectionId], 
     assert store(home, "fsck").err == ""
 
 
-def test_stats_bring_in_only_what_they_need(made: tuple[Home, ConnectionId]):
+def test_stats_import_only_what_they_need(made: tuple[Home, ConnectionId]):
     home, _ = made
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "headgate", "--home", str(home.path), "store", "stats"],
@@ -139,7 +139,7 @@ def test_stats_bring_in_only_what_they_need(made: tuple[Home, ConnectionId]):
     assert imported & slow == set()
 
 
-def test_stats_tell_of_connections_without_records_and_streams_that_are_declared_no_longer(
+def test_stats_show_connections_without_records_and_streams_that_are_no_longer_declared(
     made: tuple[Home, ConnectionId],
 ):
     home, _ = made

@@ -37,7 +37,7 @@ ROWS = """
     ../reading/test_journal.py::test_what_was_changed_behind_its_back_is_noticed
 76 a clock that jumps back ten years revives nothing
     store/test_edges.py::test_row_76_a_clock_that_jumps_back_revives_nothing_and_reorders_nothing
-    ../store/sqlite/maintenance/test_retention.py::test_a_clock_that_jumps_back_forgets_nothing
+    ../store/sqlite/maintenance/test_retention.py::test_a_clock_that_jumps_back_removes_nothing
 77 sixteen writers and a long reader meet no error
     store/test_crowd.py::test_sixteen_writers_in_each_of_two_processes_and_a_long_reader_meet_no_error
 78 a file of a newer version is refused; a migration that is stopped is resumed
@@ -52,7 +52,7 @@ ROWS = """
     store/test_edges.py::test_row_81_rows_of_csv_are_refused_and_a_formula_is_a_text_like_any_other
 82 an erased record leaves no byte, also when erasing is stopped and done again
     store/test_erase.py::test_an_erased_record_leaves_no_byte
-    store/test_stopped.py::test_a_killed_chore_leaves_the_old_state_or_the_new_and_ends_when_given_again
+    store/test_stopped.py::test_a_killed_command_leaves_the_old_state_or_the_new_and_ends_when_run_again
 83 a record too large is refused, and its neighbours stay
     store/test_rows.py::test_row_83_a_record_too_large_is_refused_and_its_neighbours_stay
 """

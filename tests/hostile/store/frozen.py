@@ -1,4 +1,4 @@
-"""F4: what a whole program does on a home that it may not write. Run as a program, where that is so.
+"""F4: what a whole program does on a home that it may not write. Run as a separate program without that right.
 
 ``python -m tests.hostile.store.frozen HOME CONNECTION OWNER CLIENT`` prints one line of JSON.
 """

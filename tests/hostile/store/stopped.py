@@ -1,7 +1,7 @@
 """F1 for maintenance: kill `headgate store backup`, `restore` and `erase` at each step they take, and look.
 
 A step is a statement sent to the store, or a file opened, made, named or removed; some kills come at any moment.
-Run as a separate program, because it forks: ``python -m tests.hostile.store.stopped PLACE CHORE STEPS TIMES``
+Run as a separate program, because it forks: ``python -m tests.hostile.store.stopped PLACE COMMAND STEPS TIMES``
 kills at no more than STEPS steps and TIMES moments, and prints one line of JSON.
 """
 
@@ -50,7 +50,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Chore:
+class StoppedCommand:
     """A command in a place, what it leaves when it is done, and whether a place is as one or the other."""
 
     words: Callable[[Path], list[str]]
@@ -116,11 +116,11 @@ def run_command(words: list[str], *, step: int = 0, after: float | None = None) 
     return int(steps), int(code)
 
 
-def run(place: Path, chore: Chore, most_steps: int, times: int) -> Figures:
+def run(place: Path, command: StoppedCommand, most_steps: int, times: int) -> Figures:
     figures, chance, base = Figures(), random.Random(5), place / "base"
     whole = _fresh(base, place / "whole")
     started = time.monotonic()
-    done = run_command(chore.words(whole))
+    done = run_command(command.words(whole))
     seconds = time.monotonic() - started
     assert done is not None
     assert done[1] == 0, "the command fails by itself"
@@ -129,29 +129,29 @@ def run(place: Path, chore: Chore, most_steps: int, times: int) -> Figures:
     kills: list[dict[str, Any]] = [{"step": step} for step in range(1, figures.steps + 1, stride)]
     kills += [{"after": chance.uniform(0, seconds)} for _ in range(times)]
     for kill in kills:
-        _kill_once(_fresh(base, place / "copy"), chore, kill, figures)
+        _kill_once(_fresh(base, place / "copy"), command, kill, figures)
     return figures
 
 
-def _kill_once(copy: Path, chore: Chore, kill: dict[str, Any], figures: Figures) -> None:
-    ended = run_command(chore.words(copy), **kill)
+def _kill_once(copy: Path, command: StoppedCommand, kill: dict[str, Any], figures: Figures) -> None:
+    ended = run_command(command.words(copy), **kill)
     figures.kills += ended is None
-    state = chore.state(copy)
+    state = command.state(copy)
     figures.old += state == "old"
     figures.new += state == "new"
     if state not in {"old", "new"}:
         figures.wrong.append(f"{kill}: {state}")
-    again = run_command(chore.words(copy))
+    again = run_command(command.words(copy))
     if state == "old" and (again is None or again[1] != 0):
         figures.wrong.append(f"{kill}: given again it ended with {again}")
-    if state == "new" and (again is None or again[1] not in {0, _already(chore, copy)}):
+    if state == "new" and (again is None or again[1] not in {0, _already(command, copy)}):
         figures.wrong.append(f"{kill}: it was done, but given again it ended with {again}")
-    figures.wrong += [f"{kill}: afterwards {wrong}" for wrong in chore.rest(copy)]
+    figures.wrong += [f"{kill}: afterwards {wrong}" for wrong in command.rest(copy)]
 
 
-def _already(chore: Chore, copy: Path) -> int:
+def _already(command: StoppedCommand, copy: Path) -> int:
     """Give the exit code that says there is nothing left to do: it must be the same however often one asks."""
-    ended = run_command(chore.words(copy))
+    ended = run_command(command.words(copy))
     assert ended is not None
     return ended[1]
 
@@ -172,10 +172,10 @@ def leftovers(place: Path) -> list[str]:
     return [str(path.relative_to(place)) for path in place.rglob(".*") if path.parent.name != "keys"]
 
 
-# Each chore
+# Each command
 
 
-def backup_chore(place: Path) -> Chore:
+def backup_command(place: Path) -> StoppedCommand:
     before = digests(place / "base" / "home")
 
     def state(copy: Path) -> str:
@@ -187,7 +187,7 @@ def backup_chore(place: Path) -> Chore:
         good = _good_backup(copy / "made")
         return [*leftovers(copy), *([] if good == "new" else [good])]
 
-    return Chore(
+    return StoppedCommand(
         lambda copy: ["--home", str(copy / "home"), "store", "backup", str(copy / "made")], state, rest
     )
 
@@ -200,7 +200,7 @@ def _good_backup(made: Path) -> str:
     return "new"
 
 
-def restore_chore(place: Path) -> Chore:
+def restore_command(place: Path) -> StoppedCommand:
     before = digests(place / "base" / "home")
     back_up_store(Home(place / "base" / "home"), place / "base" / "made", quiet)
     shutil.rmtree(place / "base" / "home")
@@ -218,12 +218,12 @@ def restore_chore(place: Path) -> Chore:
         found = state(copy)
         return [*leftovers(copy), *([] if found == "new" else [found])]
 
-    return Chore(
+    return StoppedCommand(
         lambda copy: ["--home", str(copy / "home"), "store", "restore", str(copy / "made")], state, rest
     )
 
 
-def erase_chore(place: Path, words: list[str]) -> Chore:
+def erase_command(place: Path, words: list[str]) -> StoppedCommand:
     before = digests(place / "base" / "home")
 
     def state(copy: Path) -> str:
@@ -236,7 +236,9 @@ def erase_chore(place: Path, words: list[str]) -> Chore:
         home = Home(copy / "home")
         return [*traces(home), *damages(home), *leftovers(copy)]
 
-    return Chore(lambda copy: ["--home", str(copy / "home"), "store", "erase", "--yes", *words], state, rest)
+    return StoppedCommand(
+        lambda copy: ["--home", str(copy / "home"), "store", "erase", "--yes", *words], state, rest
+    )
 
 
 def make_base(place: Path) -> str:
@@ -254,17 +256,17 @@ def make_base(place: Path) -> str:
     return mine
 
 
-def chore_of(name: str, place: Path) -> Chore:
+def command_of(name: str, place: Path) -> StoppedCommand:
     mine = make_base(place)
     return {
-        "backup": lambda: backup_chore(place),
-        "restore": lambda: restore_chore(place),
-        "erase-record": lambda: erase_chore(place, [mine, MESSAGES, KEY]),
-        "erase-connection": lambda: erase_chore(place, [mine]),
+        "backup": lambda: backup_command(place),
+        "restore": lambda: restore_command(place),
+        "erase-record": lambda: erase_command(place, [mine, MESSAGES, KEY]),
+        "erase-connection": lambda: erase_command(place, [mine]),
     }[name]()
 
 
 if __name__ == "__main__":
     root = Path(sys.argv[1])
-    found = run(root, chore_of(sys.argv[2], root), int(sys.argv[3]), int(sys.argv[4]))
+    found = run(root, command_of(sys.argv[2], root), int(sys.argv[3]), int(sys.argv[4]))
     sys.stdout.write(json.dumps(asdict(found)) + "\n")

@@ -16,7 +16,7 @@ from tests.hostile.store.scene import damages, filled, line, read, with_store
 
 
 def quiet(_done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Show no progress."""
 
 
 async def _pieces(content: bytes) -> AsyncIterator[bytes]:
@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> tuple[Home, Path]:
     return home, tmp_path / "copy"
 
 
-def test_a_backup_is_private_and_says_what_it_holds(made: tuple[Home, Path]):
+def test_a_backup_is_private_and_lists_what_it_holds(made: tuple[Home, Path]):
     _, copy = made
     manifest = json.loads((copy / "manifest.json").read_bytes())
     assert manifest["record_count"] == 100
@@ -67,7 +67,7 @@ def test_verifying_changes_nothing(made: tuple[Home, Path]):
 
 
 @pytest.mark.parametrize("name", ["records.db", "records.db-wal", "records.db-journal"])
-def test_a_home_that_holds_anything_of_a_store_is_not_touched(
+def test_a_home_that_holds_any_file_of_a_store_is_not_changed(
     made: tuple[Home, Path], tmp_path: Path, name: str
 ):
     _, copy = made
@@ -101,7 +101,7 @@ def test_a_file_too_many_is_found(made: tuple[Home, Path]):
         verify(copy, quiet)
 
 
-def test_a_backup_goes_nowhere_where_something_is(made: tuple[Home, Path]):
+def test_a_backup_does_not_replace_what_exists(made: tuple[Home, Path]):
     home, copy = made
     with pytest.raises(Conflict):
         back_up_store(home, copy, quiet)

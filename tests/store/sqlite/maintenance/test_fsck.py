@@ -21,10 +21,10 @@ LONG = "".join(f"word{n} " for n in range(8000))
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A store with plain, long, changed and deleted records, column blocks and a file."""
     home, connection_id = filled(
-        tmp_path_factory.mktemp("sound"),
+        tmp_path_factory.mktemp("intact"),
         [line(f"k{n}", size=n, sender=f"s{n % 3}", weight=n / 7) for n in range(20)]
         + [line("long", body=LONG), line("timeless", sent_at=None), line("gone"), line("changed")],
     )
@@ -40,9 +40,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 @pytest.fixture
-def home(sound: Home, tmp_path: Path) -> Home:
-    """A copy of it that may be harmed."""
-    shutil.copytree(sound.path, tmp_path / "home")
+def home(intact: Home, tmp_path: Path) -> Home:
+    """A copy of it that may be damaged."""
+    shutil.copytree(intact.path, tmp_path / "home")
     return Home(tmp_path / "home")
 
 
@@ -50,11 +50,11 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-def test_a_sound_store_has_no_damage(home: Home):
+def test_an_intact_store_has_no_damage(home: Home):
     assert damages(home) == []
 
 
-def test_looking_changes_no_byte(home: Home):
+def test_a_check_changes_no_byte(home: Home):
     before = {path: path.read_bytes() for path in home.path.rglob("*.db")}
     damages(home)
     assert {path: path.read_bytes() for path in home.path.rglob("*.db")} == before
@@ -62,10 +62,10 @@ def test_looking_changes_no_byte(home: Home):
 
 def test_every_record_is_counted(home: Home):
     with reading_store(home) as database:
-        told: list[tuple[int, int]] = []
-        found = check_store(database, blob_files(home), lambda done, total: told.append((done, total)))
+        reports: list[tuple[int, int]] = []
+        found = check_store(database, blob_files(home), lambda done, total: reports.append((done, total)))
     assert found.record_count == 23
-    assert told[-1] == (23, 23)
+    assert reports[-1] == (23, 23)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,8 @@ def test_every_record_is_counted(home: Home):
         ("DELETE FROM chunk WHERE n=1", "text"),
         ("UPDATE shelf SET live=live+1", "count"),
         ("UPDATE column_block SET data=x'00' WHERE fid=0", "columns"),
+        # A block of an array type that does not exist.
+        ("UPDATE column_block SET data=x'93a16ec0c400' WHERE fid=0", "columns"),
         ("UPDATE column_block SET data=(SELECT data FROM column_block WHERE fid=0) WHERE fid=-1", "columns"),
     ],
 )

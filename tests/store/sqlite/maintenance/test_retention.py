@@ -36,7 +36,7 @@ DAY = 24 * 3600 * 1_000_000
 
 
 class Scene:
-    """A home that is opened for a moment on some days, and left alone in between."""
+    """A home that is opened for a moment on some days, and not in between."""
 
     def __init__(self, place: Path) -> None:
         self.home: Home = new_home(place)
@@ -53,7 +53,7 @@ class Scene:
         return asyncio.run(run())
 
     def take(self, day: int, *lines: bytes) -> int:
-        """Take lines in; gives the bookmark that a client has after them."""
+        """Store lines; returns the bookmark that a client has after them."""
 
         async def work(store: SqliteStore) -> int:
             await store.ingest(batch(self.mine, lines))
@@ -80,7 +80,7 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def test_changes_behind_the_horizon_are_forgotten_and_their_bookmarks_have_expired(scene: Scene):
+def test_old_changes_are_removed_and_their_bookmarks_have_expired(scene: Scene):
     old = scene.take(0, line("secretkey"), line("stays"), line("changes"))
     deleted = scene.take(1, deletion("secretkey"), line("changes", sent_at="2026-05-05T00:00:00Z"))
     # A note is made on the first day after it.
@@ -110,7 +110,7 @@ def test_a_bookmark_of_a_store_at_rest_does_not_expire_by_itself(scene: Scene):
     assert scene.changes(10 * KEEP_DAYS, mark).entries == ()
 
 
-def test_a_record_may_come_back_after_its_tombstone_is_forgotten(scene: Scene):
+def test_a_record_may_come_back_after_its_tombstone_is_removed(scene: Scene):
     scene.take(0, line("phoenix", size=1))
     scene.take(1, deletion("phoenix"))
     scene.take(2, line("other"))
@@ -124,7 +124,7 @@ def test_a_record_may_come_back_after_its_tombstone_is_forgotten(scene: Scene):
 
 
 @pytest.mark.parametrize("blocks", ["none", "before the deletion", "after the deletion"])
-def test_whoever_counted_before_counts_right_after_tombstones_are_forgotten(scene: Scene, blocks: str):
+def test_a_cache_from_before_counts_right_after_tombstones_are_removed(scene: Scene, blocks: str):
     count = AggregatePlan(Reach(MESSAGES, (scene.mine,), FIELDS), Metric.SUM, field=FIELDS[4])
 
     def write_blocks() -> None:
@@ -133,16 +133,16 @@ def test_whoever_counted_before_counts_right_after_tombstones_are_forgotten(scen
 
     def prune(day: int) -> None:
         with writing_store(scene.home) as database:
-            horizon = ChangeRetention(lambda: NOW + day * DAY)
-            while horizon.plan(database):
-                horizon.step(database)
+            retention = ChangeRetention(lambda: NOW + day * DAY)
+            while retention.plan(database):
+                retention.step(database)
 
     async def work(store: SqliteStore) -> list[Any]:
         await store.ingest(batch(scene.mine, [line(f"k{n}", size=1) for n in range(20)]))
         if blocks == "before the deletion":
             await asyncio.to_thread(write_blocks)
         seen = [(await store.aggregate(count)).value]
-        # Another process deletes, writes blocks and forgets; this one is not asked meanwhile.
+        # Another process deletes, writes blocks and removes tombstones; this one reads nothing meanwhile.
         other = SqliteStore(scene.home, lambda: NOW + DAY)
         await other.ingest(batch(scene.mine, [deletion(f"k{n}") for n in range(5)]))
         await other.close()
@@ -159,7 +159,7 @@ def test_whoever_counted_before_counts_right_after_tombstones_are_forgotten(scen
     assert scene.on(4 + KEEP_DAYS, lambda store: store.aggregate(count)).value == 15
 
 
-def test_forgetting_takes_small_steps_and_goes_on_where_it_was_stopped(
+def test_removal_takes_small_steps_and_goes_on_where_it_was_stopped(
     scene: Scene, record_property: Callable[[str, object], None]
 ):
     scene.take(0, *(line(f"k{n}") for n in range(3000)))
@@ -168,22 +168,22 @@ def test_forgetting_takes_small_steps_and_goes_on_where_it_was_stopped(
     longest, steps = 0.0, 0
     for _ in range(20):
         with writing_store(scene.home) as database:
-            horizon = ChangeRetention(lambda: NOW + (3 + KEEP_DAYS) * DAY)
+            retention = ChangeRetention(lambda: NOW + (3 + KEEP_DAYS) * DAY)
             # Only two steps, then stopped: the next process begins anew.
             for _ in range(2):
-                if horizon.plan(database):
+                if retention.plan(database):
                     started = time.process_time()
-                    horizon.step(database)
+                    retention.step(database)
                     longest, steps = max(longest, time.process_time() - started), steps + 1
     record_property("longest_step_ms", longest * 1000)
-    print(f"horizon: {steps} steps, the longest took {longest * 1000:.1f} ms of the processor")  # noqa: T201
+    print(f"retention: {steps} steps, the longest took {longest * 1000:.1f} ms of the processor")  # noqa: T201
     assert scene.rows("SELECT count(*) FROM record WHERE deleted") == 0
     assert scene.rows(f"SELECT count(*) FROM change_day WHERE day < {NOW // DAY + 3}") == 0
     assert steps > 5
     assert damages(scene.home) == []
 
 
-def test_a_clock_that_jumps_back_forgets_nothing(scene: Scene):
+def test_a_clock_that_jumps_back_removes_nothing(scene: Scene):
     mark = scene.take(0, line("one"))
     scene.take(1, deletion("one"))
     scene.take(-3650, line("two"))
