@@ -32,21 +32,21 @@ def handles_of_token(token: str) -> HandleMaker:
 
 async def serve_stdio(reader_of: ReaderOfCall, identity: ServerIdentity, surface: Surface = WHOLE) -> None:
     """Speak until the client closes the input; nothing but the protocol goes to the output."""
-    wire = _Wire(*_claimed())
+    streams = _StdioStreams(*_claimed())
     fast = StdioFastPath(surface)
     async with anyio.create_task_group() as calls:
-        while line := await wire.read():
+        while line := await streams.read():
             request = fast.read(line)
             if isinstance(request, NotPlain):
-                await _hand_over(wire, fast, line, reader_of, identity)
+                await _hand_over(streams, fast, line, reader_of, identity)
                 return
             if request is None:
                 continue
             if request.arguments is None:
                 result = constant_result(request.method, identity, surface, request.version)
-                await wire.answer(request.id, result)
+                await streams.answer(request.id, result)
             else:
-                calls.start_soon(_call, wire, request, reader_of, identity)
+                calls.start_soon(_call, streams, request, reader_of, identity)
 
 
 def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
@@ -68,14 +68,18 @@ def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
 
 
 async def _call(
-    wire: _Wire, request: PlainRequest, reader_of: ReaderOfCall, identity: ServerIdentity
+    streams: _StdioStreams, request: PlainRequest, reader_of: ReaderOfCall, identity: ServerIdentity
 ) -> None:
     outcome = await call_with(reader_of, request.tool, request.arguments or {})
-    await wire.answer(request.id, result_of(outcome, identity, request.version))
+    await streams.answer(request.id, result_of(outcome, identity, request.version))
 
 
 async def _hand_over(
-    wire: _Wire, fast: StdioFastPath, line: bytes, reader_of: ReaderOfCall, identity: ServerIdentity
+    streams: _StdioStreams,
+    fast: StdioFastPath,
+    line: bytes,
+    reader_of: ReaderOfCall,
+    identity: ServerIdentity,
 ) -> None:
     """Let the SDK go on, from a message that it has to judge."""
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - importing it takes longer than most sessions need
@@ -83,8 +87,8 @@ async def _hand_over(
     from headgate.mcp.serve.server import build_server  # noqa: PLC0415 - it imports the SDK
 
     server = build_server(lambda _context, via: reader_of(via), identity, fast.surface)
-    lines = _ReplayedInput(wire, [*fast.replay, line])
-    answers = _OutputWithoutFirstReply(wire, fast.answered)
+    lines = _ReplayedInput(streams, [*fast.replay, line])
+    answers = _OutputWithoutFirstReply(streams, fast.answered)
     # The SDK reads and writes files; these have all that it uses of one.
     async with stdio_server(cast("Any", lines), cast("Any", answers)) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
@@ -101,7 +105,7 @@ def _claimed() -> tuple[BinaryIO, BinaryIO]:
 
 
 @dataclass(slots=True)
-class _Wire:
+class _StdioStreams:
     """Standard input and output, a line at a time."""
 
     incoming: BinaryIO
@@ -130,13 +134,13 @@ class _Wire:
 class _ReplayedInput:
     """The input of the SDK: the messages that were read before it took over, and then the rest."""
 
-    wire: _Wire
+    streams: _StdioStreams
     replayed: list[bytes]
 
     async def __aiter__(self) -> AsyncGenerator[str]:
         for line in self.replayed:
             yield line.decode("utf-8", "replace")
-        while line := await self.wire.read():
+        while line := await self.streams.read():
             yield line.decode("utf-8", "replace")
 
 
@@ -144,7 +148,7 @@ class _ReplayedInput:
 class _OutputWithoutFirstReply:
     """The output of the SDK, without its answer to the replayed message that was answered before."""
 
-    wire: _Wire
+    streams: _StdioStreams
     answered: int | str | None
 
     async def write(self, text: str) -> None:
@@ -152,7 +156,7 @@ class _OutputWithoutFirstReply:
         if self.answered is not None and msgspec.json.decode(text).get("id") == self.answered:
             self.answered = None
             return
-        await self.wire.write(text.encode())
+        await self.streams.write(text.encode())
 
     async def flush(self) -> None:
         """Do nothing: `write` has flushed every line."""
