@@ -341,7 +341,7 @@ def _window(query: WindowQuery) -> OffsetWindow | MatchWindow:
     before, after = _context("before_chars", query.before_chars), _context("after_chars", query.after_chars)
     limit = _window_limit(query, before + len(query.q) + after)
     if query.before_chars is None:
-        # Context that nobody asked for must not push the match out of a short window.
+        # Default context must not push the match out of a short window.
         before = min(before, max(0, limit - len(query.q)) // 2)
     return MatchWindow(query.q, before, limit)
 

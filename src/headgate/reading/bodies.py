@@ -208,10 +208,10 @@ def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connection
 
 
 def _excerpt(hit: Hit, index: int) -> Body:
-    """Give one proof of a match, and where to read on below the hit's ``record_url``.
+    """Return one excerpt of a match, and where to read on below the hit's ``record_url``.
 
-    What the hit says already, its identity and its snippet, is not said again; further fields are shown
-    shorter, and one that is shown whole needs no reading on.
+    The hit already has the record's identity and the first snippet, so the excerpt omits them; further fields
+    are cut shorter, and a field that is complete has no place to read on.
     """
     snippet = hit.snippets[index]
     body: Body = {"field_path": snippet.field}

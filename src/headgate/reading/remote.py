@@ -70,7 +70,7 @@ class RemoteResourceServer:
     async def records(
         self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
     ) -> ReadAnswer:
-        """Ask for a page; texts come whole, and whoever asked for less shortens them."""
+        """Ask for a page; texts come whole, and the caller shortens them."""
         del preview_chars
         return await self._get(links.list_link(query, query.cursor))
 
@@ -181,10 +181,10 @@ def _refusal(status: int, content: bytes, headers: Mapping[str, str]) -> RemoteR
         body: Any = msgspec.json.decode(content)
     except msgspec.MsgspecError:
         body = None
-    told: Any = cast("Mapping[str, Any]", body).get("error") if isinstance(body, dict) else None
-    if isinstance(told, dict):
-        return RemoteRefused(status, {**facts, **cast("dict[str, Any]", told)})
-    if isinstance(told, str):
+    error: Any = cast("Mapping[str, Any]", body).get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict):
+        return RemoteRefused(status, {**facts, **cast("dict[str, Any]", error)})
+    if isinstance(error, str):
         described = cast("Mapping[str, Any]", body).get("error_description")
-        return RemoteRefused(status, {**facts, "type": told, "code": told, "message": described})
+        return RemoteRefused(status, {**facts, "type": error, "code": error, "message": described})
     return RemoteRefused(status, {**facts, "message": f"The resource server answered {status}."})
