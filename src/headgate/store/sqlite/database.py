@@ -8,8 +8,9 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -53,6 +54,8 @@ _EVERY = (
 )
 
 _NEVER = float("inf")
+_tuple: Any = tuple
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 class Database:
@@ -72,6 +75,11 @@ class Database:
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run a statement and give all its rows."""
         return self.db.execute(sql, values).fetchall()
+
+    def rows(self, kind: type[_Row], sql: str, values: Any = ()) -> list[_Row]:
+        """Run a statement and give all its rows as named tuples; the kind has one member for each column."""
+        # Half the time of `_make`, which counts the columns of every row again.
+        return list(map(partial(_tuple.__new__, kind), self.db.execute(sql, values).fetchall()))
 
     def run(self, sql: str, values: Any = ()) -> None:
         """Run a statement, or several, for their effect."""

@@ -8,37 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
 from headgate.errors import CursorExpired
+from headgate.model.ids import RecordId
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, FoundRow, RecordMaker
+from headgate.store.sqlite.read.rows import COLUMNS, FoundColumns, FoundRow, RecordMaker
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import ALL_FIELDS
 
 _AT_ONCE = 200
 _MANY = 5000
-_RECORD_COLUMNS = len(FoundRow._fields)
 _CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.deleted, r.changed"
 
 
 class _Candidate(NamedTuple):
-    """A record that may have changed."""
+    """A record that may have changed: what a record is made of, and what decides whether it is given."""
 
-    record: FoundRow
+    rid: int
+    sid: int
+    record_id: RecordId
+    emitted_at: int
+    ts: int | None
+    long: bytes | None
+    digest: bytes
+    body: bytes | None
     #: The numbers of its last change, and of the one by which it first came in.
     seq: int
     born_seq: int
     is_deleted: bool
     #: msgpack of {field: the number of its last change}; None: none changed since the record came in.
     changed: bytes | None
+
+    @property
+    def found(self) -> FoundColumns:
+        """What the record is made of."""
+        return cast("FoundColumns", self[: len(FoundRow._fields)])
 
 
 class _Life(NamedTuple):
@@ -103,7 +115,7 @@ def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
         if len(entries) == plan.limit:
             return Changes(tuple(entries), horizon, last)
         entries.append(entry)
-        last = candidate.record.rid
+        last = candidate.rid
     return Changes(tuple(entries), horizon, None)
 
 
@@ -147,9 +159,10 @@ def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[_C
             "ORDER BY r.rid LIMIT ?",
             (start, end, since, _AT_ONCE),
         )
+        # Rows get their names one by one: a page seldom needs all of them.
         for row in rows:
-            candidate = _candidate(row)
-            start = candidate.record.rid
+            candidate = _Candidate._make(row)
+            start = candidate.rid
             yield candidate
         if len(rows) < _AT_ONCE:
             return
@@ -157,13 +170,7 @@ def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[_C
 
 def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate]:
     for (rid,) in database.all(SQL["changed_rids"], (shelf.sid, since, start)):
-        row = database.one(f"SELECT {_CANDIDATE} FROM record r WHERE r.rid = ?", (rid,))
-        assert row is not None
-        yield _candidate(row)
-
-
-def _candidate(row: tuple[Any, ...]) -> _Candidate:
-    return _Candidate(FoundRow._make(row[:_RECORD_COLUMNS]), *row[_RECORD_COLUMNS:])
+        yield from database.rows(_Candidate, f"SELECT {_CANDIDATE} FROM record r WHERE r.rid = ?", (rid,))
 
 
 # What a reader gets of them
@@ -187,8 +194,8 @@ def _entry(
     A record is given as it is now. If it left the reach after ``horizon`` there is no entry: the next session,
     which starts at ``horizon``, reports its end.
     """
-    record_id = candidate.record.record_id
-    now = _State(not candidate.is_deleted, candidate.record.ts)
+    record_id = candidate.record_id
+    now = _State(not candidate.is_deleted, candidate.ts)
     lives = _lives(database, candidate)
     was_visible = candidate.born_seq <= span.since and span.covers(
         record_id, _state_at(span.since, lives, now)
@@ -202,23 +209,23 @@ def _entry(
         return None
     if was_visible and not _has_changed(span, candidate):
         return None
-    return maker.make(candidate.record)
+    return maker.make(candidate.found)
 
 
 def _lives(database: Database, candidate: _Candidate) -> list[_Life]:
     if not candidate.is_deleted and candidate.changed is None:
         return []
-    return [_Life._make(row) for row in database.all(SQL["lives"], (candidate.record.rid,))]
+    return database.rows(_Life, SQL["lives"], (candidate.rid,))
 
 
 def _tombstone(
     catalog: Catalog, span: _ChangeSpan, candidate: _Candidate, lives: Sequence[_Life], now: _State
 ) -> Tombstone:
-    row, shelf = candidate.record, catalog.by_sid[candidate.record.sid]
-    left = _left(span, row.record_id, lives, now)
+    shelf = catalog.by_sid[candidate.sid]
+    left = _left(span, candidate.record_id, lives, now)
     # What happened to the record outside the reach, even its deletion, is not reported.
-    at = row.emitted_at if candidate.is_deleted and left.seq == candidate.seq else left.at
-    return Tombstone(shelf.connection_id, shelf.name, row.record_id, at, at)
+    at = candidate.emitted_at if candidate.is_deleted and left.seq == candidate.seq else left.at
+    return Tombstone(shelf.connection_id, shelf.name, candidate.record_id, at, at)
 
 
 def _left(span: _ChangeSpan, record_id: str, lives: Sequence[_Life], now: _State) -> _Life:

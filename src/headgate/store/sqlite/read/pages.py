@@ -54,8 +54,7 @@ class Finder:
     def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
         """Find the record in each shelf of the reach."""
         values = (record_id, *self._values) * self._times
-        rows = database.db.execute(self._sql, values).fetchall()
-        return tuple([self._make(FoundRow._make(row)) for row in rows])
+        return tuple(map(self._make, database.db.execute(self._sql, values).fetchall()))
 
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
@@ -137,7 +136,7 @@ def _part(
         sql = scope.statements[shape] = _part_sql(scope, shape)
     # The first value is bound twice: once for the leading column alone, once for all columns.
     beginning = () if place is None else (place[0], *place)
-    return list(map(PageKey._make, database.all(sql, (*beginning, *scope.values, wanted))))
+    return database.rows(PageKey, sql, (*beginning, *scope.values, wanted))
 
 
 def _part_sql(scope: SqlScope, shape: PageShape) -> str:
@@ -220,16 +219,15 @@ def _children(
     if held is None:
         return Children((), has_more=False)
     condition, values = held
-    rows = database.all(
+    rows = database.rows(
+        FoundRow,
         f"SELECT {COLUMNS} FROM {scope.stream.table} t JOIN record r ON r.rid = t.rid "
         f"WHERE {condition} AND r.sid = ? AND r.deleted = 0{scope.where} "
         "ORDER BY r.sort DESC, r.record_id DESC LIMIT ?",
         (*values, shelf.sid, *scope.values, plan.limit + 1),
     )
     maker = RecordMaker(database, catalog, plan.child.fields, preview_chars=preview_chars)
-    return Children(
-        tuple(maker.make(FoundRow._make(row)) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit
-    )
+    return Children(tuple(maker.make(row) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit)
 
 
 def _same_connection(scope: SqlScope | None, parent: Record) -> Shelf | None:

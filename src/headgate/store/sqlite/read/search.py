@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -333,7 +334,9 @@ def _in_order(
     """
     near = _near(window, seen, wanted)
     rows = read_rows(database, [one.tid.rid for one in near])
-    ranked = sorted((_ranked(one, rows[one.tid.rid]) for one in near), key=lambda one: one.place)
+    ranked = sorted(
+        (_ranked(one, FoundRow._make(rows[one.tid.rid])) for one in near), key=lambda one: one.place
+    )
     return [one for one in ranked if seen is None or one.place > seen]
 
 
@@ -344,9 +347,10 @@ def _near(window: Sequence[_Match], seen: _Place | None, wanted: int) -> list[_M
     none. Some of those that share it with the last hit shown were shown before, so they do not count.
     """
     edge = None if seen is None else seen.rough_place
-    placed = sorted([(one.rough_place, one) for one in window])
-    at_edge = [one for place, one in placed if place == edge]
-    beyond = [(place, one) for place, one in placed if edge is None or place > edge]
+    placed = [(one.rough_place, one) for one in window]
+    at_edge = [] if edge is None else [one for place, one in placed if place == edge]
+    beyond = placed if edge is None else [(place, one) for place, one in placed if place > edge]
+    beyond.sort(key=itemgetter(0))
     if len(beyond) > wanted:
         last_place, _ = beyond[wanted - 1]
         beyond = [(place, one) for place, one in beyond if place <= last_place]

@@ -66,12 +66,12 @@ def windows(database: Database, catalog: Catalog, plan: WindowPlan) -> tuple[Fie
     scope = scope_of(catalog, plan.reach)
     if scope is None:
         return ()
-    found = database.all(
+    rows = database.rows(
+        FoundRow,
         f"SELECT {COLUMNS} FROM record r "
         f"WHERE r.sid IN ({scope.sids}) AND r.record_id = ? AND r.deleted = 0{scope.where}",
         (plan.record_id, *scope.values),
     )
-    rows = [FoundRow._make(row) for row in found]
     if len(rows) == 1:
         return (_window(database, catalog, plan, rows[0]),)
     # Several connections have it and the caller has to choose one: a window that fails must not hide the others.

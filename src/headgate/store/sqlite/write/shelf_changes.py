@@ -80,8 +80,8 @@ class _NewLife(NamedTuple):
 
 def stored_records(database: Database, sid: int, keys: Iterable[str]) -> dict[str, StoredRecord]:
     """Find the records of a shelf that have one of the keys, tombstones among them."""
-    rows = database.all(SQL["stored_records"], (sid, msgspec.json.encode(list(keys)).decode()))
-    return {row[0]: StoredRecord._make(row) for row in rows}
+    values = (sid, msgspec.json.encode(list(keys)).decode())
+    return {row.record_id: row for row in database.rows(StoredRecord, SQL["stored_records"], values)}
 
 
 @dataclass(slots=True)
@@ -128,14 +128,14 @@ class ShelfChanges:
                 rid,
                 self.sid,
                 item.id,
-                seq=self.seq,
-                born_seq=self.seq,
-                sort=derive.sort_of(self.stream, item.values),
-                ts=ts,
-                emitted_at=item.emitted_at,
-                long=split.long,
-                digest=derive.digest_of(item.id, split.long, split.body),
-                body=split.body,
+                self.seq,
+                self.seq,
+                derive.sort_of(self.stream, item.values),
+                ts,
+                item.emitted_at,
+                split.long,
+                derive.digest_of(item.id, split.long, split.body),
+                split.body,
             )
         )
         self._derive(rid, ts, item, split)
