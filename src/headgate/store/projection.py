@@ -1,7 +1,7 @@
 """Projection: a record's JSON text cut down to some fields, without parsing what is not needed.
 
-A field that is not asked for is skipped by the decoder and has no place in the type that is encoded
-again: it cannot reach an answer. Values keep the very text they came in.
+The decoder skips a field that is not wanted, and the type that is encoded again has no place for it: it cannot
+reach an answer. Values keep the very text they came in.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Projector:
         self._decode = _shape_decoder(self.fields) if self._is_spellable else _RAW.decode
 
     def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
-        """Give the body with only the chosen fields, and texts that are kept apart put back in."""
+        """Give the body with only the chosen fields, and put texts back in that are stored apart."""
         shape: Any = self._decode(body)
         if not self._is_spellable:
             return _ENCODE(_chosen(shape, self.fields, added or {}))

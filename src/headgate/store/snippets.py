@@ -166,5 +166,5 @@ def _marked(text: str, spans: Iterable[tuple[int, int]], start: int, end: int) -
 
 
 def _plain(text: str) -> str:
-    """A record's own tags must not pass for ours."""
+    """Escape tags that stand in the record: they must not pass for marks."""
     return text.replace("<mark>", "&lt;mark&gt;").replace("</mark>", "&lt;/mark&gt;")

@@ -1,6 +1,6 @@
 """The catalog: what is declared and connected, and where in the file it lies.
 
-Loaded whole, kept in memory, and loaded again when its number in the file has changed.
+Loaded whole, and loaded again when its number in the file has changed.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class Shelf:
     name: StreamName = field(init=False)
 
     def __post_init__(self) -> None:
-        """Look the name up once; every row of a page asks for it."""
+        """Look the name up once; every row of a page needs it."""
         object.__setattr__(self, "name", self.stream.declaration.name)
 
 
 class BoundedMemo(dict[_Key, _Value]):
-    """A dictionary that starts again when it is full: those who ask often are soon in it again."""
+    """A dictionary that starts again when it is full: what is used often is soon in it again."""
 
     __slots__ = ("_most",)
 
@@ -141,7 +141,7 @@ class Catalog:
         default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
     )
     by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
-    #: What an older version declared and the newest does not: kept, and out of every reach.
+    #: What an older version declared and the newest does not: stored, and out of every reach.
     retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
         default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
     )

@@ -1,4 +1,4 @@
-"""Connections: what the owner connected, and what each of them brought. All inside the writer's transaction."""
+"""Connections: the owner's accounts, with their shelves and states. All inside the writer's transaction."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def create(database: Database, connection: Connection) -> None:
 def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
     """Give every connection of a connector its shelves, in the order the connections were made.
 
-    Their numbers settle ties between connections. Made when a first record comes in, they would tell which
-    connection had something first, even something hidden.
+    Their numbers settle ties between connections. If a shelf were numbered when its first record comes in, the
+    order of ties would show which connection had a record first, even a hidden one.
     """
     database.run(SQL["make_shelves"], (connector_key,))
     bump_catalog(database)
@@ -43,7 +43,7 @@ def rename(database: Database, connection_id: ConnectionId, display_name: str) -
 
 
 def delete(database: Database, connection_id: ConnectionId) -> None:
-    """Remove a connection, its records and everything kept beside them.
+    """Remove a connection, its records and everything stored beside them.
 
     Raises:
         ConnectionNotFound: there is none of that id.
@@ -68,7 +68,7 @@ def _empty(database: Database, shelf: Shelf) -> None:
 
 
 def state(database: Database, connection_id: ConnectionId) -> bytes | None:
-    """Give what a collector last noted for itself.
+    """Give the document that a collector last stored for itself.
 
     Raises:
         ConnectionNotFound: there is none of that id.
@@ -80,7 +80,7 @@ def state(database: Database, connection_id: ConnectionId) -> bytes | None:
 
 
 def put_state(database: Database, connection_id: ConnectionId, document: bytes) -> None:
-    """Keep what a collector notes for itself.
+    """Store a document for a collector, to be read by its next run.
 
     Raises:
         ConnectionNotFound: there is none of that id.
@@ -90,7 +90,7 @@ def put_state(database: Database, connection_id: ConnectionId, document: bytes) 
 
 
 def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int) -> None:
-    """Note a file that has been kept."""
+    """Note a file that lies in the blob directory."""
     database.run(SQL["insert_blob"], (blob_id, mime_type, size_bytes))
 
 

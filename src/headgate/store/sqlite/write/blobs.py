@@ -1,4 +1,4 @@
-"""Files that records refer to: kept beside the database, named by their content."""
+"""Files that records refer to: stored beside the database, named by the digest of their content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BlobFiles:
         return self._directory / digest[:2] / digest
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Keep a file whole and durably, or not at all.
+        """Store a file whole and durably, or not at all.
 
         Raises:
             ResourceLimit: it is too large.
@@ -63,7 +63,7 @@ class BlobFiles:
         target = self.path(blob_id)
         target.parent.mkdir(mode=0o700, exist_ok=True)
         Path(name).replace(target)
-        # Content that is synced under a name that is not would be lost with the power all the same.
+        # A power cut would lose a synced file whose name was not synced.
         sync_directory(target.parent)
         sync_directory(self._directory)
 

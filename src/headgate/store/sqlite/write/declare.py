@@ -174,7 +174,7 @@ def _refused(code: str, message: str) -> InvalidDeclaration:
 
 
 def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
-    """Derive a stream's rows anew, inside the writer's transaction."""
+    """Derive a stream's rows again, inside the writer's transaction."""
     insert = typed_insert(new)
     renew_text = old.slots != new.slots
     for (sid,) in database.all(SQL["shelves_of_stream"], (new.stid,)):
@@ -188,6 +188,6 @@ def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
                 database.texts.put(tuple(new.slots.values()), put)
             # A large stream's texts must not all wait in memory.
             database.texts.flush(database.many)
-    # Column blocks know nothing of the new columns: they are made anew when next asked for.
+    # Column blocks know nothing of the new columns: they are made again by the next read that needs them.
     database.run(SQL["delete_column_blocks_of_stream"], (new.stid,))
     database.run(SQL["forget_column_state_of_stream"], (new.stid,))

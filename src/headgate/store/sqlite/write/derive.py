@@ -1,4 +1,4 @@
-"""What is kept beside a record's text: order, time, typed values, index text, long texts, digest. Pure."""
+"""What is stored beside a record's body, derived from it: order, time, typed values, words, digest. Pure."""
 
 from __future__ import annotations
 

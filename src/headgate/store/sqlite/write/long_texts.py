@@ -28,7 +28,7 @@ _encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True)
 class SplitBody:
-    """A body as it is kept: without its long texts, which lie in chunks."""
+    """A body as it is stored: without its long texts, which lie in chunks."""
 
     body: bytes
     long: bytes | None
@@ -66,7 +66,7 @@ def chunk_sum(piece: str) -> bytes:
 def stored_rows(
     database: Database, stream: StreamTable, sid: int
 ) -> Iterator[list[tuple[int, int | None, Mapping[str, Any]]]]:
-    """Give the live records of a shelf in portions: row number, time, and everything they say."""
+    """Give the live records of a shelf in portions: row number, time, and values."""
     after = sid << RID_SHIFT
     while True:
         rows = database.all(
@@ -82,7 +82,7 @@ def stored_rows(
 def values_of(
     database: Database, stream: StreamTable, rid: int, long: bytes | None, body: bytes
 ) -> Mapping[str, Any]:
-    """Give everything a stored record says, its long texts put back in."""
+    """Give the values of a stored record, its long texts put back in."""
     values: dict[str, Any] = msgspec.json.decode(body)
     if long is not None:
         for name in long_notes(long):
@@ -91,7 +91,7 @@ def values_of(
 
 
 def long_notes(long: bytes | None) -> dict[FieldName, tuple[int, bytes]]:
-    """Say which texts of a record lie in chunks: their length in characters, and their digest."""
+    """Read which texts of a record lie in chunks: their length in characters, and their digest."""
     return {} if long is None else msgspec.msgpack.decode(long, type=dict[FieldName, tuple[int, bytes]])
 
 
