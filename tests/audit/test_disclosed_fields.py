@@ -40,6 +40,8 @@ TRACES: dict[tuple[str, str], str] = {
     ("messages", "weight"): r"\b8888\.\d5",
     ("messages", "headers"): r"headers-of-m\d|blob_[0-9a-f]{64}",
     ("messages", "anything"): r"anything-of-m\d",
+    ("messages", "draft"): r"draft-of-m\d",
+    ("messages", "details"): r"details-of-m\d",
     ("notes", "name"): r"name-of-n\d",
     ("notes", "text"): r"text-of-n\d",
     ("notes", "made_at"): r"2033-07-1\d",
@@ -102,6 +104,15 @@ MCP = (
     tool("search", q="harbour"),
     tool("fetch", id="{mine}/messages:m1"),
     tool("fetch", id="{mine}/messages:m1", fields=["subject"]),
+    tool("fetch", id="{mine}/messages:m1", fields=["size", "sender"]),
+    # Without a text of its own a record is shown as JSON, which ends amid the first long field.
+    tool("fetch", id="{mine}/messages:m1", fields=["draft", "sender", "day", "size"]),
+    tool(
+        "fetch",
+        id="{mine}/messages:m1",
+        fields=["size", "sender", "subject", "draft"],
+        expand=["attachments"],
+    ),
     tool("read_record_field", id="{mine}/messages:m1", field_path="body", limit_chars=40),
 )
 
@@ -110,7 +121,8 @@ def document() -> dict[str, Any]:
     made = declaration()
     messages = made["streams"][0]
     messages["query"]["search"] = {"lexical_fields": ["subject", "body", "sender", "anything"]}
-    messages["schema"]["properties"]["anything"] = {"type": "string"}
+    more = {"anything": {"type": "string"}, "draft": {"type": "string"}, "details": {"type": "object"}}
+    messages["schema"]["properties"] |= more
     notes = {
         "name": "notes",
         "semantics": "mutable_state",
@@ -137,6 +149,8 @@ def message(number: int) -> dict[str, Any]:
     own = f"of-m{number}"
     return record(
         f"m{number}",
+        draft=f"draft-{own} " + "once more " * 500,
+        details={"note": {"text": f"details-{own}"}},
         sender=f"sender-{own} lantern",
         subject=f"subject-{own} lantern",
         body=f"body-{own} crosses the bridge " + "and goes on " * 60,

@@ -270,7 +270,7 @@ def test_a_document_has_five_members_and_says_whence_it_is():
         "emitted_at": "2026-01-01T00:00:00Z",
         "data": {"id": "m1", "subject": "Plan", "text": "hello", "nested": {"a": 1}},
     }
-    made, _ = document(row, lambda: HANDLES, asked_id=HANDLES.id, url="https://h/x", lengths={})
+    made, *_ = document(row, lambda: HANDLES, asked_id=HANDLES.id, url="https://h/x", lengths={})
     assert set(made) == {"id", "title", "text", "url", "metadata"}
     assert (made["title"], made["text"]) == ("Plan", "hello")
     assert made["metadata"]["connection_id"] == "cin_a"
@@ -283,6 +283,6 @@ def test_a_document_has_five_members_and_says_whence_it_is():
 @settings(max_examples=30)
 @given(st.dictionaries(ANY_TEXT, st.one_of(ANY_TEXT, st.integers(), st.lists(ANY_TEXT))))
 def test_a_document_without_a_text_field_shows_its_data(data: dict[str, object]):
-    made, _ = document({"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths={})
+    made, *_ = document({"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths={})
     assert isinstance(made["text"], str)
     assert len(made["text"]) <= 16384

@@ -12,6 +12,7 @@ from types import CoroutineType
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.audit.disclose import disclosed
 from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
@@ -39,7 +40,7 @@ from headgate.policy.choose import ambiguous
 from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
 from headgate.reading.memo import DecisionMemo, labels_of
-from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row
+from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row, ShowRecord
 from headgate.reading.services import ReadServices
 from headgate.text.titles import TITLE_SOURCES
 
@@ -65,6 +66,8 @@ class _Served(msgspec.Struct, frozen=True):
 
     body: Row
     shown: tuple[Disclosed, ...] = ()
+    #: The body as JSON, where it was encoded already.
+    content: bytes | None = None
 
 
 class LocalResourceServer(msgspec.Struct):
@@ -100,10 +103,10 @@ class LocalResourceServer(msgspec.Struct):
         return self._answer(self._list, query, preview_chars)
 
     def record(
-        self, query: RecordQuery, *, preview_chars: int | None = None
+        self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read one record."""
-        return self._answer(self._record, query, preview_chars)
+        return self._answer(self._record, query, preview_chars, show)
 
     def window(self, query: WindowQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read a part of one text field."""
@@ -155,9 +158,17 @@ class LocalResourceServer(msgspec.Struct):
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
-        content = _encode(served.body)
+        content = served.content or _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown)
         return ReadAnswer(content, context.request_id, served.body)
+
+    def _as_shown(self, served: _Served, show: ShowRecord) -> _Served:
+        """Narrow what is logged of a record to the fields that a surface shows."""
+        answer = ReadAnswer(_encode(served.body), self._context.request_id, served.body)
+        fields = show(answer)
+        record, *children = served.shown
+        names = tuple(name for name in record.fields if name in fields)
+        return _Served(served.body, (replace(record, fields=names), *children), answer.content)
 
     def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
         access = self._context.access
@@ -282,7 +293,11 @@ class LocalResourceServer(msgspec.Struct):
         return cursors.seal_session(self._services.seals(), session, decision.binding)
 
     async def _record(
-        self, decisions: DecisionMemo, query: RecordQuery, preview_chars: int | None
+        self,
+        decisions: DecisionMemo,
+        query: RecordQuery,
+        preview_chars: int | None,
+        show: ShowRecord | None,
     ) -> _Served:
         plan, scopes, labels = decisions.record(query, preview_chars)
         found = await self._services.store.record(plan)
@@ -290,7 +305,8 @@ class LocalResourceServer(msgspec.Struct):
         row = bodies.record_row(record, labels, plan.expand)
         row.links = {"self": links.record_link(query)}
         row.meta = self._meta()
-        return _Served(row, _shown((record,), plan.reach.fields, plan.expand))
+        served = _Served(row, _shown((record,), plan.reach.fields, plan.expand))
+        return served if show is None else self._as_shown(served, show)
 
     async def _window(self, decisions: DecisionMemo, query: WindowQuery) -> _Served:
         seals = self._services.seals()

@@ -7,7 +7,7 @@ of the bodies are in headgate.model.wire, which ``text`` can import too.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,6 +65,10 @@ class ReadAnswer(msgspec.Struct, frozen=True):
         Record ``data`` members hold granted and selected fields only.
         """
         return _read_body(self.content)
+
+
+#: Names the fields of a record that a surface shows; a refusal that it raises is logged in their place.
+ShowRecord = Callable[[ReadAnswer], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +144,13 @@ class ResourceServer(Protocol):
         """
         ...
 
-    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> ReadAnswer:
+    async def record(
+        self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
+    ) -> ReadAnswer:
         """Read one record: its envelope with ``links`` and ``meta``; ``preview_chars`` as in `records`.
+
+        A surface that leaves out fields of the record passes ``show``, which is called with the answer
+        before it is logged.
 
         Raises:
             NotFound: no visible record has the key, or the grant does not reach it.

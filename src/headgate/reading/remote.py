@@ -28,7 +28,7 @@ from headgate.model.query import (
     WindowQuery,
 )
 from headgate.reading import links
-from headgate.reading.port import BlobAnswer, ReadAnswer
+from headgate.reading.port import BlobAnswer, ReadAnswer, ShowRecord
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUT_SECONDS = 60.0
@@ -74,10 +74,15 @@ class RemoteResourceServer:
         del preview_chars
         return await self._get(links.list_link(query, query.cursor))
 
-    async def record(self, query: RecordQuery, *, preview_chars: int | None = None) -> ReadAnswer:
-        """Ask for one record."""
+    async def record(
+        self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
+    ) -> ReadAnswer:
+        """Ask for one record; the other server keeps the log."""
         del preview_chars
-        return await self._get(links.record_link(query))
+        answer = await self._get(links.record_link(query))
+        if show is not None:
+            show(answer)
+        return answer
 
     async def window(self, query: WindowQuery) -> ReadAnswer:
         """Ask for a window into a text; only the window travels."""

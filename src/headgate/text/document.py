@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, cast
 
 from headgate.model.wire import Json, RecordBody
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, cut
 from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, shorten
 from headgate.text.quote import json_text
-from headgate.text.titles import title
+from headgate.text.titles import title, title_field
 
 _TEXT_FIELDS = ("text", "content", "body", "summary")
 _ORIGIN = ("stream", "connection_id", "connector_key", "connector_id", "display_name")
@@ -25,6 +25,15 @@ _RESERVED = {
 }
 
 
+class Document(NamedTuple):
+    """A record as a document, and what there is to know about it."""
+
+    members: Json
+    #: The fields of the record whose values stand in the document, whole or in part.
+    shown: frozenset[str]
+    ladder: Ladder
+
+
 def document(
     row: RecordBody,
     naming: Callable[[], Handles],
@@ -33,21 +42,25 @@ def document(
     url: str,
     lengths: Lengths,
     inline_chars: int = FETCH_CHARS,
-) -> tuple[Json, Ladder]:
+) -> Document:
     """Turn a record into a document; a field that does not fit is begun, and has an entry in the ladder."""
     data = row.get("data") or {}
     if not lengths and is_whole(data, inline_chars):
-        return _document(row, data, asked_id, url), Ladder()
+        return Document(*_document(row, data, asked_id, url), Ladder())
     handles = naming()
     short, ladder = shorten(data, handles, inline_chars=inline_chars, lengths=lengths)
-    made = _document(row, short, asked_id, url)
+    made, shown = _document(row, short, asked_id, url)
     made["metadata"] |= _cut_facts(short, ladder)
     if rungs := ladder.members():
         made["metadata"]["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
-    return made, ladder
+        # Each entry shows the beginning of its field, or facts about a file.
+        shown |= {entry["field_path"] for entries in rungs.values() for entry in entries}
+    return Document(made, shown, ladder)
 
 
-def _document(row: RecordBody, data: Mapping[str, Any], asked_id: str, url: str) -> Json:
+def _document(
+    row: RecordBody, data: Mapping[str, Any], asked_id: str, url: str
+) -> tuple[Json, frozenset[str]]:
     named = title(row)
     known = {asked_id, named, url}
     record_id = row.get("id")
@@ -55,18 +68,21 @@ def _document(row: RecordBody, data: Mapping[str, Any], asked_id: str, url: str)
         known.add(record_id)
     main = _main_field(data)
     if main is None:
-        text, facts = _as_json(data)
+        text, facts, shown = _as_json(data)
         short: Json = {}
     else:
         text = data[main]
         short, facts = _beside(data, main, known)
+        shown = {main, *short, *(path for path, value in data.items() if _is_known(value, known))}
     metadata = _row_facts(row, known)
     if not _TIMES.isdisjoint(short):
         # When it was written matters; when it was ingested matters only where nothing else is known.
         metadata.pop("emitted_at", None)
     metadata |= _with_reserved_apart(short)
     metadata |= facts
-    return {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}
+    titled = title_field(row)
+    made: Json = {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}
+    return made, frozenset(shown if titled is None else {*shown, titled})
 
 
 def _main_field(data: Mapping[str, Any]) -> str | None:
@@ -99,7 +115,7 @@ def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> tuple[Json, 
     short: Json = {}
     others: list[str] = []
     for path, value in data.items():
-        if path == main or value is None or (isinstance(value, str) and value in known):
+        if path == main or value is None or _is_known(value, known):
             continue
         if _is_short(value):
             short[path] = value
@@ -108,21 +124,37 @@ def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> tuple[Json, 
     return short, {"other_fields": others} if others else {}
 
 
+def _is_known(value: Any, known: set[str]) -> bool:
+    return isinstance(value, str) and value in known
+
+
 def _is_short(value: Any) -> bool:
     return len(value) <= _SHORT_CHARS if isinstance(value, str) else isinstance(value, _NUMBERS)
 
 
-def _as_json(data: Mapping[str, Any]) -> tuple[str, Json]:
-    """Write a record that has no main text as JSON, as far as it fits."""
+def _as_json(data: Mapping[str, Any]) -> tuple[str, Json, Collection[str]]:
+    """Write a record that has no main text as JSON, as far as it fits, and name the fields that are in it."""
     whole = json_text(data)
     facts = {"text_truncated": True, "text_total_chars": len(whole)}
     if len(whole) <= FALLBACK_CHARS:
-        return whole, {}
+        return whole, {}, data.keys()
     if len(data) == 1:
         # One field was asked for: there is nothing narrower to point at, so it gets the whole budget.
-        return cut(whole, FETCH_CHARS), facts if len(whole) > FETCH_CHARS else {}
+        return cut(whole, FETCH_CHARS), facts if len(whole) > FETCH_CHARS else {}, data.keys()
     pointer = f" Fetch with fields to read one of: {json_text(list(data))}."
-    return cut(whole, FALLBACK_CHARS) + pointer, facts
+    return cut(whole, FALLBACK_CHARS) + pointer, facts, _begun(data, FALLBACK_CHARS)
+
+
+def _begun(data: Mapping[str, Any], limit_chars: int) -> list[str]:
+    """Name the members whose values begin before a cut of their JSON."""
+    found: list[str] = []
+    at = len("{")
+    for path, value in data.items():
+        if at + len(json_text(path)) + len(":") >= limit_chars:
+            break
+        found.append(path)
+        at += len(json_text({path: value})) - len("{}") + len(",")
+    return found
 
 
 def _row_facts(row: Mapping[str, Any], known: set[str]) -> Json:

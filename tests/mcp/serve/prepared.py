@@ -51,9 +51,12 @@ class CountingPort:
         self.preview_chars.append(preview_chars)
         return self._answer("records", query)
 
-    async def record(self, query: Any, *, preview_chars: int | None = None) -> ReadAnswer:
+    async def record(self, query: Any, *, preview_chars: int | None = None, show: Any = None) -> ReadAnswer:
         self.preview_chars.append(preview_chars)
-        return self._answer("record", query)
+        answer = self._answer("record", query)
+        if show is not None:
+            show(answer)
+        return answer
 
     async def window(self, query: Any) -> ReadAnswer:
         return self._answer("window", query)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from headgate.errors import ResourceLimit
@@ -10,9 +12,9 @@ from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows,
 from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
 from headgate.model.wire import ChildrenBody, Json, RecordBody
+from headgate.reading.port import ReadAnswer
 from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
-from headgate.text.document import document
-from headgate.text.ladder import Ladder
+from headgate.text.document import Document, document
 from headgate.text.quote import plain
 
 #: How much of the text is shown; the next smaller number is tried while the answer, which holds it twice, is too large.
@@ -23,23 +25,35 @@ _SURELY_FITS = 16_000
 
 async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     """Answer one record; the document has the id of the call."""
-    answer = await reader.port.record(query, preview_chars=FETCH_CHARS)
+    outcomes: list[Outcome] = []
+
+    def show(answer: ReadAnswer) -> Collection[str]:
+        # Made before the answer is logged: a document leaves fields out, and a log names those that left.
+        outcome, fields = _outcome(reader, answer, asked_id)
+        outcomes.append(outcome)
+        return fields
+
+    await reader.port.record(query, preview_chars=FETCH_CHARS, show=show)
+    return outcomes[0]
+
+
+def _outcome(reader: Reader, answer: ReadAnswer, asked_id: str) -> tuple[Outcome, Collection[str]]:
     for inline_chars in _INLINE_STEPS:
-        made, ladder = build(reader, answer.body(), asked_id, inline_chars)
+        made, shown, ladder = build(reader, answer.body(), asked_id, inline_chars)
         # Encoded once: the text is the same JSON as the structure.
         written = msgspec.json.encode(made)
         outcome = Outcome(msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)))
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
-            return outcome
+            return outcome, shown
     raise ResourceLimit(
         "This record is too large for one answer.", hint="Ask for fewer fields, or a smaller expand_limit."
     )
 
 
-def build(reader: Reader, row: RecordBody, asked_id: str, inline_chars: int) -> tuple[Json, Ladder]:
+def build(reader: Reader, row: RecordBody, asked_id: str, inline_chars: int) -> Document:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
-    made, ladder = document(
+    made = document(
         row,
         lambda: reader.naming(ref),
         asked_id=asked_id,
@@ -49,10 +63,10 @@ def build(reader: Reader, row: RecordBody, asked_id: str, inline_chars: int) -> 
     )
     expanded = expanded_of(row)
     if expanded:
-        made["metadata"]["expanded"] = {
+        made.members["metadata"]["expanded"] = {
             name: _children(reader, related) for name, related in expanded.items()
         }
-    return made, ladder
+    return made
 
 
 def _children(reader: Reader, related: RecordBody | ChildrenBody | None) -> Json | None:
