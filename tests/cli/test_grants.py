@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Outcome, headgate
+from tests.in_process import local_program, record
+from tests.on_socket import Outcome, headgate
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import gatehouse, record
 
 
 async def _fill(place: Path) -> None:
-    async with gatehouse(place) as house:
-        await house.declare("mail", declaration())
-        connection = await house.connect("mail", "Home")
+    async with local_program(place) as program:
+        await program.declare("mail", declaration())
+        connection = await program.connect("mail", "Home")
         lines = [record(f"m{n}", sent_at="2026-03-01T00:00:00Z", subject="x") for n in range(3)]
-        await house.ingest(connection, "messages", lines)
+        await program.ingest(connection, "messages", lines)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate import __version__
-from tests.cli.program import headgate
+from tests.on_socket import headgate
 
 
 def test_the_program_says_its_version(tmp_path: Path):

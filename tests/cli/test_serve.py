@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headgate import __version__
-from tests.cli.program import WAIT_SECONDS, headgate, serving
+from tests.on_socket import WAIT_SECONDS, headgate, serving
 
 
 def get(address: str) -> tuple[int, str, str]:

@@ -14,8 +14,8 @@ from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
-from tests.cli.program import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
 from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
+from tests.on_socket import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
 from tests.schema.declarations import declaration
 
 CHECKED = r"Checked 10 records in [0-9.]+ s \([0-9,]+ a second\); found 0 damages\.\n"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.cli.program import environment, headgate
 from tests.mcp.serve.product import product_app
+from tests.on_socket import environment, headgate
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "how-to").glob("connect-*.md"))

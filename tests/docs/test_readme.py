@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import environment, serving
+from tests.on_socket import environment, serving
 
 ROOT = Path(__file__).parents[2]
 WALK = (

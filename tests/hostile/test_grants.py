@@ -10,9 +10,9 @@ import pytest
 
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
+from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Gatehouse, gatehouse, record
 
 pytestmark = pytest.mark.anyio
 SINCE = 1_772_323_200_000_000  # 2026-03-01
@@ -26,20 +26,20 @@ def anyio_backend() -> str:
 
 
 class Scene:
-    def __init__(self, house: Gatehouse, seen: str, hidden: str, token: str) -> None:
-        self.house, self.seen, self.hidden, self.token = house, seen, hidden, token
+    def __init__(self, program: LocalProgram, seen: str, hidden: str, token: str) -> None:
+        self.program, self.seen, self.hidden, self.token = program, seen, hidden, token
 
     async def get(self, path: str, token: str | None = None):
-        return await self.house.get(path, token or self.token)
+        return await self.program.get(path, token or self.token)
 
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    async with gatehouse(tmp_path) as house:
-        await house.declare("mail", declaration())
-        seen, hidden = await house.connect("mail"), await house.connect("mail")
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        seen, hidden = await program.connect("mail"), await program.connect("mail")
         for connection in (seen, hidden):
-            await house.ingest(
+            await program.ingest(
                 connection,
                 "messages",
                 [
@@ -49,8 +49,8 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
                     record("also", sent_at="2026-03-06T00:00:00Z", subject="also"),
                 ],
             )
-        await house.ingest(hidden, "messages", [record("only", sent_at="2026-03-07T00:00:00Z")])
-        yield Scene(house, seen, hidden, await house.grant(granted(seen, "grt_a")))
+        await program.ingest(hidden, "messages", [record("only", sent_at="2026-03-07T00:00:00Z")])
+        yield Scene(program, seen, hidden, await program.grant(granted(seen, "grt_a")))
 
 
 def granted(connection: str, name: str):
@@ -100,7 +100,7 @@ async def test_a_range_that_reaches_outside_the_grant_is_refused(scene: Scene):
 
 @pytest.mark.hostile("52", "53", "T2")
 async def test_a_cursor_of_another_grant_query_kind_or_year_does_not_open(scene: Scene):
-    other = await scene.house.grant(granted(scene.hidden, "grt_b"))
+    other = await scene.program.grant(granted(scene.hidden, "grt_b"))
     cursor = (await scene.get(f"{RECORDS}?limit=1")).body["next_cursor"]
     assert (await scene.get(f"{RECORDS}?limit=2&cursor={cursor}")).status == 200
     for path, token in (
@@ -114,7 +114,7 @@ async def test_a_cursor_of_another_grant_query_kind_or_year_does_not_open(scene:
     ):
         refused = await scene.get(path, token)
         assert (refused.status, refused.code) == (400, "invalid_cursor"), path
-    scene.house.clock.at += YEAR
+    scene.program.clock.at += YEAR
     assert (await scene.get(f"{RECORDS}?limit=1&cursor={cursor}")).status == 410
 
 
@@ -122,7 +122,7 @@ async def test_a_cursor_of_another_grant_query_kind_or_year_does_not_open(scene:
 async def test_a_record_that_leaves_the_window_is_reported_once(scene: Scene):
     first = (await scene.get(f"{RECORDS}?changes_since=beginning")).body
     assert {row["id"] for row in first["data"]} == {"edge", "new", "also"}
-    await scene.house.ingest(
+    await scene.program.ingest(
         scene.seen, "messages", [record("new", sent_at="2026-01-01T00:00:00Z", subject="hidden now")]
     )
     second = (await scene.get(f"{RECORDS}?changes_since={quote(first['next_changes_since'])}")).body
@@ -135,7 +135,7 @@ async def test_a_record_that_leaves_the_window_is_reported_once(scene: Scene):
 @pytest.mark.hostile("T12")
 async def test_a_hidden_change_leaves_no_trace_in_bookmarks(scene: Scene):
     first = (await scene.get(f"{RECORDS}?changes_since=beginning")).body["next_changes_since"]
-    await scene.house.ingest(scene.hidden, "messages", [record("only", sent_at="2026-03-08T00:00:00Z")])
+    await scene.program.ingest(scene.hidden, "messages", [record("only", sent_at="2026-03-08T00:00:00Z")])
     second = (await scene.get(f"{RECORDS}?changes_since={quote(first)}")).body
     assert second["data"] == []
     assert len(second["next_changes_since"]) == len(first)
@@ -143,7 +143,7 @@ async def test_a_hidden_change_leaves_no_trace_in_bookmarks(scene: Scene):
 
 @pytest.mark.hostile("60")
 async def test_an_etag_of_somebody_else_changes_nothing(scene: Scene):
-    answer = await scene.house.ask("GET", RECORDS, scene.token, headers=[("if-none-match", '"x"')])
+    answer = await scene.program.ask("GET", RECORDS, scene.token, headers=[("if-none-match", '"x"')])
     assert answer.status == 200
     assert "etag" not in answer.headers
 

@@ -17,8 +17,8 @@ import pytest
 
 from headgate import wiring
 from headgate.auth.grants import Choice, Conditions, issue
-from tests.cli.program import headgate, serving as started
 from tests.mcp.serve.product import Product, product
+from tests.on_socket import headgate, serving as started
 
 MODERN = {
     "MCP-Protocol-Version": "2026-07-28",

@@ -17,9 +17,9 @@ from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.instants import instant
 from tests.conftest import Figure
+from tests.in_process import Answered, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Answered, Gatehouse, gatehouse, record
 
 pytestmark = pytest.mark.anyio
 RECORDS = "/v1/streams/messages/records"
@@ -36,8 +36,8 @@ def anyio_backend() -> str:
 class Scene:
     """One granted connection with hidden fields, one hidden connection, a client and its twin."""
 
-    def __init__(self, house: Gatehouse, seen: str, hidden: str) -> None:
-        self.house, self.seen, self.hidden = house, seen, hidden
+    def __init__(self, program: LocalProgram, seen: str, hidden: str) -> None:
+        self.program, self.seen, self.hidden = program, seen, hidden
         self.token = ""
 
     def granted(self, name: str, *fields: str) -> Grant:
@@ -47,11 +47,11 @@ class Scene:
         return grant(stream_grant("messages", *shown, connections=where, time=time_), id_=name)
 
     async def get(self, path: str, token: str | None = None) -> Answered:
-        return await self.house.get(path, token or self.token)
+        return await self.program.get(path, token or self.token)
 
     async def put(self, key: str, *, to: str | None = None, **data: Any) -> None:
         values = {"sent_at": "2026-03-05T00:00:00Z", **data}
-        await self.house.ingest(to or self.seen, "messages", [record(key, **values)])
+        await self.program.ingest(to or self.seen, "messages", [record(key, **values)])
 
     async def status_and_body(self, path: str, token: str | None = None) -> tuple[int, bytes]:
         """Give an answer without what is new in every answer."""
@@ -72,13 +72,13 @@ def document() -> dict[str, Any]:
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    async with gatehouse(tmp_path) as house:
-        await house.declare("mail", document())
-        made = Scene(house, await house.connect("mail"), await house.connect("mail"))
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", document())
+        made = Scene(program, await program.connect("mail"), await program.connect("mail"))
         for n in range(6):
             await made.put(f"m{n}", sender=f"s{n % 2}", subject=f"plan {n}", body=f"secret {n}", size=n)
         await made.put("only", to=made.hidden, subject="hidden plan")
-        made.token = await house.grant(made.granted("grt_client"))
+        made.token = await program.grant(made.granted("grt_client"))
         yield made
 
 
@@ -194,7 +194,7 @@ async def test_what_has_no_time_is_not_shown_and_the_edges_are_exact(scene: Scen
     }  # fmt: skip
     for key, at in times.items():
         await scene.put(key, sent_at=at, subject="edges")
-    await scene.house.ingest(scene.seen, "messages", [record("absent", subject="edges")])
+    await scene.program.ingest(scene.seen, "messages", [record("absent", subject="edges")])
     expected = {"edge", "late", "zone-in", "behind", "last", "gap"}
     rows = (await scene.get(f"{RECORDS}?limit=100")).body["data"]
     assert {row["id"] for row in rows if not row["id"].startswith("m")} == expected
@@ -212,7 +212,7 @@ async def test_a_grant_ends_just_before_its_end(scene: Scene):
     where = (ConnectionId(scene.seen),)
     until = TimeConstraint(FieldName("sent_at"), instant(SINCE), instant("2026-03-05T00:00:00Z"))
     bounded = grant(stream_grant("messages", "id", "sent_at", connections=where, time=until), id_="grt_until")
-    token = await scene.house.grant(bounded)
+    token = await scene.program.grant(bounded)
     await scene.put("before", sent_at="2026-03-04T23:59:59.999999Z")
     rows = (await scene.get(RECORDS, token)).body["data"]
     assert [row["id"] for row in rows] == ["before"]
@@ -224,7 +224,7 @@ async def test_the_end_of_an_invisible_record_is_not_reported(scene: Scene):
     mark = (await scene.get(f"{RECORDS}?changes_since=beginning")).body["next_changes_since"]
     for key, connection in (("old", scene.seen), ("only", scene.hidden)):
         path = f"{RECORDS}/{key}?connection_id={connection}"
-        assert (await scene.house.ask("DELETE", path, scene.house.owner)).status == 204
+        assert (await scene.program.ask("DELETE", path, scene.program.owner)).status == 204
     assert (await scene.get(f"{RECORDS}?changes_since={quote(mark)}")).body["data"] == []
 
 
@@ -232,7 +232,7 @@ async def test_the_end_of_an_invisible_record_is_not_reported(scene: Scene):
 async def test_a_relation_to_an_ungranted_stream_is_refused_like_no_relation(scene: Scene):
     before = await scene.status_and_body(f"{RECORDS}/m1")
     child = {"key": ["m1", "1"], "data": {"id": "1", "message_id": "m1"}, "emitted_at": SINCE}
-    await scene.house.ingest(scene.seen, "attachments", [child])
+    await scene.program.ingest(scene.seen, "attachments", [child])
     for path in (f"{RECORDS}/m1", RECORDS):
         hidden, missing = (
             await scene.status_and_body(f"{path}?expand=attachments"),
@@ -249,7 +249,7 @@ async def test_a_field_that_is_added_after_the_grant_is_not_shown(scene: Scene):
     grown = document()
     grown["declaration_version"] = "2026-09-01"
     grown["streams"][0]["schema"]["properties"]["mood"] = {"type": "string"}
-    await scene.house.declare("mail", grown)
+    await scene.program.declare("mail", grown)
     await scene.put("m1", sender="s1", subject="plan 1", body="secret 1", size=1, mood="canary")
     after = [await scene.status_and_body(path) for path in (RECORDS, "/v1/streams/messages", "/v1/schema")]
     assert after[0] == before[0]
@@ -260,7 +260,7 @@ async def test_a_field_that_is_added_after_the_grant_is_not_shown(scene: Scene):
 @pytest.mark.hostile("63", "T15")
 async def test_a_hidden_id_takes_as_long_as_a_missing_one(scene: Scene, figure: Figure):
     """Pairs are asked in turn, so that whatever else the machine does falls on both alike."""
-    await scene.house.ingest(
+    await scene.program.ingest(
         scene.seen,
         "messages",
         [record(f"h{n}", sent_at="2026-01-01T00:00:00Z", body="x" * 2000) for n in range(1000)],
@@ -279,7 +279,7 @@ async def test_a_hidden_id_takes_as_long_as_a_missing_one(scene: Scene, figure: 
 
 @pytest.mark.hostile("T16", "60")
 async def test_two_grants_that_take_turns_get_each_their_own(scene: Scene):
-    narrow = await scene.house.grant(scene.granted("grt_narrow", "id", "sent_at"))
+    narrow = await scene.program.grant(scene.granted("grt_narrow", "id", "sent_at"))
     paths = (RECORDS, "/v1/schema", "/v1/streams/messages", f"{RECORDS}/m1", "/v1/search?q=plan")
     first = {
         (who, path): await scene.status_and_body(path, who) for who in (scene.token, narrow) for path in paths
@@ -294,7 +294,7 @@ async def test_two_grants_that_take_turns_get_each_their_own(scene: Scene):
 @pytest.mark.hostile("T17")
 async def test_a_grant_that_ends_between_two_pages_gives_no_second_page(scene: Scene):
     page = (await scene.get(f"{RECORDS}?limit=2")).body
-    ended = await scene.house.ask("POST", "/grants/grt_client/revoke", scene.house.owner)
+    ended = await scene.program.ask("POST", "/grants/grt_client/revoke", scene.program.owner)
     assert ended.status == 200
     refused = await scene.get(page["links"]["next"])
     assert (refused.status, refused.code) == (403, "grant_revoked")

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from headgate.model.ids import ConnectionId
+from tests.in_process import Answered, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Answered, Gatehouse, gatehouse, record
 
 FIELDS = ("id", "sender", "channel", "subject", "body", "sent_at", "size", "attachment_text")
 
@@ -60,7 +60,7 @@ def _record(key: str, number: int, **more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    house: Gatehouse
+    program: LocalProgram
     names: dict[str, str]
     tokens: dict[str, str | None]
 
@@ -75,24 +75,26 @@ class Recorded:
     async def _ask(self, method: str, path: str, who: str, body: bytes) -> Answered:
         for name, real in self.names.items():
             path = path.replace(name, real)
-        return await self.house.ask(method, path, self.tokens[who], body=body)
+        return await self.program.ask(method, path, self.tokens[who], body=body)
 
 
 @asynccontextmanager
 async def recorded(place: Path) -> AsyncIterator[Recorded]:
-    async with gatehouse(place) as house:
-        await house.declare("mail", _document())
-        names = {name.upper(): await house.connect("mail", name) for name in ("personal", "work", "archive")}
+    async with local_program(place) as program:
+        await program.declare("mail", _document())
+        names = {
+            name.upper(): await program.connect("mail", name) for name in ("personal", "work", "archive")
+        }
         for at, connection in enumerate(names.values()):
             rows = [_record(f"msg_{at}{n:06}", n) for n in range(120 if at == 0 else 6)]
-            await house.ingest(connection, "messages", [*rows, _record("shared_1", 3)])
+            await program.ingest(connection, "messages", [*rows, _record("shared_1", 3)])
         text = "long " * 2000 + "NEEDLE_TOKEN" + " longer" * 2000
-        await house.ingest(names["PERSONAL"], "messages", [_record("big_0_0", 1, attachment_text=text)])
+        await program.ingest(names["PERSONAL"], "messages", [_record("big_0_0", 1, attachment_text=text)])
         everywhere = tuple(map(ConnectionId, names.values()))
-        client = await house.grant(
+        client = await program.grant(
             grant(stream_grant("messages", *FIELDS, connections=everywhere), id_="grt_wide")
         )
-        narrow = await house.grant(
+        narrow = await program.grant(
             grant(
                 stream_grant("messages", "id", "subject", "sent_at", connections=everywhere), id_="grt_narrow"
             )
@@ -100,8 +102,8 @@ async def recorded(place: Path) -> AsyncIterator[Recorded]:
         tokens = {
             "client": client,
             "narrow": narrow,
-            "owner": house.owner,
+            "owner": program.owner,
             "stranger": "nonsense",
             "nobody": None,
         }
-        yield Recorded(house, names, tokens)
+        yield Recorded(program, names, tokens)

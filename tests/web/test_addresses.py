@@ -21,9 +21,9 @@ from headgate.web.admission import Callers
 from headgate.web.api.definitions import ENDPOINTS
 from headgate.web.refusals import Flavour
 from headgate.web.table import ADDRESSES, GATEWAY
+from tests.in_process import Answered, LocalProgram, local_program
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Answered, Gatehouse, gatehouse
 
 pytestmark = pytest.mark.anyio
 HOUR = 3600 * 1_000_000
@@ -77,7 +77,7 @@ EXPECTED: dict[Callers, dict[str, Outcome]] = {
 
 @dataclass(frozen=True)
 class World:
-    house: Gatehouse
+    program: LocalProgram
     tokens: dict[str, str | None]
     grants: dict[str, str]
 
@@ -87,15 +87,15 @@ class World:
         headers = [("request-id", request_id), *more.pop("headers", ())]
         if case == "malformed":
             headers.append(("authorization", "Bearer"))
-        return await self.house.ask(row.method, path, token, headers=headers, body=b"{}", **more)
+        return await self.program.ask(row.method, path, token, headers=headers, body=b"{}", **more)
 
     def _place(self, name: str, case: str) -> str:
         places = {"grant_id": self.grants.get(case, "grt_none"), "stream": "messages"}
         return places.get(name, "x")
 
     async def logged(self, request_id: str) -> list[dict[str, Any]]:
-        await self.house.program.pump.flush()
-        events = [json.loads(entry.event) for entry in self.house.program.ledger.newest(None, 1000)]
+        await self.program.services.pump.flush()
+        events = [json.loads(entry.event) for entry in self.program.services.ledger.newest(None, 1000)]
         return [event for event in events if event["request_id"] == request_id]
 
 
@@ -103,9 +103,11 @@ class World:
 async def world(place: Path, **flags: str) -> AsyncIterator[World]:
     servers = place / "servers.json"
     servers.write_text('{"mcpServers": {}}', encoding="utf-8")
-    async with gatehouse(place, gateway_servers=str(servers), gateway_clients="agent", **flags) as house:
-        await house.declare("mail", declaration())
-        connection = (ConnectionId(await house.connect("mail")),)
+    async with local_program(
+        place, gateway_servers=str(servers), gateway_clients="agent", **flags
+    ) as program:
+        await program.declare("mail", declaration())
+        connection = (ConnectionId(await program.connect("mail")),)
         numbers = itertools.count()
 
         def granted(**changes: Any) -> Any:
@@ -117,16 +119,16 @@ async def world(place: Path, **flags: str) -> AsyncIterator[World]:
             "none": None,
             "malformed": None,
             "unknown": "hg_unknown",
-            "expired": await house.grant(granted(), expires_at=house.clock.at + HOUR),
-            "revoked": await house.grant(revoked),
-            "ended": await house.grant(granted(expires_at=house.clock.at + HOUR)),
-            "owner": house.owner,
-            "client": await house.grant(client),
-            "package": await house.grant(granted(), granted()),
+            "expired": await program.grant(granted(), expires_at=program.clock.at + HOUR),
+            "revoked": await program.grant(revoked),
+            "ended": await program.grant(granted(expires_at=program.clock.at + HOUR)),
+            "owner": program.owner,
+            "client": await program.grant(client),
+            "package": await program.grant(granted(), granted()),
         }
-        assert await house.program.ledger.revoke(revoked.id, house.clock.at)
-        house.clock.at += 2 * HOUR
-        yield World(house, tokens, {"client": client.id, "revoked": revoked.id})
+        assert await program.services.ledger.revoke(revoked.id, program.clock.at)
+        program.clock.at += 2 * HOUR
+        yield World(program, tokens, {"client": client.id, "revoked": revoked.id})
 
 
 def challenge(row: Address, case: str, code: str) -> str:
@@ -154,7 +156,7 @@ def is_from_the_handler(row: Address, answer: Answered) -> bool:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.route)
 async def test_every_address_treats_every_caller_as_the_table_says(tmp_path: Path, row: Address):
     async with world(tmp_path) as made:
-        metrics = made.house.metrics
+        metrics = made.program.metrics
         for case, outcome in EXPECTED[row.callers].items():
             request_id = f"case-{case}"
             seconds = metrics.seconds[row.route]
@@ -180,7 +182,7 @@ async def test_a_doubled_authorization_header_is_refused_at_every_address(tmp_pa
         twice = [("authorization", "Bearer one"), ("authorization", "Bearer two")]
         answer = await made.call(row, "none", "doubled", headers=twice)
         assert answer.status == 400
-        assert made.house.metrics.requests[row.route, 400] == 1
+        assert made.program.metrics.requests[row.route, 400] == 1
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.route)
@@ -219,7 +221,7 @@ async def test_a_token_that_asks_too_often_waits_at_every_address_that_takes_tok
 async def test_a_resource_server_with_the_password_is_admitted(tmp_path: Path):
     row = next(row for row in ROWS if row.callers is Callers.RESOURCE_SERVERS)
     async with world(tmp_path) as made:
-        secret = (made.house.program.home.keys / "introspection").read_text(encoding="ascii").strip()
+        secret = (made.services.services.home.keys / "introspection").read_text(encoding="ascii").strip()
         proof = base64.b64encode(f"{USER}:{secret}".encode()).decode()
         answer = await made.call(row, "none", "good", headers=[("authorization", f"Basic {proof}")])
         assert (answer.status, answer.body["error"]["param"]) == (400, "token")
@@ -227,13 +229,13 @@ async def test_a_resource_server_with_the_password_is_admitted(tmp_path: Path):
 
 async def test_what_is_not_in_the_table_is_refused_and_counted_without_the_callers_words(tmp_path: Path):
     async with world(tmp_path) as made:
-        missing = await made.house.get("/nothing/here")
+        missing = await made.program.get("/nothing/here")
         assert (missing.status, missing.code) == (404, "not_found")
-        other = await made.house.ask("BREW", "/v1/connections")
+        other = await made.program.ask("BREW", "/v1/connections")
         assert (other.status, other.headers["allow"], other.content) == (405, "POST", b"")
-        stray = await made.house.ask("GET", "/healthz", headers=[("host", "evil.example")])
+        stray = await made.program.ask("GET", "/healthz", headers=[("host", "evil.example")])
         assert (stray.status, stray.code) == (421, "misdirected_request")
-        counted = made.house.metrics.requests
+        counted = made.program.metrics.requests
         assert counted["unknown", 404] == counted["/v1/connections", 405] == counted["GET /healthz", 421] == 1
 
 

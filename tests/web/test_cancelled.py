@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import WAIT_SECONDS, headgate
 from tests.conftest import Figure
-from tests.web.live import MAIL, Live, line, living
+from tests.http_clients import KeepAliveClient, keep_alive_client
+from tests.on_socket import MAIL, WAIT_SECONDS, ServedProgram, headgate, line, served_program
 from tests.web.test_load import files_settle_at
-from tests.web.visitors import Visitor, visiting
 
 BATCH = 40
 
@@ -34,53 +33,55 @@ def _question(dice: random.Random, number: int, connection: str) -> tuple[str, s
     )
 
 
-async def _break_off(live: Live, visitor: Visitor, dice: random.Random, asked: tuple[str, str, bytes]) -> int:
+async def _break_off(
+    served: ServedProgram, client: KeepAliveClient, dice: random.Random, asked: tuple[str, str, bytes]
+) -> int:
     """Ask, and hang up at some moment: before the answer, in it, or after it. Gives how many heard it."""
     method, path, body = asked
-    answer = asyncio.create_task(visitor.ask(method, path, live.owner, body))
+    answer = asyncio.create_task(client.ask(method, path, served.owner, body))
     done, _ = await asyncio.wait([answer], timeout=dice.choice([0.0, 0.001, 0.005, 0.02, 2.0]))
-    visitor.hang_up()
+    client.abort()
     if not done:
         answer.cancel()
     ended = await asyncio.gather(answer, return_exceptions=True)
     return int(not isinstance(ended[0], BaseException))
 
 
-async def _break_off_often(live: Live, connection: str, times: int, seed: int) -> int:
+async def _break_off_often(served: ServedProgram, connection: str, times: int, seed: int) -> int:
     dice, heard = random.Random(seed), 0
 
     async def side(first: int) -> None:
         nonlocal heard
         for number in range(first, times, 8):
-            async with visiting(live.served.address) as visitor:
-                heard += await _break_off(live, visitor, dice, _question(dice, number, connection))
+            async with keep_alive_client(served.address) as client:
+                heard += await _break_off(served, client, dice, _question(dice, number, connection))
 
     await asyncio.gather(*(side(first) for first in range(8)))
     return heard
 
 
-def under_way(live: Live) -> int:
-    text = live.ask("GET", "/metrics", live.owner).content.decode()
+def under_way(served: ServedProgram) -> int:
+    text = served.ask("GET", "/metrics", served.owner).content.decode()
     found = re.search(r"^headgate_requests_under_way (\d+)$", text, re.MULTILINE)
     assert found is not None
     return int(found[1])
 
 
-def is_done_soon(live: Live) -> bool:
+def is_done_soon(served: ServedProgram) -> bool:
     """Say whether nothing is under way after a while but the question how much is."""
     end = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < end:
-        if under_way(live) == 1:
+        if under_way(served) == 1:
             return True
     return False
 
 
-def whole_batches(live: Live, connection: str) -> tuple[int, int]:
+def whole_batches(served: ServedProgram, connection: str) -> tuple[int, int]:
     """Read every record of the broken batches; gives how many batches are there, and how many are torn."""
     found: dict[str, int] = {}
     path: str | None = f"{MAIL}?limit=100&connection_id={connection}"
     while path is not None:
-        page = live.ask("GET", path, live.owner).body
+        page = served.ask("GET", path, served.owner).body
         for row in page["data"]:
             name, _, at = row["id"].partition("-")
             if name.startswith("c"):
@@ -90,29 +91,29 @@ def whole_batches(live: Live, connection: str) -> tuple[int, int]:
     return len(found), sum(count != BATCH for count in found.values())
 
 
-def hang_up(place: Path, times: int, figure: Figure) -> None:
-    with living(place, HEADGATE_LOG_LEVEL="warning") as live:
-        connection = live.connect()
-        live.ingest(connection, [line(f"m{n}", subject=f"bridge {n}") for n in range(200)])
-        assert files_settle_at(live, live.open_files())
-        files = live.open_files()
-        heard = asyncio.run(_break_off_often(live, connection, times, times))
-        assert files_settle_at(live, files)
-        assert is_done_soon(live)
-        live.ingest(connection, [line("after")])
-        batches, torn = whole_batches(live, connection)
+def abort(place: Path, times: int, figure: Figure) -> None:
+    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served:
+        connection = served.connect()
+        served.ingest(connection, [line(f"m{n}", subject=f"bridge {n}") for n in range(200)])
+        assert files_settle_at(served, served.open_files())
+        files = served.open_files()
+        heard = asyncio.run(_break_off_often(served, connection, times, times))
+        assert files_settle_at(served, files)
+        assert is_done_soon(served)
+        served.ingest(connection, [line("after")])
+        batches, torn = whole_batches(served, connection)
         figure("F22", f"{times} calls, {times - heard} broken off; {batches} batches there, {torn} torn")
         assert torn == 0
         assert 0 < heard < times
-        assert live.log.read_text(encoding="utf-8") == ""
+        assert served.log.read_text(encoding="utf-8") == ""
     checked = headgate(place, "--home", "home", "store", "fsck")
     assert checked.code == 0, checked
 
 
 def test_calls_that_are_broken_off_leave_nothing_half_done(tmp_path: Path, figure: Figure):
-    hang_up(tmp_path, 200, figure)
+    abort(tmp_path, 200, figure)
 
 
 @pytest.mark.soak
 def test_two_thousand_calls_that_are_broken_off_leave_nothing_half_done(tmp_path: Path, figure: Figure):
-    hang_up(tmp_path, 2000, figure)
+    abort(tmp_path, 2000, figure)

@@ -13,7 +13,7 @@ import pytest
 
 from headgate.web.api.docs import docs_page
 from headgate.web.api.openapi import SCHEMAS, openapi_document
-from tests.web.gatehouse import Gatehouse, gatehouse
+from tests.in_process import LocalProgram, local_program
 
 VOID = {"meta", "wbr"}
 HOSTILE = (
@@ -223,23 +223,23 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[Gatehouse]:
-    async with gatehouse(tmp_path) as made:
+async def program(tmp_path: Path) -> AsyncIterator[LocalProgram]:
+    async with local_program(tmp_path) as made:
         yield made
 
 
 @pytest.mark.anyio
-async def test_anybody_gets_the_page_and_it_is_the_document_that_is_served(house: Gatehouse):
-    answer = await house.get("/docs")
+async def test_anybody_gets_the_page_and_it_is_the_document_that_is_served(program: LocalProgram):
+    answer = await program.get("/docs")
     assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert answer.content.decode() == docs_page((await house.get("/openapi.json")).body)
-    assert (await house.ask("POST", "/docs")).status == 405
+    assert answer.content.decode() == docs_page((await program.get("/openapi.json")).body)
+    assert (await program.ask("POST", "/docs")).status == 405
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/", "/docs"])
-async def test_a_page_runs_nothing_loads_nothing_and_names_no_other_host(house: Gatehouse, path: str):
-    answer = await house.get(path)
+async def test_a_page_runs_nothing_loads_nothing_and_names_no_other_host(program: LocalProgram, path: str):
+    answer = await program.get(path)
     text = answer.content.decode()
     page = Page(text)
     assert not {"script", "link", "img", "iframe", "form", "object", "embed"} & {tag for tag, _ in page.tags}
@@ -257,5 +257,5 @@ async def test_a_page_runs_nothing_loads_nothing_and_names_no_other_host(house: 
 
 
 @pytest.mark.anyio
-async def test_the_front_page_leads_to_it(house: Gatehouse):
-    assert Page((await house.get("/")).content.decode()).addresses == ["/docs"]
+async def test_the_front_page_leads_to_it(program: LocalProgram):
+    assert Page((await program.get("/")).content.decode()).addresses == ["/docs"]

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Param, Shape
 from headgate.web.api.openapi import SCHEMAS, openapi_document
+from tests.in_process import Answered, LocalProgram, local_program, record
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Answered, Gatehouse, gatehouse, record
 
 CANARY = "seldom-seen-canary"
 PLACE = re.compile(r"\{(\w+)\}")
@@ -78,20 +78,20 @@ class Fuzzed:
     def __init__(self, place: Any) -> None:
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
-        self.house, self.tokens = self.runner.run(self._open(place))
+        self.program, self.tokens = self.runner.run(self._open(place))
 
-    async def _open(self, place: Any) -> tuple[Gatehouse, dict[str, str | None]]:
-        house = await self.stack.enter_async_context(gatehouse(place))
-        await house.declare("mail", declaration())
-        self.connection = connection = await house.connect("mail", "Home")
+    async def _open(self, place: Any) -> tuple[LocalProgram, dict[str, str | None]]:
+        program = await self.stack.enter_async_context(local_program(place))
+        await program.declare("mail", declaration())
+        self.connection = connection = await program.connect("mail", "Home")
         plain = {"subject": "a b", "sent_at": "2026-03-01T00:00:00Z", "body": CANARY}
         lines = [record(f"m{n}", size=n, **plain) for n in range(5)]
-        await house.ingest(connection, "messages", lines)
-        await house.ingest(await house.connect("mail", CANARY), "messages", lines)
+        await program.ingest(connection, "messages", lines)
+        await program.ingest(await program.connect("mail", CANARY), "messages", lines)
         from tests.web.test_reads import granted  # noqa: PLC0415 - only here
 
-        client = await house.grant(granted(connection, connection + "x"))
-        return house, {"owner": house.owner, "client": client, "none": None}
+        client = await program.grant(granted(connection, connection + "x"))
+        return program, {"owner": program.owner, "client": client, "none": None}
 
     def close(self) -> None:
         self.runner.run(self.stack.aclose())
@@ -111,7 +111,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
 def test_every_answer_is_a_declared_one(fuzzed: Fuzzed, request_made: tuple[Endpoint, str, bytes, str]):
     endpoint, path, body, who = request_made
     answer = fuzzed.runner.run(
-        fuzzed.house.ask(endpoint.method, path, fuzzed.tokens[who], body=body if endpoint.body else b"")
+        fuzzed.program.ask(endpoint.method, path, fuzzed.tokens[who], body=body if endpoint.body else b"")
     )
     declared = openapi_document()["paths"][endpoint.path][endpoint.method.lower()]["responses"]
     assert str(answer.status) in declared, (answer.status, answer.content)
@@ -159,7 +159,7 @@ def test_a_number_outside_its_declared_bounds_is_refused_and_one_on_them_is_not(
 
     def ask(number: int) -> Answered:
         query = f"connection_id={fuzzed.connection}&{needed}&{param.name}={number}"
-        return fuzzed.runner.run(fuzzed.house.get(f"{path}?{query}", fuzzed.house.owner))
+        return fuzzed.runner.run(fuzzed.program.get(f"{path}?{query}", fuzzed.program.owner))
 
     assert ask(inside).status == 200
     refused = ask(outside)

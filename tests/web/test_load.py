@@ -16,11 +16,10 @@ import pytest
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import client_id, connection_id
 from headgate.wiring import now, open_stores
-from tests.cli.program import WAIT_SECONDS
 from tests.conftest import Figure
-from tests.web.gatehouse import settings_for
-from tests.web.live import MAIL, Live, line, living
-from tests.web.visitors import Heard, Visitor, visiting
+from tests.http_clients import HttpAnswer, KeepAliveClient, keep_alive_client
+from tests.in_process import settings_for
+from tests.on_socket import MAIL, WAIT_SECONDS, ServedProgram, line, served_program
 
 #: How many visitors make it work as hard as it can, and how many requests it takes at once.
 VISITORS, AT_ONCE = 16, 24
@@ -40,7 +39,7 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     impolite: int = 0
 
-    def note(self, heard: Heard, started: float) -> None:
+    def note(self, heard: HttpAnswer, started: float) -> None:
         self.statuses[heard.status] += 1
         if heard.status == 200:
             self.seconds.append(time.monotonic() - started)
@@ -51,14 +50,14 @@ class Tally:
         return sorted(self.seconds)[len(self.seconds) * 99 // 100] * 1000
 
 
-async def closed_loop(live: Live, token: str, path: str, seconds: float) -> Tally:
+async def closed_loop(served: ServedProgram, token: str, path: str, seconds: float) -> Tally:
     """Some visitors, each asking again when answered: what it can do."""
     tally, end = Tally(), time.monotonic() + seconds
 
     async def one() -> None:
-        async with visiting(live.served.address) as visitor:
+        async with keep_alive_client(served.address) as client:
             while (started := time.monotonic()) < end:
-                tally.note(await visitor.ask("GET", path, token), started)
+                tally.note(await client.ask("GET", path, token), started)
 
     await asyncio.gather(*(one() for _ in range(VISITORS)))
     return tally
@@ -67,26 +66,26 @@ async def closed_loop(live: Live, token: str, path: str, seconds: float) -> Tall
 class Flood:
     """Asks at a given rate, whether answers come or not, on as many connections as that takes."""
 
-    def __init__(self, live: Live, token: str, path: str) -> None:
-        self.live, self.token, self.path = live, token, path
-        self.idle: list[Visitor] = []
+    def __init__(self, served: ServedProgram, token: str, path: str) -> None:
+        self.served, self.token, self.path = served, token, path
+        self.idle: list[KeepAliveClient] = []
         self.tally = Tally()
         self.done = asyncio.Event()
 
     async def _once(self, group: asyncio.TaskGroup) -> None:
         if self.idle:
-            visitor = self.idle.pop()
+            client = self.idle.pop()
         else:
-            made: asyncio.Future[Visitor] = asyncio.get_running_loop().create_future()
+            made: asyncio.Future[KeepAliveClient] = asyncio.get_running_loop().create_future()
             group.create_task(self._keep_open(made))
-            visitor = await made
+            client = await made
         started = time.monotonic()
-        self.tally.note(await visitor.ask("GET", self.path, self.token), started)
-        self.idle.append(visitor)
+        self.tally.note(await client.ask("GET", self.path, self.token), started)
+        self.idle.append(client)
 
-    async def _keep_open(self, made: asyncio.Future[Visitor]) -> None:
-        async with visiting(self.live.served.address) as visitor:
-            made.set_result(visitor)
+    async def _keep_open(self, made: asyncio.Future[KeepAliveClient]) -> None:
+        async with keep_alive_client(self.served.address) as client:
+            made.set_result(client)
             await self.done.wait()
 
     async def run(self, a_second: float, seconds: float) -> Tally:
@@ -100,29 +99,29 @@ class Flood:
         return self.tally
 
 
-async def flood(live: Live, token: str, path: str, seconds: float) -> dict[str, object]:
-    quiet = await closed_loop(live, token, path, min(seconds, 5))
+async def flood(served: ServedProgram, token: str, path: str, seconds: float) -> dict[str, object]:
+    quiet = await closed_loop(served, token, path, min(seconds, 5))
     capacity = len(quiet.seconds) / min(seconds, 5)
-    before = live.memory_mib()
-    loud = await Flood(live, token, path).run(capacity * 10, seconds)
-    again = await closed_loop(live, token, path, 1)
+    before = served.memory_mib()
+    loud = await Flood(served, token, path).run(capacity * 10, seconds)
+    again = await closed_loop(served, token, path, 1)
     return {
         "capacity_a_second": round(capacity), "asked": loud.statuses.total(), "answered": loud.statuses[200],
         "shed": loud.statuses[503], "others": loud.impolite + again.impolite + quiet.impolite,
         "p99_ms_at_1x": round(quiet.p99_ms(), 1), "p99_ms_at_10x": round(loud.p99_ms(), 1),
-        "grown_mib": round(live.memory_mib() - before, 1), "answered_after": again.statuses[200],
+        "grown_mib": round(served.memory_mib() - before, 1), "answered_after": again.statuses[200],
         "shed_after": again.statuses[503],
     }  # fmt: skip
 
 
 def overload(place: Path, question: str, seconds: float) -> dict[str, object]:
-    with living(place, HEADGATE_MAX_REQUESTS=str(AT_ONCE), HEADGATE_LOG_LEVEL="warning") as live:
-        connection = live.connect()
-        live.ingest(connection, [line("long", body=LONG)])
-        live.ingest(connection, [line(f"m{n}", subject=f"bridge {n}" * 5) for n in range(8000)])
-        token = live.grant()
-        found = asyncio.run(flood(live, token, QUESTIONS[question], seconds))
-        assert live.memory_mib() < 300
+    with served_program(place, HEADGATE_MAX_REQUESTS=str(AT_ONCE), HEADGATE_LOG_LEVEL="warning") as served:
+        connection = served.connect()
+        served.ingest(connection, [line("long", body=LONG)])
+        served.ingest(connection, [line(f"m{n}", subject=f"bridge {n}" * 5) for n in range(8000)])
+        token = served.grant()
+        found = asyncio.run(flood(served, token, QUESTIONS[question], seconds))
+        assert served.memory_mib() < 300
         return found
 
 
@@ -154,58 +153,58 @@ def test_ten_times_too_much_for_a_minute_does_not_slow_what_is_taken(
     assert float(str(found["p99_ms_at_10x"])) <= 3 * float(str(found["p99_ms_at_1x"]))
 
 
-def files_settle_at(live: Live, expected: int) -> bool:
+def files_settle_at(served: ServedProgram, expected: int) -> bool:
     """Ask until the server has noticed that its callers are gone."""
     end = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < end:
-        if live.open_files() <= expected:
+        if served.open_files() <= expected:
             return True
-        live.ask("GET", "/healthz")
+        served.ask("GET", "/healthz")
     return False
 
 
-async def patiently(visitor: Visitor, path: str, token: str, tally: Tally) -> None:
+async def patiently(client: KeepAliveClient, path: str, token: str, tally: Tally) -> None:
     """Ask until answered, as often and as soon as the server says."""
     while True:
         started = time.monotonic()
-        heard = await visitor.ask("GET", path, token)
+        heard = await client.ask("GET", path, token)
         tally.note(heard, started)
         if heard.status not in {429, 503}:
             return
         await asyncio.sleep(int(heard.headers["retry-after"]))
 
 
-async def crowd(live: Live, token: str, clients: int, times: int) -> Tally:
+async def crowd(served: ServedProgram, token: str, clients: int, times: int) -> Tally:
     """All connect, and only then do all ask, at once, several times."""
     tally, everybody = Tally(), asyncio.Barrier(clients)
 
     async def one(number: int) -> None:
-        async with visiting(live.served.address) as visitor:
+        async with keep_alive_client(served.address) as client:
             await everybody.wait()
             for turn in range(times):
                 path = f"{MAIL}?limit=5" if (number + turn) % 3 else "/v1/search?q=bridge"
-                await patiently(visitor, path, token, tally)
+                await patiently(client, path, token, tally)
 
     await asyncio.gather(*(one(number) for number in range(clients)))
     return tally
 
 
 def assemble(place: Path, times: int, figure: Figure) -> None:
-    with living(place, HEADGATE_LOG_LEVEL="warning") as live:
-        live.ingest(live.connect(), [line(f"m{n}", subject=f"bridge {n}") for n in range(100)])
-        token = live.grant()
-        asyncio.run(crowd(live, token, 10, 3))
-        assert files_settle_at(live, live.open_files())
-        files, memory = live.open_files(), live.memory_mib()
-        tally = asyncio.run(crowd(live, token, 1000, times))
-        grown, statuses = live.memory_mib() - memory, dict(sorted(tally.statuses.items()))
+    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served:
+        served.ingest(served.connect(), [line(f"m{n}", subject=f"bridge {n}") for n in range(100)])
+        token = served.grant()
+        asyncio.run(crowd(served, token, 10, 3))
+        assert files_settle_at(served, served.open_files())
+        files, memory = served.open_files(), served.memory_mib()
+        tally = asyncio.run(crowd(served, token, 1000, times))
+        grown, statuses = served.memory_mib() - memory, dict(sorted(tally.statuses.items()))
         figure("F18", f"1000 clients: {statuses}, {memory:.0f} MiB grew by {grown:.0f} MiB")
         assert tally.statuses[200] == 1000 * times
         assert tally.impolite == 0
         assert memory + grown <= 300
         assert grown <= 64
-        assert files_settle_at(live, files)
-        assert live.ask("GET", MAIL, token).status == 200
+        assert files_settle_at(served, files)
+        assert served.ask("GET", MAIL, token).status == 200
 
 
 def test_a_thousand_clients_are_answered_or_shed_and_leave_nothing_behind(tmp_path: Path, figure: Figure):
@@ -238,7 +237,7 @@ async def _tokens(place: Path, connections: Sequence[str]) -> list[str]:
         return [one.access_token for one in made]
 
 
-async def _interleave(live: Live, tokens: Sequence[str], times: int) -> tuple[int, int]:
+async def _interleave(served: ServedProgram, tokens: Sequence[str], times: int) -> tuple[int, int]:
     """Let all ask at once; gives how many answers held a canary, and how many held somebody else's."""
     paths = (MAIL, f"{MAIL}/same", "/v1/search?q=same", f"{MAIL}/same/field-window?field=subject",
              "/v1/streams/messages/aggregate?metric=count&group_by=sender", "/v1/schema?view=compact",
@@ -248,9 +247,9 @@ async def _interleave(live: Live, tokens: Sequence[str], times: int) -> tuple[in
     async def one(number: int, token: str) -> None:
         nonlocal seen, strange
         own = f"canary{number}x".encode()
-        async with visiting(live.served.address) as visitor:
+        async with keep_alive_client(served.address) as client:
             for turn in range(times * len(paths)):
-                heard = await visitor.ask("GET", paths[(turn + number) % len(paths)], token)
+                heard = await client.ask("GET", paths[(turn + number) % len(paths)], token)
                 assert heard.status == 200, heard
                 found = set(CANARY.findall(heard.content))
                 seen += own in found
@@ -261,13 +260,13 @@ async def _interleave(live: Live, tokens: Sequence[str], times: int) -> tuple[in
 
 
 def mingle(place: Path, clients: int, times: int, figure: Figure) -> None:
-    with living(place, HEADGATE_LOG_LEVEL="warning") as live:
-        connections = [live.connect(f"canary{number}x") for number in range(clients)]
+    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served:
+        connections = [served.connect(f"canary{number}x") for number in range(clients)]
         for number, one in enumerate(connections):
             canary = f"canary{number}x"
-            live.ingest(one, [line("same", subject=f"same {canary}", sender=canary)])
+            served.ingest(one, [line("same", subject=f"same {canary}", sender=canary)])
         tokens = asyncio.run(_tokens(place, connections))
-        seen, strange = asyncio.run(_interleave(live, tokens, times))
+        seen, strange = asyncio.run(_interleave(served, tokens, times))
         figure("F21", f"{clients} clients, {seen} answers with their own canary, {strange} with another's")
         assert seen == clients * times * 7
         assert strange == 0

@@ -27,10 +27,10 @@ from hypothesis.stateful import (
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.instants import instant
+from tests.in_process import Answered, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 from tests.web.gate_model import Held, Model, Paging
-from tests.web.gatehouse import Answered, Gatehouse, gatehouse, record
 from tests.web.leaks import changes_of_hidden_fields, forget_the_time
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
@@ -57,22 +57,22 @@ class Gate(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.stack = AsyncExitStack()
-        entered = self.stack.enter_async_context(gatehouse(Path(self.place.name)))
-        self.house: Gatehouse = self.runner.run(entered)
+        entered = self.stack.enter_async_context(local_program(Path(self.place.name)))
+        self.program: LocalProgram = self.runner.run(entered)
 
     async def first(self) -> tuple[str, str]:
-        await self.house.declare("mail", declaration())
-        return await self.house.connect("mail"), await self.house.connect("mail")
+        await self.program.declare("mail", declaration())
+        return await self.program.connect("mail"), await self.program.connect("mail")
 
     def get(self, path: str, token: str) -> Answered:
-        return self.runner.run(self.house.get(path, token))
+        return self.runner.run(self.program.get(path, token))
 
     def somebody(self, data: st.DataObject) -> tuple[str, Held]:
         token = data.draw(st.sampled_from(sorted(self.model.live())))
         return token, self.model.held[token]
 
     def put(self, connection: str, key: str, values: dict[str, Any]) -> None:
-        self.runner.run(self.house.ingest(connection, "messages", [record(key, **values)]))
+        self.runner.run(self.program.ingest(connection, "messages", [record(key, **values)]))
         self.model.put((connection, key), {"id": key, **values})
 
     @initialize()
@@ -96,7 +96,7 @@ class Gate(RuleBasedStateMachine):
     def delete(self, side: int, key: str) -> None:
         connection = self.connections[side]
         path = f"{RECORDS}/{key}?connection_id={connection}"
-        answer = self.runner.run(self.house.ask("DELETE", path, self.house.owner))
+        answer = self.runner.run(self.program.ask("DELETE", path, self.program.owner))
         assert answer.status == (204 if self.model.remove((connection, key)) else 404)
 
     def issue(self, connections: tuple[str, ...], fields: tuple[str, ...], since: str | None) -> str:
@@ -104,13 +104,13 @@ class Gate(RuleBasedStateMachine):
         time = None if since is None else TimeConstraint(FieldName("sent_at"), instant(since))
         where = tuple(map(ConnectionId, connections))
         given = grant(stream_grant("messages", *fields, connections=where, time=time), id_=name)
-        token = self.runner.run(self.house.grant(given))
+        token = self.runner.run(self.program.grant(given))
         self.model.held[token] = Held(name, connections, fields, since)
         return token
 
     def end(self, held: Held) -> None:
         path = f"/grants/{held.grant_id}/revoke"
-        assert self.runner.run(self.house.ask("POST", path, self.house.owner)).status == 200
+        assert self.runner.run(self.program.ask("POST", path, self.program.owner)).status == 200
         held.is_over = True
 
     @precondition(lambda self: len(self.model.live()) < 4)

@@ -16,9 +16,9 @@ from headgate.model.plan import BOOKMARK_DAYS
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import writing_store
 from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, ChangeRetention
+from tests.in_process import NOW, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import NOW, Gatehouse, gatehouse, record
 
 pytestmark = pytest.mark.anyio
 DAY = 24 * 3600 * 1_000_000
@@ -30,11 +30,11 @@ def anyio_backend() -> str:
 
 
 class Home:
-    def __init__(self, house: Gatehouse, first: str, second: str, token: str) -> None:
-        self.house, self.first, self.second, self.token = house, first, second, token
+    def __init__(self, program: LocalProgram, first: str, second: str, token: str) -> None:
+        self.program, self.first, self.second, self.token = program, first, second, token
 
     async def get(self, path: str, **more):
-        return await self.house.get(path, self.token, **more)
+        return await self.program.get(path, self.token, **more)
 
 
 def granted(first: str, second: str) -> Grant:
@@ -47,11 +47,11 @@ def granted(first: str, second: str) -> Grant:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    async with gatehouse(tmp_path) as house:
-        await house.declare("mail", declaration())
-        first, second = await house.connect("mail", "Home"), await house.connect("mail", "mail")
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        first, second = await program.connect("mail", "Home"), await program.connect("mail", "mail")
         for at, connection in enumerate((first, second)):
-            await house.ingest(
+            await program.ingest(
                 connection,
                 "messages",
                 [
@@ -67,12 +67,12 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
                     if n % 2 == at or not n
                 ],
             )
-        await house.ingest(
+        await program.ingest(
             first, "attachments",
             [{"key": ["m2", str(n)], "data": {"id": str(n), "message_id": "m2"}, "emitted_at": "2026-03-01T00:00:00Z"}
              for n in range(7)],
         )  # fmt: skip
-        yield Home(house, first, second, await house.grant(granted(first, second)))
+        yield Home(program, first, second, await program.grant(granted(first, second)))
 
 
 async def test_a_page_merges_all_connections_in_one_order_under_one_limit_and_one_cursor(home: Home):
@@ -112,7 +112,7 @@ async def test_what_another_process_changes_is_so_for_the_next_request(home: Hom
     """Tokens, grants and the catalog are remembered between requests, but only while nothing was written."""
     for _ in range(2):
         assert (await home.get("/v1/streams/messages/records/shared")).code == "ambiguous_connection"
-    other = SqliteStore(home.house.program.home, lambda: NOW)
+    other = SqliteStore(home.program.services.home, lambda: NOW)
     try:
         await other.rename_connection(ConnectionId(home.second), "Office")
         asked = f"/v1/streams/messages/records/shared?connection_id={home.second}"
@@ -270,7 +270,7 @@ async def test_windows_join_to_the_whole_text_and_end_when_the_text_changes(home
     assert joined == "bridge plan 4 of 0"
     kept = (await home.get(path + "&limit_chars=5")).body["window"]["next_cursor"]
     changed = record("m4", sender="s1", subject="another text", sent_at="2026-03-05T00:00:00Z")
-    await home.house.ingest(home.first, "messages", [changed])
+    await home.program.ingest(home.first, "messages", [changed])
     stale = await home.get(f"{path}&cursor={kept}")
     assert (stale.status, stale.code) == (410, "cursor_expired")
 
@@ -307,7 +307,7 @@ async def test_changes_tell_visible_changes_once_and_hidden_ones_never(home: Hom
     first = (await home.get(base + "&changes_since=beginning&limit=100")).body
     mark = quote(first["next_changes_since"])
     for n in range(100):
-        await home.house.ingest(
+        await home.program.ingest(
             home.first,
             "messages",
             [
@@ -322,11 +322,11 @@ async def test_changes_tell_visible_changes_once_and_hidden_ones_never(home: Hom
         )
     unchanged = (await home.get(f"{base}&changes_since={mark}")).body
     assert unchanged["data"] == []
-    await home.house.ingest(
+    await home.program.ingest(
         home.first, "messages", [record("m2", subject="now visible", sent_at="2026-03-03T00:00:00Z")]
     )
     path = f"/v1/streams/messages/records/m4?connection_id={home.first}"
-    removed = await home.house.ask("DELETE", path, home.house.owner)
+    removed = await home.program.ask("DELETE", path, home.program.owner)
     assert removed.status == 204
     changed = (await home.get(f"{base}&changes_since={quote(unchanged['next_changes_since'])}")).body["data"]
     assert [(row["id"], row.get("deleted", False)) for row in changed] == [("m2", False), ("m4", True)]
@@ -365,30 +365,32 @@ async def test_full_detail_needs_one_stream_of_one_connection(home: Home):
 
 
 async def test_strict_core_restores_the_refusals_and_schema_says_so(tmp_path: Path):
-    async with gatehouse(tmp_path, strict_core="true") as house:
-        await house.declare("mail", declaration())
-        first = await house.connect("mail")
-        token = await house.grant(granted(first, first + "x"))
+    async with local_program(tmp_path, strict_core="true") as program:
+        await program.declare("mail", declaration())
+        first = await program.connect("mail")
+        token = await program.grant(granted(first, first + "x"))
         for query, param in (
             ("filter[sender]=a", "filter"),
             ("expand=attachments", "expand"),
             ("view=subjects", "view"),
         ):
-            answer = await house.get(f"/v1/streams/messages/records?{query}", token)
+            answer = await program.get(f"/v1/streams/messages/records?{query}", token)
             assert (answer.status, answer.body["error"]["param"]) == (400, param)
-        stream = (await house.get("/v1/streams/messages", token)).body
+        stream = (await program.get("/v1/streams/messages", token)).body
         assert stream["field_capabilities"]["sender"]["exact_filter"] == {
             "declared": True, "usable": False, "reason": "strict_core",
         }  # fmt: skip
-        assert (await house.get("/v1/streams/messages/records?filter[sender]=a", house.owner)).status == 200
+        assert (
+            await program.get("/v1/streams/messages/records?filter[sender]=a", program.owner)
+        ).status == 200
 
 
 async def test_a_bookmark_lives_for_as_long_as_changes_are_kept(home: Home):
     base = f"/v1/streams/messages/records?connection_id={home.first}&fields=id"
     mark = quote((await home.get(base + "&changes_since=beginning&limit=100")).body["next_changes_since"])
-    home.house.clock.at += BOOKMARK_DAYS * DAY - 1
+    home.program.clock.at += BOOKMARK_DAYS * DAY - 1
     assert (await home.get(f"{base}&changes_since={mark}")).body["data"] == []
-    home.house.clock.at += 2_000_000
+    home.program.clock.at += 2_000_000
     stale = await home.get(f"{base}&changes_since={mark}")
     assert (stale.status, stale.code) == (410, "cursor_expired")
     assert (await home.get(base + "&changes_since=beginning")).status == 200
@@ -398,8 +400,8 @@ async def test_a_bookmark_from_before_the_store_forgot_its_changes_has_expired(h
     base = f"/v1/streams/messages/records?connection_id={home.first}&fields=id"
     mark = quote((await home.get(base + "&changes_since=beginning&limit=100")).body["next_changes_since"])
     # Another process with a clock that runs ahead: this one still takes the bookmark for a young one.
-    await home.house.ingest(home.first, "messages", [record("new", sent_at="2026-03-03T00:00:00Z")])
-    await asyncio.to_thread(forget_changes, home.house.program.home)
+    await home.program.ingest(home.first, "messages", [record("new", sent_at="2026-03-03T00:00:00Z")])
+    await asyncio.to_thread(forget_changes, home.program.services.home)
     stale = await home.get(f"{base}&changes_since={mark}")
     assert (stale.status, stale.code) == (410, "cursor_expired")
     assert (await home.get(base + "&changes_since=beginning")).status == 200

@@ -17,10 +17,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.cli.program import WAIT_SECONDS, headgate
 from tests.conftest import Figure
-from tests.web.live import MAIL, Live, line, living, owner_of
-from tests.web.visitors import ask_once, visiting
+from tests.http_clients import ask_once, keep_alive_client
+from tests.on_socket import MAIL, WAIT_SECONDS, ServedProgram, headgate, line, owner_of, served_program
 
 WORDS = "bridge plan " * 40
 
@@ -29,16 +28,16 @@ WORDS = "bridge plan " * 40
 class Traveller:
     """Somebody who keeps everything the server gave out, and comes back with it after each restart."""
 
-    live: Live
+    served: ServedProgram
     kept: dict[str, Any] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:
-        answer = self.live.ask("GET", path, self.kept["token"])
+        answer = self.served.ask("GET", path, self.kept["token"])
         assert answer.status == 200, answer
         return answer.body
 
     def connect(self) -> None:
-        self.kept["connection"] = self.live.connect()
+        self.kept["connection"] = self.served.connect()
 
     def push(self) -> None:
         self.kept["report"] = self._push("batch-1", 6).body
@@ -51,11 +50,11 @@ class Traveller:
     def _push(self, key: str, count: int) -> Any:
         path = f"/v1/ingest/messages?connection_id={self.kept['connection']}"
         body = b"\n".join(line(f"m{n}", subject=f"{WORDS}{n}", size=n) for n in range(count))
-        address = self.live.served.address
-        return ask_once(address, "POST", path, self.live.owner, body=body, headers={"Idempotency-Key": key})
+        address = self.served.address
+        return ask_once(address, "POST", path, self.served.owner, body=body, headers={"Idempotency-Key": key})
 
     def grant(self) -> None:
-        made = self.live.run("grants", "create", "--client", "agent", "--stream", "messages")
+        made = self.served.run("grants", "create", "--client", "agent", "--stream", "messages")
         self.kept |= {"token": made["access_token"], "grant": made["grant_ids"][0]}
 
     def open_everything(self) -> None:
@@ -77,28 +76,30 @@ class Traveller:
         assert self.get(path)["window"]["start_chars"] == 50
 
     def next_changes(self) -> None:
-        self.live.ingest(self.kept["connection"], [line("late", subject="late")])
+        self.served.ingest(self.kept["connection"], [line("late", subject="late")])
         rows = self.get(f"{MAIL}?changes_since={quote(self.kept['since'])}")["data"]
         assert [row["id"] for row in rows] == ["late"]
 
     def state(self) -> None:
         path = f"/v1/state/{self.kept['connection']}"
-        assert self.live.ask("PUT", path, self.live.owner, b'{"mark":7}').status == 200
+        assert self.served.ask("PUT", path, self.served.owner, b'{"mark":7}').status == 200
 
     def same_state(self) -> None:
         path = f"/v1/state/{self.kept['connection']}"
-        assert self.live.ask("GET", path, self.live.owner).body["state"] == {"mark": 7}
+        assert self.served.ask("GET", path, self.served.owner).body["state"] == {"mark": 7}
 
     def revoke(self) -> None:
-        assert self.live.ask("POST", f"/grants/{self.kept['grant']}/revoke", self.live.owner).status == 200
+        assert (
+            self.served.ask("POST", f"/grants/{self.kept['grant']}/revoke", self.served.owner).status == 200
+        )
 
     def refused(self) -> None:
-        assert self.live.ask("GET", MAIL, self.kept["token"]).code == "grant_revoked"
+        assert self.served.ask("GET", MAIL, self.kept["token"]).code == "grant_revoked"
 
     def audit(self) -> None:
-        verdict = self.live.run("audit", "verify")
+        verdict = self.served.run("audit", "verify")
         assert verdict["whole"] is True
-        self.kept["entries"] = len(self.live.run("audit", "list", "--limit", "1000"))
+        self.kept["entries"] = len(self.served.run("audit", "list", "--limit", "1000"))
 
 
 STEPS: tuple[Callable[[Traveller], None], ...] = (
@@ -113,21 +114,21 @@ def test_a_restart_between_any_two_steps_of_a_journey_changes_nothing(tmp_path: 
     kept: dict[str, Any] = {}
     owner = owner_of(tmp_path)
     for number, step in enumerate(STEPS):
-        with living(tmp_path, owner=owner) as live:
-            step(Traveller(live, kept))
+        with served_program(tmp_path, owner=owner) as served:
+            step(Traveller(served, kept))
             if number % 2:
-                stop(live)
+                stop(served)
             # Every other time it is killed instead.
     assert kept["entries"] == 9
     figure("F15", f"{len(STEPS)} steps with a restart or a kill after each; everything given out stayed good")
 
 
-def stop(live: Live) -> float:
+def stop(served: ServedProgram) -> float:
     """Ask the server to stop; gives how long that took."""
     before = time.monotonic()
-    live.served.process.send_signal(signal.SIGTERM)
-    live.served.process.wait(WAIT_SECONDS)
-    assert live.served.process.returncode == 0, live.log.read_text(encoding="utf-8")[-2000:]
+    served.process.send_signal(signal.SIGTERM)
+    served.process.wait(WAIT_SECONDS)
+    assert served.process.returncode == 0, served.log.read_text(encoding="utf-8")[-2000:]
     return time.monotonic() - before
 
 
@@ -141,13 +142,13 @@ class Load:
     stop_at: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def write(self, live: Live, connection: str, side: int) -> None:
+    async def write(self, served: ServedProgram, connection: str, side: int) -> None:
         path = f"/v1/ingest/messages?connection_id={connection}"
-        async with visiting(live.served.address) as visitor:
+        async with keep_alive_client(served.address) as client:
             for number in range(10_000):
-                name = f"{live.pid}-{side}-{number}"
+                name = f"{served.pid}-{side}-{number}"
                 body = b"\n".join(line(f"{name}-{n}", size=n) for n in range(5))
-                heard = await visitor.ask("POST", path, live.owner, body)
+                heard = await client.ask("POST", path, served.owner, body)
                 if heard.status == 200:
                     self.acknowledged.append(name)
                     if len(self.acknowledged) >= self.stop_at:
@@ -155,20 +156,20 @@ class Load:
                 else:
                     self.refused += 1
 
-    async def read(self, live: Live, token: str) -> None:
-        async with visiting(live.served.address) as visitor:
+    async def read(self, served: ServedProgram, token: str) -> None:
+        async with keep_alive_client(served.address) as client:
             while True:
-                heard = await visitor.ask("GET", f"{MAIL}?limit=5", token)
+                heard = await client.ask("GET", f"{MAIL}?limit=5", token)
                 self.answered += heard.status == 200
                 self.refused += heard.status != 200
 
-    async def until_gone(self, live: Live, connection: str, token: str, enough: int) -> None:
-        tasks = [asyncio.create_task(self.write(live, connection, side)) for side in range(4)]
-        tasks += [asyncio.create_task(self.read(live, token)) for _ in range(4)]
+    async def until_gone(self, served: ServedProgram, connection: str, token: str, enough: int) -> None:
+        tasks = [asyncio.create_task(self.write(served, connection, side)) for side in range(4)]
+        tasks += [asyncio.create_task(self.read(served, token)) for _ in range(4)]
         self.stop_at, self.reached = len(self.acknowledged) + enough, asyncio.Event()
         async with asyncio.timeout(WAIT_SECONDS):
             await self.reached.wait()
-        os.kill(live.pid, signal.SIGTERM)
+        os.kill(served.pid, signal.SIGTERM)
         ended = await asyncio.gather(*tasks, return_exceptions=True)
         gone = (ConnectionError, asyncio.IncompleteReadError)
         assert [one for one in ended if not isinstance(one, gone)] == []
@@ -177,19 +178,19 @@ class Load:
 def stop_under_load(place: Path, times: int, seed: int) -> dict[str, Any]:
     dice = random.Random(seed)
     load, owner, slowest = Load(), owner_of(place), 0.0
-    with living(place, owner=owner) as live:
-        connection = live.connect()
-        token = live.grant()
+    with served_program(place, owner=owner) as served:
+        connection = served.connect()
+        token = served.grant()
     for _ in range(times):
-        with living(place, owner=owner) as live:
-            asyncio.run(load.until_gone(live, connection, token, dice.randint(1, 25)))
-            slowest = max(slowest, stop_is_over(live))
+        with served_program(place, owner=owner) as served:
+            asyncio.run(load.until_gone(served, connection, token, dice.randint(1, 25)))
+            slowest = max(slowest, stop_is_over(served))
     waiting = [path.stat().st_size for path in (place / "home").rglob("*-wal")]
-    with living(place, owner=owner) as live:
-        lost = [name for name in load.acknowledged if not has_whole(live, connection, name)]
-        count = live.ask("GET", "/v1/streams/messages/aggregate?metric=count", owner).body["value"]
-        reads = sum(1 for one in live.run("audit", "list", "--limit", "1000000") if "records" in one["via"])
-        assert live.run("audit", "verify")["whole"] is True
+    with served_program(place, owner=owner) as served:
+        lost = [name for name in load.acknowledged if not has_whole(served, connection, name)]
+        count = served.ask("GET", "/v1/streams/messages/aggregate?metric=count", owner).body["value"]
+        reads = sum(1 for one in served.run("audit", "list", "--limit", "1000000") if "records" in one["via"])
+        assert served.run("audit", "verify")["whole"] is True
     return {
         "stops": times, "acknowledged": len(load.acknowledged), "lost": len(lost), "torn": count % 5,
         "answered": load.answered, "unlogged": max(0, load.answered - reads), "refused": load.refused,
@@ -197,16 +198,16 @@ def stop_under_load(place: Path, times: int, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stop_is_over(live: Live) -> float:
+def stop_is_over(served: ServedProgram) -> float:
     before = time.monotonic()
-    live.served.process.wait(WAIT_SECONDS)
-    assert live.served.process.returncode == 0, live.log.read_text(encoding="utf-8")[-2000:]
+    served.process.wait(WAIT_SECONDS)
+    assert served.process.returncode == 0, served.log.read_text(encoding="utf-8")[-2000:]
     return time.monotonic() - before
 
 
-def has_whole(live: Live, connection: str, name: str) -> bool:
+def has_whole(served: ServedProgram, connection: str, name: str) -> bool:
     path = f"{MAIL}/{name}-%d?connection_id={connection}&fields=size"
-    return all(live.ask("GET", path % n, live.owner).status == 200 for n in (0, 4))
+    return all(served.ask("GET", path % n, served.owner).status == 200 for n in (0, 4))
 
 
 def assert_nothing_was_lost(figures: dict[str, Any], figure: Figure) -> None:
@@ -227,46 +228,46 @@ def test_fifty_stops_under_load_lose_nothing_that_was_acknowledged(tmp_path: Pat
     assert_nothing_was_lost(stop_under_load(tmp_path, 50, 2), figure)
 
 
-def half_a_request(live: Live) -> socket.socket:
-    place = urlsplit(live.served.address)
+def half_a_request(served: ServedProgram) -> socket.socket:
+    place = urlsplit(served.address)
     made = socket.create_connection((place.hostname, place.port), timeout=WAIT_SECONDS)
-    head = f"PUT /v1/declarations/mail HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {live.owner}\r\n"
+    head = f"PUT /v1/declarations/mail HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {served.owner}\r\n"
     made.sendall(head.replace("Host: x", f"Host: {place.netloc}").encode() + b"Content-Length: 99\r\n\r\n{")
     # An answer on another connection shows that the server has read what was sent before it.
-    assert live.ask("GET", "/healthz").status == 200
+    assert served.ask("GET", "/healthz").status == 200
     return made
 
 
-def wait_until_deaf(live: Live) -> None:
+def wait_until_deaf(served: ServedProgram) -> None:
     """Wait until the server takes no more connections."""
     end = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < end:
         try:
-            live.ask("GET", "/healthz")
+            served.ask("GET", "/healthz")
         except OSError:
             return
     raise AssertionError("It goes on taking connections.")
 
 
 def test_a_request_under_way_is_waited_for_and_nothing_new_is_taken(tmp_path: Path):
-    with living(tmp_path) as live:
-        made = half_a_request(live)
-        live.served.process.send_signal(signal.SIGTERM)
-        wait_until_deaf(live)
+    with served_program(tmp_path) as served:
+        made = half_a_request(served)
+        served.process.send_signal(signal.SIGTERM)
+        wait_until_deaf(served)
         made.sendall(b"}" + b" " * 97)
         assert made.recv(12) == b"HTTP/1.1 400"
         made.close()
-        live.served.process.wait(WAIT_SECONDS)
-        assert live.served.process.returncode == 0
+        served.process.wait(WAIT_SECONDS)
+        assert served.process.returncode == 0
 
 
 def test_a_second_signal_ends_it_at_once_and_not_in_good_order(tmp_path: Path):
-    with living(tmp_path) as live:
-        made = half_a_request(live)
-        live.served.process.send_signal(signal.SIGTERM)
-        wait_until_deaf(live)
-        live.served.process.send_signal(signal.SIGTERM)
-        live.served.process.wait(WAIT_SECONDS)
-        assert live.served.process.returncode not in {0, None}
+    with served_program(tmp_path) as served:
+        made = half_a_request(served)
+        served.process.send_signal(signal.SIGTERM)
+        wait_until_deaf(served)
+        served.process.send_signal(signal.SIGTERM)
+        served.process.wait(WAIT_SECONDS)
+        assert served.process.returncode not in {0, None}
         made.close()
     assert headgate(tmp_path, "--home", "home", "audit", "verify").code == 0

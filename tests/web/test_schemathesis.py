@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Figure
-from tests.web.live import Live, line, living
+from tests.on_socket import ServedProgram, line, served_program
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    live: Live
+    served: ServedProgram
     tokens: dict[str, str | None]
     place: Path
 
@@ -99,29 +99,29 @@ def _statuses(value: Any) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def shooting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
     place = tmp_path_factory.mktemp("fuzzed")
-    with living(place) as live:
-        connection = live.connect()
-        live.ingest(connection, [line(f"m{n}", subject="a b", size=n) for n in range(20)])
+    with served_program(place) as served:
+        connection = served.connect()
+        served.ingest(connection, [line(f"m{n}", subject="a b", size=n) for n in range(20)])
         tokens = {
-            "owner": live.owner,
-            "client": live.grant("--fields", "messages=subject,size"),
+            "owner": served.owner,
+            "client": served.grant("--fields", "messages=subject,size"),
             "none": None,
         }
         (place / "config.toml").write_text(CONFIG.format(connection=connection), encoding="utf-8")
-        yield Range(live, tokens, place)
+        yield Range(served, tokens, place)
 
 
 EXPECTED = {"owner": {200, 201, 204, 400, 404}, "client": {200, 400, 403}, "none": {401}}
 
 
 def check(shooting: Range, who: str, phases: str, examples: int) -> str:
-    address = f"{shooting.live.served.address}/openapi.json"
+    address = f"{shooting.served.address}/openapi.json"
     found = shooting.shoot(who, address, "--phases", phases, "--max-examples", str(examples))
     assert found.code == 0, found.told[-6000:]
     assert EXPECTED[who] <= set(found.statuses)
     assert found.cases > 100
-    assert shooting.live.ask("GET", "/v1/streams", shooting.live.owner).status == 200
-    assert "request failed" not in shooting.live.log.read_text(encoding="utf-8")
+    assert shooting.served.ask("GET", "/v1/streams", shooting.served.owner).status == 200
+    assert "request failed" not in shooting.served.log.read_text(encoding="utf-8")
     return f"{who}: {found.cases} requests, {dict(sorted(found.statuses.items()))}"
 
 
@@ -147,12 +147,12 @@ def test_no_request_of_many_gets_an_answer_that_is_not_declared(shooting: Range,
 
 def test_a_document_that_keeps_a_status_to_itself_is_found_out(shooting: Range):
     """Otherwise the tests above would prove nothing."""
-    document = shooting.live.ask("GET", "/openapi.json").body
+    document = shooting.served.ask("GET", "/openapi.json").body
     del document["paths"]["/v1/streams"]["get"]["responses"]["401"]
     altered = shooting.place / "altered.json"
     altered.write_text(json.dumps(document), encoding="utf-8")
     found = shooting.shoot(
-        "none", str(altered), "--url", shooting.live.served.address, "--include-path", "/v1/streams", "--phases", "fuzzing", "-n", "1",
+        "none", str(altered), "--url", shooting.served.address, "--include-path", "/v1/streams", "--phases", "fuzzing", "-n", "1",
     )  # fmt: skip
     assert found.code == 1
     assert "Undocumented status code" in found.told

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from headgate.web import http
-from tests.cli.program import WAIT_SECONDS, headgate, serving
+from tests.on_socket import WAIT_SECONDS, headgate, serving
 from tests.schema.declarations import declaration
 
 

@@ -14,15 +14,15 @@ import pytest
 
 from headgate.web import http
 from tests.conftest import Figure
-from tests.web.live import MAIL, Live, line, living
+from tests.on_socket import MAIL, ServedProgram, line, served_program
 
 #: The server's own patience, and some for a busy machine.
 PATIENCE = http.RECEIVE_SECONDS + 15
 LONG_PATIENCE = http.SEND_SECONDS + 30
 
 
-def dial(live: Live, sent: str) -> socket.socket:
-    place = urlsplit(live.served.address)
+def dial(served: ServedProgram, sent: str) -> socket.socket:
+    place = urlsplit(served.address)
     made = socket.socket()
     # A receiver that takes little, so that an answer which is not read soon has nowhere to go.
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -41,7 +41,9 @@ def is_over(one: socket.socket) -> bool:
         return True
 
 
-def wait_for_the_end(slow: list[socket.socket], live: Live, token: str) -> tuple[float, list[float]]:
+def wait_for_the_end(
+    slow: list[socket.socket], served: ServedProgram, token: str
+) -> tuple[float, list[float]]:
     """Wait until all are cut off, while another asks on; gives how long that took, and its answers."""
     begun, answers = time.monotonic(), list[float]()
     left, watch = list(slow), select.poll()
@@ -49,7 +51,7 @@ def wait_for_the_end(slow: list[socket.socket], live: Live, token: str) -> tuple
         watch.register(one, select.POLLIN)
     while left and time.monotonic() - begun < PATIENCE:
         asked = time.monotonic()
-        assert live.ask("GET", f"{MAIL}?limit=5", token).status == 200
+        assert served.ask("GET", f"{MAIL}?limit=5", token).status == 200
         answers.append(time.monotonic() - asked)
         watch.poll(50)
         left = [one for one in left if not is_over(one)]
@@ -62,27 +64,27 @@ def p99_ms(seconds: list[float]) -> float:
 
 
 def loiter(place: Path, heads: int, bodies: int, figure: Figure) -> None:
-    with living(place, HEADGATE_LOG_LEVEL="warning") as live, contextlib.ExitStack() as stack:
-        live.ingest(live.connect(), [line(f"m{n}") for n in range(10)])
-        token = live.grant()
+    with served_program(place, HEADGATE_LOG_LEVEL="warning") as served, contextlib.ExitStack() as stack:
+        served.ingest(served.connect(), [line(f"m{n}") for n in range(10)])
+        token = served.grant()
         alone = [0.0] * 200
         for n in range(200):
             asked = time.monotonic()
-            live.ask("GET", f"{MAIL}?limit=5", token)
+            served.ask("GET", f"{MAIL}?limit=5", token)
             alone[n] = time.monotonic() - asked
         head = "GET /v1/streams HTTP/1.1\r\nHost: HOST\r\n"
-        body = f"POST /v1/blobs HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {live.owner}\r\nContent-Length: 9\r\n\r\n1"
-        slow = [stack.enter_context(dial(live, head)) for _ in range(heads)]
-        slow += [stack.enter_context(dial(live, body)) for _ in range(bodies)]
-        memory = live.memory_mib()
-        seconds, answers = wait_for_the_end(slow, live, token)
+        body = f"POST /v1/blobs HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {served.owner}\r\nContent-Length: 9\r\n\r\n1"
+        slow = [stack.enter_context(dial(served, head)) for _ in range(heads)]
+        slow += [stack.enter_context(dial(served, body)) for _ in range(bodies)]
+        memory = served.memory_mib()
+        seconds, answers = wait_for_the_end(slow, served, token)
         told = {
             "half_headers": heads, "one_byte_bodies": bodies, "all_closed_after_s": round(seconds, 1),
             "others_asked": len(answers), "others_p99_ms": p99_ms(answers), "alone_p99_ms": p99_ms(alone),
-            "grown_mib": round(live.memory_mib() - memory, 1),
+            "grown_mib": round(served.memory_mib() - memory, 1),
         }  # fmt: skip
         figure("F19", json.dumps(told))
-        assert live.ask("GET", MAIL, token).status == 200
+        assert served.ask("GET", MAIL, token).status == 200
 
 
 def test_half_requests_are_cut_off_while_others_are_answered(tmp_path: Path, figure: Figure):
@@ -96,17 +98,17 @@ def test_a_thousand_half_requests_are_cut_off_while_others_are_answered(tmp_path
 
 @pytest.mark.soak
 def test_those_who_never_read_their_answers_are_cut_off(tmp_path: Path, figure: Figure):
-    with living(tmp_path, HEADGATE_LOG_LEVEL="warning") as live, contextlib.ExitStack() as stack:
-        live.ingest(live.connect(), [line(f"m{n}", body="long " * 20_000) for n in range(100)])
-        token = live.grant()
-        before = live.open_files()
+    with served_program(tmp_path, HEADGATE_LOG_LEVEL="warning") as served, contextlib.ExitStack() as stack:
+        served.ingest(served.connect(), [line(f"m{n}", body="long " * 20_000) for n in range(100)])
+        token = served.grant()
+        before = served.open_files()
         ask = f"GET {MAIL}?limit=100 HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {token}\r\n\r\n"
         for _ in range(20):
-            stack.enter_context(dial(live, ask))
+            stack.enter_context(dial(served, ask))
         begun = time.monotonic()
-        assert live.ask("GET", f"{MAIL}?limit=1&fields=id", token).status == 200
-        assert live.open_files() >= before + 20
-        while live.open_files() > before and time.monotonic() - begun < LONG_PATIENCE:
-            assert live.ask("GET", f"{MAIL}?limit=1&fields=id", token).status == 200
+        assert served.ask("GET", f"{MAIL}?limit=1&fields=id", token).status == 200
+        assert served.open_files() >= before + 20
+        while served.open_files() > before and time.monotonic() - begun < LONG_PATIENCE:
+            assert served.ask("GET", f"{MAIL}?limit=1&fields=id", token).status == 200
         figure("F19", f"20 who never read were cut off after {time.monotonic() - begun:.1f} s")
-        assert live.open_files() <= before
+        assert served.open_files() <= before

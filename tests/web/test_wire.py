@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headgate.web.http import MAX_HEADER_BYTES
-from tests.cli.program import WAIT_SECONDS, headgate, serving
+from tests.on_socket import WAIT_SECONDS, headgate, serving
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -16,9 +16,9 @@ from urllib.parse import quote, urlencode
 from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.store.sqlite import engine
+from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Gatehouse, gatehouse, record
 
 SINCE = 1_772_323_200_000_000  # 2026-03-01
 VISIBLE = ("id", "sender", "subject", "sent_at", "size")
@@ -79,7 +79,7 @@ def grants() -> dict[str, Grant]:
 
 @dataclass
 class Twin:
-    house: Gatehouse
+    program: LocalProgram
     tokens: dict[str, str]
 
 
@@ -163,14 +163,14 @@ def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[
                 )
 
 
-async def _build(house: Gatehouse, seed: int, own_seed: int) -> Twin:
-    await house.declare("mail", document())
+async def _build(program: LocalProgram, seed: int, own_seed: int) -> Twin:
+    await program.declare("mail", document())
     for name in (HOME, WORK, HIDDEN):
         with mock.patch.object(engine.secrets, "token_bytes", lambda _n, name=name: bytes.fromhex(name[4:])):
-            await house.connect("mail", "" if name == WORK else name[4:6])
+            await program.connect("mail", "" if name == WORK else name[4:6])
     for connection, stream, lines in _ops(random.Random(seed), random.Random(own_seed)):
-        await house.ingest(connection, stream, lines)
-    return Twin(house, {name: await house.grant(one) for name, one in grants().items()})
+        await program.ingest(connection, stream, lines)
+    return Twin(program, {name: await program.grant(one) for name, one in grants().items()})
 
 
 class Twins:
@@ -195,15 +195,15 @@ class Twins:
                     (here / "home" / "keys" / "seal.json").chmod(0o600)
                 else:
                     keys = here / "home" / "keys"
-                house = await self._stack.enter_async_context(gatehouse(here))
-                pair.append(await _build(house, number, number * 100 + own))
+                program = await self._stack.enter_async_context(local_program(here))
+                pair.append(await _build(program, number, number * 100 + own))
             found.append((pair[0], pair[1]))
         return found
 
     def forget(self) -> None:
         """Forget what was worked out from rules that have changed."""
         for twin in (one for pair in self.pairs for one in pair):
-            twin.house.program.read_services._memo.decisions.clear()
+            twin.program.services.read_services._memo.decisions.clear()
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())
@@ -221,7 +221,7 @@ async def _transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]
     tokens: dict[str, str] = {}
     for path, params in steps:
         filled = [(name, tokens.get(value, value)) for name, value in params]
-        answer = await twin.house.get(
+        answer = await twin.program.get(
             f"{path}?{urlencode(filled, quote_via=quote)}", twin.tokens[who], headers=[("request-id", "r")]
         )
         heard.append(_comparable(answer.status, sorted(answer.headers.items()), answer.content))

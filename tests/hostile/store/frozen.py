@@ -20,7 +20,7 @@ from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
 from headgate.wiring import build_services
 from tests.hostile.store.scene import line, page, read, search
-from tests.web.gatehouse import Clock, Gatehouse
+from tests.in_process import Clock, LocalProgram
 
 
 async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]:
@@ -31,14 +31,14 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
     found: dict[str, Any] = {}
     async with program.running():
         config = build_config(settings, program)
-        house = Gatehouse(program, build_app(config), clock, owner, config.services.metrics)
+        program = LocalProgram(program, build_app(config), clock, owner, config.services.metrics)
         for name in ("healthz", "readyz"):
-            answer = await house.get(f"/{name}")
+            answer = await program.get(f"/{name}")
             found[name] = [answer.status, answer.body["status"]]
         for name, token in (("client", client), ("owner", owner)):
-            answer = await house.get("/v1/streams/messages/records?limit=5", token)
+            answer = await program.get("/v1/streams/messages/records?limit=5", token)
             found[name] = [answer.status, len(answer.body["data"]) if answer.status == 200 else answer.code]
-        sent = await house.ask(
+        sent = await program.ask(
             "POST", f"/v1/ingest/messages?connection_id={mine}", owner, body=line("new"), headers=()
         )
         found["ingest"] = [sent.status, sent.code]

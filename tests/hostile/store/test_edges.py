@@ -25,31 +25,31 @@ from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.maintenance.opening import reading_store
 from headgate.store.sqlite.paths import FILE
-from tests.cli.program import WAIT_SECONDS, headgate, serving
 from tests.hostile.store.scene import batch, damages, line
+from tests.in_process import LocalProgram, local_program, record
+from tests.on_socket import WAIT_SECONDS, headgate, serving
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Gatehouse, gatehouse, record
 from tests.web.test_server import call, connect
 
 ROOT = Path(__file__).parents[3]
 RECORDS = "/v1/streams/messages/records"
 
 
-def in_house(place: Path, work: Callable[[Gatehouse], Awaitable[Any]]) -> Any:
+def in_house(place: Path, work: Callable[[LocalProgram], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        async with gatehouse(place) as house:
-            return await work(house)
+        async with local_program(place) as program:
+            return await work(program)
 
     return asyncio.run(run())
 
 
-async def furnish(house: Gatehouse, count: int = 0) -> str:
-    await house.declare("mail", declaration())
-    mine = await house.connect("mail", "Home")
+async def furnish(program: LocalProgram, count: int = 0) -> str:
+    await program.declare("mail", declaration())
+    mine = await program.connect("mail", "Home")
     if count:
         lines = [line(f"k{n}", body=f"word{n} word{n}") for n in range(count)]
-        await house.program.store.ingest(batch(ConnectionId(mine), lines))
+        await program.services.store.ingest(batch(ConnectionId(mine), lines))
     return mine
 
 
@@ -60,7 +60,7 @@ import asyncio, json, resource, signal, sys
 from pathlib import Path
 from tests.hostile.store.test_edges import RECORDS, furnish
 from tests.hostile.store.scene import line
-from tests.web.gatehouse import gatehouse
+from tests.in_process import local_program
 from headgate.audit import journal
 
 # The log has taken room beforehand; here it is little, so that it is soon used up.
@@ -72,27 +72,27 @@ def limit(size):
 async def work(place):
     statuses = {}
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    async with gatehouse(place) as house:
-        mine = await furnish(house, 30)
+    async with local_program(place) as program:
+        mine = await furnish(program, 30)
         large = b"\\n".join(line(f"large{n}", body="many words " * 800) for n in range(200))
         path = f"/v1/ingest/messages?connection_id={mine}"
         count = lambda answer: answer.body["value"]
         counting = "/v1/streams/messages/aggregate?metric=count"
-        limit((house.program.home.path / "records.db").stat().st_size + 65536)
-        refused = await house.ask("POST", path, house.owner, body=large)
+        limit((program.services.home.path / "records.db").stat().st_size + 65536)
+        refused = await program.ask("POST", path, program.owner, body=large)
         statuses["batch"] = [refused.status, refused.code]
-        statuses["after"] = count(await house.get(counting, house.owner))
+        statuses["after"] = count(await program.get(counting, program.owner))
         # When no byte of a disclosure finds room any more, nothing is shown.
         limit(0)
         for answered in range(200):
-            refused = await house.get(RECORDS, house.owner)
+            refused = await program.get(RECORDS, program.owner)
             if refused.status != 200:
                 break
         statuses["read"] = [refused.status, refused.code]
         limit(resource.RLIM_INFINITY)
-        statuses["again"] = [(await house.get(RECORDS, house.owner)).status]
-        statuses["batch again"] = [(await house.ask("POST", path, house.owner, body=large)).status]
-        statuses["at last"] = count(await house.get(counting, house.owner))
+        statuses["again"] = [(await program.get(RECORDS, program.owner)).status]
+        statuses["batch again"] = [(await program.ask("POST", path, program.owner, body=large)).status]
+        statuses["at last"] = count(await program.get(counting, program.owner))
     print(json.dumps(statuses))
 
 asyncio.run(work(Path(sys.argv[1])))
@@ -120,14 +120,16 @@ def test_row_73_a_full_disk_takes_no_part_of_a_batch_and_shows_nothing_undisclos
 
 
 def test_row_75_a_flipped_byte_is_an_error_of_that_record_alone(tmp_path: Path):
-    mine = in_house(tmp_path, lambda house: furnish(house, 30))
+    mine = in_house(tmp_path, lambda program: furnish(program, 30))
     path = tmp_path / "home" / FILE
     content = bytearray(path.read_bytes())
     content[content.index(b'"word7 word7"') + 3] ^= 1
     path.write_bytes(content)
 
-    async def ask(house: Gatehouse) -> list[Any]:
-        answers = [await house.get(f"{RECORDS}/k{n}?connection_id={mine}", house.owner) for n in range(30)]
+    async def ask(program: LocalProgram) -> list[Any]:
+        answers = [
+            await program.get(f"{RECORDS}/k{n}?connection_id={mine}", program.owner) for n in range(30)
+        ]
         return [answer.status if answer.status == 200 else (answer.status, answer.code) for answer in answers]
 
     statuses = in_house(tmp_path, ask)
@@ -139,23 +141,23 @@ def test_row_75_a_flipped_byte_is_an_error_of_that_record_alone(tmp_path: Path):
 
 
 def test_row_76_a_clock_that_jumps_back_revives_nothing_and_reorders_nothing(tmp_path: Path):
-    async def work(house: Gatehouse) -> None:
-        mine = await furnish(house, 3)
+    async def work(program: LocalProgram) -> None:
+        mine = await furnish(program, 3)
         ours = (ConnectionId(mine),)
-        revoked = await house.grant(grant(stream_grant("messages", "id", connections=ours)))
-        remaining = await house.grant(grant(stream_grant("messages", "id", connections=ours), id_="grt_2"))
-        assert (await house.ask("POST", "/grants/grt_1/revoke", house.owner)).status == 200
+        revoked = await program.grant(grant(stream_grant("messages", "id", connections=ours)))
+        remaining = await program.grant(grant(stream_grant("messages", "id", connections=ours), id_="grt_2"))
+        assert (await program.ask("POST", "/grants/grt_1/revoke", program.owner)).status == 200
         base = f"{RECORDS}?connection_id={mine}"
-        first = await house.get(base + "&changes_since=beginning", remaining)
-        cursor = (await house.get(base + "&limit=1", remaining)).body["next_cursor"]
-        house.clock.at -= 10 * 365 * 24 * 3600 * 1_000_000
-        refused = await house.get(RECORDS, revoked)
+        first = await program.get(base + "&changes_since=beginning", remaining)
+        cursor = (await program.get(base + "&limit=1", remaining)).body["next_cursor"]
+        program.clock.at -= 10 * 365 * 24 * 3600 * 1_000_000
+        refused = await program.get(RECORDS, revoked)
         assert (refused.status, refused.code) == (403, "grant_revoked")
-        await house.ingest(mine, "messages", [record("late", sent_at="2026-03-03T00:00:00Z")])
+        await program.ingest(mine, "messages", [record("late", sent_at="2026-03-03T00:00:00Z")])
         mark = quote(first.body["next_changes_since"])
-        changed = (await house.get(f"{base}&changes_since={mark}", remaining)).body["data"]
+        changed = (await program.get(f"{base}&changes_since={mark}", remaining)).body["data"]
         assert [one["id"] for one in changed] == ["late"]
-        assert (await house.get(f"{base}&limit=1&cursor={quote(cursor)}", remaining)).status == 200
+        assert (await program.get(f"{base}&limit=1&cursor={quote(cursor)}", remaining)).status == 200
 
     in_house(tmp_path, work)
     assert damages(Home(tmp_path / "home")) == []
@@ -262,20 +264,20 @@ def test_row_80_packed_records_are_refused_and_never_unpacked(tmp_path: Path):
     packed = gzip.compress(plain)
     assert len(plain) > 500 * len(packed)
 
-    async def work(house: Gatehouse) -> None:
-        mine = await furnish(house)
+    async def work(program: LocalProgram) -> None:
+        mine = await furnish(program)
         path = f"/v1/ingest/messages?connection_id={mine}"
         for encoding in ("gzip", "deflate", "br", "GZIP", "identity, gzip"):
-            refused = await house.ask(
-                "POST", path, house.owner, body=packed, headers=[("content-encoding", encoding)]
+            refused = await program.ask(
+                "POST", path, program.owner, body=packed, headers=[("content-encoding", encoding)]
             )
             assert (refused.status, refused.code) == (400, "invalid_request")
         for body in (packed, zipped(plain)):
-            answer = await house.ask("POST", path, house.owner, body=body)
+            answer = await program.ask("POST", path, program.owner, body=body)
             assert answer.body["records_accepted"] == 0
             assert answer.body["records_rejected"] > 0
-        accepted = await house.ask(
-            "POST", path, house.owner, body=line("fine"), headers=[("content-encoding", "identity")]
+        accepted = await program.ask(
+            "POST", path, program.owner, body=line("fine"), headers=[("content-encoding", "identity")]
         )
         assert accepted.body["records_accepted"] == 1
 
@@ -286,15 +288,15 @@ FORMULAS = ["=cmd()", "+1+1", "-2+3", "@SUM(A1)", '=HYPERLINK("http://x")', "\t=
 
 
 def test_row_81_rows_of_csv_are_refused_and_a_formula_is_a_text_like_any_other(tmp_path: Path):
-    async def work(house: Gatehouse) -> None:
-        mine = await furnish(house)
+    async def work(program: LocalProgram) -> None:
+        mine = await furnish(program)
         path = f"/v1/ingest/messages?connection_id={mine}"
         table = "id,subject\n" + "\n".join(f'k{n},"{text}"' for n, text in enumerate(FORMULAS[:4]))
-        refused = await house.ask("POST", path, house.owner, body=table.encode())
+        refused = await program.ask("POST", path, program.owner, body=table.encode())
         assert (refused.body["records_accepted"], refused.body["records_rejected"]) == (0, 5)
         for n, text in enumerate(FORMULAS):
-            await house.ingest(mine, "messages", [record(f"k{n}", subject=text)])
-            answer = await house.get(f"{RECORDS}/k{n}?connection_id={mine}", house.owner)
+            await program.ingest(mine, "messages", [record(f"k{n}", subject=text)])
+            answer = await program.get(f"{RECORDS}/k{n}?connection_id={mine}", program.owner)
             assert answer.body["data"]["subject"] == text
             # Given out as JSON alone, which no table program takes for cells.
             assert answer.headers["content-type"].startswith("application/json")

@@ -22,9 +22,9 @@ from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.database import Database, _open_frozen
 from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.hostile.store.scene import batch, damages, line
+from tests.in_process import local_program
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import gatehouse
 
 ROOT = Path(__file__).parents[3]
 REFUSED = [503, "storage_read_only"]
@@ -41,12 +41,12 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     async def make() -> Scene:
-        async with gatehouse(tmp_path) as house:
-            await house.declare("mail", declaration())
-            mine = ConnectionId(await house.connect("mail", "Home"))
-            await house.program.store.ingest(batch(mine, [line(f"k{n}") for n in range(30)]))
-            token = await house.grant(grant(stream_grant("messages", "id", connections=(mine,))))
-            return Scene(house.program.home, mine, house.owner, token)
+        async with local_program(tmp_path) as program:
+            await program.declare("mail", declaration())
+            mine = ConnectionId(await program.connect("mail", "Home"))
+            await program.services.store.ingest(batch(mine, [line(f"k{n}") for n in range(30)]))
+            token = await program.grant(grant(stream_grant("messages", "id", connections=(mine,))))
+            return Scene(program.services.home, mine, program.owner, token)
 
     return asyncio.run(make())
 

@@ -1,4 +1,4 @@
-"""Callers over real sockets: one that asks once, and one that keeps its connection and can be many."""
+"""HTTP clients on real sockets: one request on a new connection, and many on one that stays open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HttpAnswer:
     status: int
     headers: Mapping[str, str]
     content: bytes
@@ -38,7 +38,7 @@ def ask_once(
     *,
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
-) -> Heard:
+) -> HttpAnswer:
     """Ask one question on a connection of its own."""
     place = urlsplit(address)
     line = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
@@ -46,7 +46,7 @@ def ask_once(
         line.request(method, path, body or None, {**_bearer(token), **(headers or {})})
         answer = line.getresponse()
         found = {name.lower(): value for name, value in answer.getheaders()}
-        return Heard(answer.status, found, answer.read())
+        return HttpAnswer(answer.status, found, answer.read())
     finally:
         line.close()
 
@@ -55,13 +55,13 @@ def _bearer(token: str | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
-class Visitor:
+class KeepAliveClient:
     """One kept connection; asks one question at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
         self._reader, self._writer, self._host = reader, writer, host
 
-    def say(self, method: str, path: str, token: str | None = None, body: bytes = b"") -> None:
+    def send_request(self, method: str, path: str, token: str | None = None, body: bytes = b"") -> None:
         """Send a question, without waiting for its answer."""
         head = [f"{method} {path} HTTP/1.1", f"Host: {self._host}"]
         head += [f"{name}: {value}" for name, value in _bearer(token).items()]
@@ -69,32 +69,32 @@ class Visitor:
             head.append(f"Content-Length: {len(body)}")
         self._writer.write("\r\n".join([*head, "", ""]).encode() + body)
 
-    async def hear(self) -> Heard:
+    async def receive_answer(self) -> HttpAnswer:
         """Take the next answer."""
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         pairs = (one.partition(": ") for one in head[1:] if one)
         headers = {name.lower(): value for name, _, value in pairs}
         content = await self._reader.readexactly(int(headers.get("content-length", "0")))
-        return Heard(int(head[0].split()[1]), headers, content)
+        return HttpAnswer(int(head[0].split()[1]), headers, content)
 
-    async def ask(self, method: str, path: str, token: str | None = None, body: bytes = b"") -> Heard:
+    async def ask(self, method: str, path: str, token: str | None = None, body: bytes = b"") -> HttpAnswer:
         """Ask, and wait for the answer, but not for ever."""
-        self.say(method, path, token, body)
+        self.send_request(method, path, token, body)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            return await self.hear()
+            return await self.receive_answer()
 
-    def hang_up(self) -> None:
+    def abort(self) -> None:
         """Drop the connection at once, whatever is under way."""
         self._writer.transport.abort()
 
 
 @asynccontextmanager
-async def visiting(address: str) -> AsyncIterator[Visitor]:
+async def keep_alive_client(address: str) -> AsyncIterator[KeepAliveClient]:
     """Open a connection, and drop it at the end."""
     place = urlsplit(address)
     reader, writer = await asyncio.open_connection(place.hostname, place.port, limit=16 * 1024 * 1024)
     try:
-        yield Visitor(reader, writer, place.netloc)
+        yield KeepAliveClient(reader, writer, place.netloc)
     finally:
         writer.transport.abort()
         with suppress(ConnectionError):

@@ -1,4 +1,4 @@
-"""The whole program over a home of its own, asked without a socket: the same application, store and log."""
+"""The whole program in this process, called without a socket: the same application, store and log over a new home."""
 
 from __future__ import annotations
 
@@ -55,10 +55,12 @@ class Clock:
         return self.at
 
 
-class Gatehouse:
-    def __init__(self, program: AppServices, app: Any, clock: Clock, owner: str, metrics: Metrics) -> None:
+class LocalProgram:
+    """The program, its application, a clock that a test moves, and an owner's token."""
+
+    def __init__(self, services: AppServices, app: Any, clock: Clock, owner: str, metrics: Metrics) -> None:
         self.metrics = metrics
-        self.program = program
+        self.services = services
         self.app = app
         self.clock = clock
         self.owner = owner
@@ -108,10 +110,10 @@ class Gatehouse:
         return await self.ask("GET", path, token, **more)
 
     async def declare(self, key: str, document: Any) -> None:
-        await self.program.store.declare(ConnectorKey(key), document)
+        await self.services.store.declare(ConnectorKey(key), document)
 
     async def connect(self, key: str, name: str = "") -> str:
-        return (await self.program.store.create_connection(ConnectorKey(key), name)).id
+        return (await self.services.store.create_connection(ConnectorKey(key), name)).id
 
     async def ingest(self, connection: str, stream: str, lines: Iterable[Any]) -> Any:
         content = b"\n".join(json.dumps(line).encode() for line in lines)
@@ -126,7 +128,7 @@ class Gatehouse:
     ) -> str:
         token = f"hg_test_{next(_COUNTER)}"
         package = PackageId("pkg_" + grants[0].id) if len(grants) > 1 else None
-        await self.program.ledger.issue(
+        await self.services.ledger.issue(
             [IssuedGrant(one, package, daily_records=daily_records) for one in grants],
             IssuedToken(
                 digest=digest_of(token),
@@ -168,16 +170,16 @@ async def _in_one_task(running: AbstractAsyncContextManager[None]) -> AsyncItera
 
 
 @asynccontextmanager
-async def gatehouse(place: Path, **flags: str) -> AsyncIterator[Gatehouse]:
+async def local_program(place: Path, **flags: str) -> AsyncIterator[LocalProgram]:
     settings = settings_for(place, **flags)
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
-    program = build_services(settings, open_home(settings.home), clock=clock)
-    config = build_config(settings, program)
+    services = build_services(settings, open_home(settings.home), clock=clock)
+    config = build_config(settings, services)
     app = build_app(config)
     async with _in_one_task(config.lifespan(app)):
-        owner = await issue_owner_token(program.ledger, now=clock.at)
-        yield Gatehouse(program, app, clock, owner, config.services.metrics)
+        owner = await issue_owner_token(services.ledger, now=clock.at)
+        yield LocalProgram(services, app, clock, owner, config.services.metrics)
 
 
 def record(key: str, emitted_at: str = "2026-03-01T00:00:00Z", **data: Any) -> dict[str, Any]:

@@ -1,0 +1,156 @@
+"""The real program in a new process with a clean environment: commands, and a server on a socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.http_clients import HttpAnswer, ask_once
+from tests.schema.declarations import declaration
+
+COMMAND = (sys.executable, "-m", "headgate")
+WAIT_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that answers: where, what it printed, and its process."""
+
+    address: str
+    announcement: str
+    process: subprocess.Popen[str]
+
+
+def environment(place: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """Everything the program may read lies in the test's own directory."""
+    return {"PATH": os.environ["PATH"], "HOME": str(place), "XDG_CONFIG_HOME": str(place / "etc"), **extra}
+
+
+def headgate(place: Path, *arguments: str, **extra: str) -> Outcome:
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=place,
+        env=environment(place, extra),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_SECONDS,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def serving(place: Path, *arguments: str, log: Path | None = None, **extra: str) -> Iterator[Served]:
+    """Start `headgate serve` on a free port and give its address once it answers.
+
+    A server that logs more than a pipe holds needs a file for it, or it waits for a reader.
+    """
+    with nullcontext(subprocess.PIPE) if log is None else log.open("a") as err:
+        process = subprocess.Popen(
+            [*COMMAND, "--home", str(place / "home"), "serve", "--port", "0", *arguments],
+            cwd=place,
+            env=environment(place, extra),
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        announcement = [process.stdout.readline() for _ in range(3)]
+        address = re.search(r"http://\S+", announcement[0])
+        assert address, process.communicate()
+        yield Served(address.group(), "".join(announcement), process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+MAIL = "/v1/streams/messages/records"
+
+
+def line(key: str, **data: Any) -> bytes:
+    """Write one record of mail as a line to ingest."""
+    values = {"id": key, "sent_at": "2026-03-01T00:00:00Z", **data}
+    return json.dumps({"key": key, "data": values, "emitted_at": "2026-03-01T00:00:00Z"}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ServedProgram:
+    """A served home, with an owner's token and what a test does with it."""
+
+    place: Path
+    owner: str
+    address: str
+    process: subprocess.Popen[str]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def ask(self, method: str, path: str, token: str | None = None, body: bytes = b"") -> HttpAnswer:
+        return ask_once(self.address, method, path, token, body=body)
+
+    def run(self, *arguments: str) -> Any:
+        """Run a command on the server's home, and read the JSON it prints."""
+        done = headgate(self.place, "--home", "home", *arguments, "--json")
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
+    def connect(self, name: str = "Home") -> str:
+        """Add a connection of mail."""
+        document = json.dumps(declaration()).encode()
+        assert self.ask("PUT", "/v1/declarations/mail", self.owner, document).status == 200
+        body = json.dumps({"connector_key": "mail", "display_name": name}).encode()
+        return self.ask("POST", "/v1/connections", self.owner, body).body["connection_id"]
+
+    def ingest(self, connection: str, lines: list[bytes]) -> None:
+        path = f"/v1/ingest/messages?connection_id={connection}"
+        taken = self.ask("POST", path, self.owner, b"\n".join(lines))
+        assert (taken.status, taken.body["records_accepted"]) == (200, len(lines)), taken
+
+    def grant(self, *options: str, client: str = "agent") -> str:
+        """Give a client all mail, or what the options say of it."""
+        made = self.run("grants", "create", "--client", client, "--stream", "messages", *options)
+        return made["access_token"]
+
+    def open_files(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def memory_mib(self) -> float:
+        """Give the resident memory of the server's process."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        found = next(one for one in status.splitlines() if one.startswith("VmRSS:"))
+        return int(found.split()[1]) / 1024
+
+
+def owner_of(place: Path) -> str:
+    """Make a token for the owner of a home."""
+    return json.loads(headgate(place, "--home", "home", "owner", "token", "--json").out)["access_token"]
+
+
+@contextmanager
+def served_program(
+    place: Path, *arguments: str, owner: str | None = None, **extra: str
+) -> Iterator[ServedProgram]:
+    """Serve a home, with no limit for each token unless one is said."""
+    token = owner or owner_of(place)
+    settings = {"HEADGATE_RATE_LIMIT": "0", **extra}
+    log = place / "serve.log"
+    with serving(place, *arguments, log=log, **settings) as served:
+        yield ServedProgram(place, token, served.address, served.process, log)

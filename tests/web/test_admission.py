@@ -1,0 +1,294 @@
+"""Who is let in, and how everybody else is turned away."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from headgate.auth.introspect import USER, load_secret
+from headgate.model.ids import ConnectionId
+from tests.in_process import LocalProgram, local_program, record
+from tests.policy.worlds import grant, shop_document, stream_grant
+from tests.schema.declarations import declaration
+
+pytestmark = pytest.mark.anyio
+DAY = 24 * 3600 * 1_000_000
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def program(tmp_path: Path) -> AsyncIterator[LocalProgram]:
+    async with local_program(tmp_path) as made:
+        await made.declare("mail", declaration())
+        yield made
+
+
+async def token_for(program: LocalProgram, **more) -> str:
+    connection = await program.connect("mail")
+    await program.ingest(
+        connection, "messages", [record(f"m{n}", sent_at="2026-03-01T00:00:00Z") for n in range(5)]
+    )
+    return await program.grant(
+        grant(stream_grant("messages", "id", "sent_at", connections=(ConnectionId(connection),))), **more
+    )
+
+
+async def test_no_token_and_an_unknown_token_get_the_challenge(program: LocalProgram):
+    for token in (None, "hg_unknown", "", "ü"):
+        answer = await program.get("/v1/schema", token)
+        assert (answer.status, answer.code) == (401, "authentication_error")
+        metadata = answer.body["error"]["resource_metadata"]
+        assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
+        found = await program.get(metadata.removeprefix("http://127.0.0.1"))
+        assert found.body["resource"] == "http://127.0.0.1"
+
+
+async def test_a_revoked_grant_is_refused_on_the_next_request(program: LocalProgram):
+    token = await token_for(program)
+    assert (await program.get("/v1/schema", token)).status == 200
+    assert (await program.ask("POST", "/grants/grt_1/revoke", token)).body == {"revoked": True}
+    refused = await program.get("/v1/schema", token)
+    assert (refused.status, refused.code) == (403, "grant_revoked")
+    await program.services.pump.flush()
+    (last,) = program.services.ledger.newest(None, 1)
+    assert json.loads(last.event)["outcome"] == "grant_revoked"
+    program.clock.at -= 10 * 365 * DAY
+    assert (await program.get("/v1/schema", token)).code == "grant_revoked"
+
+
+async def test_only_the_owner_and_the_client_itself_may_end_a_grant(program: LocalProgram):
+    token = await token_for(program)
+    other = await program.grant(
+        grant(stream_grant("messages", "id", connections=(ConnectionId("cin_x"),)), id_="grt_2")
+    )
+    assert (await program.ask("POST", "/grants/grt_1/revoke", other)).status == 403
+    assert (await program.ask("POST", "/grants/grt_1/revoke")).status == 401
+    assert (await program.ask("POST", "/grants/grt_none/revoke", program.owner)).status == 404
+    assert (await program.ask("POST", "/grants/grt_1/revoke", program.owner)).status == 200
+    assert (await program.ask("POST", "/grants/grt_1/revoke", token)).status == 200
+
+
+async def test_a_token_past_its_time_is_unknown(program: LocalProgram):
+    token = await token_for(program, expires_at=program.clock.at + DAY)
+    assert (await program.get("/v1/schema", token)).status == 200
+    program.clock.at += DAY
+    assert (await program.get("/v1/schema", token)).code == "authentication_error"
+
+
+async def test_a_days_records_can_be_used_up(program: LocalProgram):
+    token = await token_for(program, daily_records=4)
+    assert (await program.get("/v1/streams/messages/records", token)).status == 200
+    spent = await program.get("/v1/streams/messages/records", token)
+    assert (spent.status, spent.code) == (429, "rate_limit_exceeded")
+    assert int(spent.headers["retry-after"]) > 0
+    await program.services.pump.flush()
+    assert (await program.get("/v1/streams/messages/records", token)).status == 429
+    program.clock.at += DAY
+    assert (await program.get("/v1/streams/messages/records", token)).status == 200
+
+
+async def test_owner_routes_refuse_clients_and_packages_read_nothing_here(program: LocalProgram):
+    token = await token_for(program)
+    await program.declare("shop", shop_document())
+    shop = await program.connect("shop")
+    package = await program.grant(
+        grant(stream_grant("messages", "id", connections=(ConnectionId("cin_x"),)), id_="grt_a"),
+        grant(stream_grant("orders", "id", connections=(ConnectionId(shop),)), id_="grt_b", source="shop"),
+    )
+    for method, path in (
+        ("PUT", "/v1/declarations/mail"),
+        ("POST", "/v1/connections"),
+        ("GET", "/v1/connections/x"),
+        ("DELETE", "/v1/connections/x"),
+        ("POST", "/v1/ingest/messages?connection_id=x"),
+        ("DELETE", "/v1/streams/messages/records/m1?connection_id=x"),
+        ("POST", "/v1/blobs"),
+        ("PUT", "/v1/state/x"),
+    ):
+        answer = await program.ask(method, path, token, body=b"{}")
+        assert (answer.status, answer.code) == (403, "permission_error"), path
+    assert (await program.get("/v1/schema", package)).code == "permission_error"
+    assert (await program.get("/metrics", token)).status == 403
+    assert (await program.get("/metrics", program.owner)).status == 200
+
+
+async def test_hosts_origins_and_versions_that_are_not_ours_are_turned_away(program: LocalProgram):
+    for header, value, code in (
+        ("host", "evil.example", "misdirected_request"),
+        ("origin", "https://evil.example", "permission_error"),
+        ("pdpp-version", "1999-01-01", "unsupported_version"),
+    ):
+        answer = await program.ask("GET", "/v1/schema", program.owner, headers=[(header, value)])
+        assert answer.code == code
+    fine = await program.ask(
+        "GET", "/v1/schema", program.owner,
+        headers=[("origin", "http://127.0.0.1"), ("pdpp-version", "2026-04-06"), ("request-id", "mine.1")],
+    )  # fmt: skip
+    assert (fine.status, fine.headers["request-id"], fine.headers["pdpp-version"]) == (
+        200,
+        "mine.1",
+        "2026-04-06",
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("127.0.0.1:8321", True),
+        ("localhost", True),
+        ("[::1]:80", True),
+        ("192.168.1.7", True),
+        ("home.example:443", True),
+        ("evil.example", False),
+        ("", False),
+        ("127.0.0.1.evil.example", False),
+        ("8.8.8.8", False),
+        ("home.example.evil", False),
+    ],
+)
+async def test_a_host_is_ours_by_name_or_because_it_is_at_home(host: str, known: bool):  # noqa: FBT001 - a table
+    from headgate.web.guard import is_known_host  # noqa: PLC0415 - only here
+
+    assert is_known_host(host, frozenset({"home.example"})) is known
+
+
+async def test_a_header_that_must_stand_alone_and_does_not_is_refused(program: LocalProgram):
+    answer = await program.ask(
+        "GET", "/v1/schema", program.owner, headers=[("authorization", "Bearer other")]
+    )
+    assert answer.status == 400
+
+
+async def test_too_many_requests_of_one_token_are_refused_and_others_are_not(tmp_path: Path):
+    async with local_program(tmp_path, rate_limit="2") as program:
+        statuses = [(await program.get("/v1/streams", program.owner)).status for _ in range(8)]
+        assert statuses[:4] == [200] * 4
+        assert 429 in statuses
+        assert (await program.get("/v1/streams", "hg_other")).status == 401
+
+
+async def test_guessing_tokens_is_slowed_down(program: LocalProgram):
+    statuses = {(await program.get("/v1/schema", f"hg_{n}")).status for n in range(150)}
+    assert statuses == {401, 429}
+
+
+async def test_introspection_tells_a_resource_server_the_rights_once(program: LocalProgram):
+    token = await token_for(program)
+    secret = load_secret(program.services.home)
+    basic = base64.b64encode(f"{USER}:{secret}".encode()).decode()
+    body = f"token={token}".encode()
+    refused = await program.ask("POST", "/introspect", body=body)
+    assert (refused.status, refused.code) == (401, "context.authentication_failed")
+    assert refused.headers["www-authenticate"] == 'Basic realm="introspection"'
+    asked = [("authorization", f"Basic {basic}")]
+    told = (await program.ask("POST", "/introspect", body=body, headers=asked)).body
+    assert told["active"] is True
+    assert told["pdpp_token_kind"] == "client"
+    assert told["authorization_details"][0]["streams"][0]["fields"] == ["id", "sent_at"]
+    assert "exp" not in told
+    await program.ask("POST", "/grants/grt_1/revoke", program.owner)
+    ended = (await program.ask("POST", "/introspect", body=body, headers=asked)).body
+    assert ended == {"active": False, "inactive_reason": "grant_revoked"}
+    unknown = (await program.ask("POST", "/introspect", body=b"token=x", headers=asked)).body
+    assert unknown == {"active": False}
+    assert (await program.ask("POST", "/introspect", headers=asked)).status == 400
+
+
+async def test_a_failure_nobody_foresaw_is_told_without_its_words(
+    program: LocalProgram, monkeypatch: pytest.MonkeyPatch
+):
+    async def fail(*_args):
+        raise RuntimeError("a secret value")
+
+    await program.connect("mail")
+    monkeypatch.setattr(program.services.read_services.store, "summaries", fail)
+    answer = await program.get("/v1/streams", program.owner)
+    assert (answer.status, answer.code) == (500, "api_error")
+    assert b"secret" not in answer.content
+
+
+async def test_owner_routes_take_records_in_and_out(program: LocalProgram):
+    made = await program.ask(
+        "POST", "/v1/connections", program.owner, body=b'{"connector_key":"mail","display_name":"Home"}'
+    )
+    assert made.status == 201
+    name = made.body["connection_id"]
+    lines = b'{"key":"a","data":{"id":"a","sent_at":"2026-03-01T00:00:00Z"},"emitted_at":"2026-03-01T00:00:00Z"}\nnope\n'
+    report = await program.ask("POST", f"/v1/ingest/messages?connection_id={name}", program.owner, body=lines)
+    assert (report.body["records_accepted"], report.body["records_rejected"]) == (1, 1)
+    assert report.body["errors"][0]["index"] == 1
+    again = await program.ask("GET", f"/v1/connections/{name}", program.owner)
+    assert again.body["display_name"] == "Home"
+    renamed = await program.ask(
+        "PATCH", f"/v1/connections/{name}", program.owner, body=b'{"display_name":"Work"}'
+    )
+    assert renamed.body["display_name"] == "Work"
+    state = await program.ask("PUT", f"/v1/state/{name}", program.owner, body=b'{"cursor":7}')
+    assert state.body["state"] == {"cursor": 7}
+    kept = await program.ask(
+        "POST", "/v1/blobs", program.owner, body=b"abc", headers=[("content-type", "text/plain")]
+    )
+    assert (kept.status, kept.body["size_bytes"]) == (201, 3)
+    removed = await program.ask(
+        "DELETE", f"/v1/streams/messages/records/a?connection_id={name}", program.owner
+    )
+    assert removed.status == 204
+    assert (await program.ask("DELETE", f"/v1/connections/{name}", program.owner)).status == 204
+    assert (await program.ask("GET", f"/v1/connections/{name}", program.owner)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/v1/connections", b"[]", 400),
+        ("POST", "/v1/connections", b"{", 400),
+        ("POST", "/v1/connections", b'{"connector_key":"Mail"}', 400),
+        ("POST", "/v1/connections", b'{"connector_key":"other"}', 404),
+        ("POST", "/v1/connections", b'{"connector_key":"mail","x":1}', 400),
+        ("POST", "/v1/connections", b'{"connector_key":"mail","display_name":"a\\u0000"}', 400),
+        ("POST", "/v1/connections", b" " * 70_000, 413),
+        ("PUT", "/v1/declarations/mail", b"{}", 400),
+        ("POST", "/v1/ingest/messages?connection_id=cin_none", b"", 404),
+        ("POST", "/v1/ingest/messages", b"", 400),
+        ("PUT", "/v1/state/cin_none", b"{}", 404),
+        ("PUT", "/v1/connections", b"", 405),
+        ("GET", "/v1/nothing/here", b"", 404),
+        ("GET", "/v1", b"", 404),
+    ],
+)
+async def test_owner_routes_refuse_what_they_do_not_take(
+    program: LocalProgram, method: str, path: str, body: bytes, status: int
+):
+    assert (await program.ask(method, path, program.owner, body=body)).status == status
+
+
+async def test_every_answer_is_in_the_log_and_refusals_too(program: LocalProgram):
+    token = await token_for(program)
+    await program.get("/v1/streams/messages/records?limit=2", token)
+    await program.get("/v1/streams/messages/records?fields=body", token)
+    await program.services.pump.flush()
+    events = [json.loads(entry.event) for entry in program.services.ledger.newest(None, 2)]
+    assert [event["outcome"] for event in events] == ["field_not_granted", "answered"]
+    shown = events[1]
+    assert shown["client_id"] == "agent"
+    assert shown["grant_ids"] == ["grt_1"]
+    assert shown["via"] == "GET /v1/streams/{stream}/records"
+    assert shown["parts"][0]["record_ids"] == ["m4", "m3"]
+    assert shown["parts"][0]["fields"] == ["id", "sent_at"]
+    assert shown["size_bytes"] > 0
+
+
+async def test_a_key_with_a_slash_has_an_address(program: LocalProgram):
+    connection = await program.connect("mail")
+    await program.ingest(connection, "messages", [record("a/b?c", sent_at="2026-03-01T00:00:00Z")])
+    answer = await program.get("/v1/streams/messages/records/a%2Fb%3Fc", program.owner)
+    assert answer.body["id"] == "a/b?c"
+    assert (await program.get(answer.body["links"]["self"], program.owner)).body["id"] == "a/b?c"
