@@ -20,9 +20,9 @@ from headgate.audit.report import newest_entries, read_event
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ConnectionId
 from headgate.web.api.definitions import ENDPOINTS, Who
+from tests.in_process import Answered, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
-from tests.web.gatehouse import Answered, Gatehouse, gatehouse, record
 
 pytestmark = pytest.mark.anyio
 KEYS = {"id"}
@@ -174,7 +174,7 @@ def note(number: int) -> dict[str, Any]:
 
 
 class Scene:
-    def __init__(self, server: Gatehouse, token: str, connection: str) -> None:
+    def __init__(self, server: LocalProgram, token: str, connection: str) -> None:
         self.server, self.token, self.connection = server, token, connection
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Answered:
@@ -203,7 +203,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    async with gatehouse(tmp_path) as server:
+    async with local_program(tmp_path) as server:
         await server.declare("mail", document())
         mine = await server.connect("mail")
         await server.ask(

@@ -8,26 +8,56 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-MAP = (ROOT / "docs" / "explanation" / "map.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+CACHES = (ROOT / "docs" / "explanation" / "caches.md").read_text(encoding="utf-8")
+SOURCE = ROOT / "src" / "headgate"
 
 
-def packages_on_the_map() -> list[str]:
-    return re.findall(r"^\| `(\w+)(?:\.py|/)` \| ", MAP.partition("## ")[0], re.MULTILINE)
+def packages_of_the_table() -> list[str]:
+    return re.findall(r"^\| `(\w+)(?:\.py|/)` \| ", ARCHITECTURE.partition("## ")[0], re.MULTILINE)
 
 
-def test_the_map_shows_every_package_and_no_other():
-    package = ROOT / "src" / "headgate"
+def test_the_architecture_lists_every_package_and_no_other():
     packages = {
-        path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+        path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert set(packages_on_the_map()) == packages - {"__init__", "__main__"}
+    assert set(packages_of_the_table()) == packages - {"__init__", "__main__"}
 
 
-def test_the_map_and_the_layers_have_the_same_order():
+def test_the_architecture_and_the_layers_have_the_same_order():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
     from_the_ground = [name for layer in reversed(layers) for name in reversed(layer.split(" : "))]
-    assert packages_on_the_map() == from_the_ground
+    assert packages_of_the_table() == from_the_ground
+
+
+def named_files(page: str) -> list[str]:
+    return re.findall(r"`(src/[^`]+|tests/[^`]+\.py)`", page)
+
+
+def test_every_file_that_the_architecture_and_the_caches_name_exists():
+    assert len(named_files(ARCHITECTURE)) > 20
+    for name in (*named_files(ARCHITECTURE), *named_files(CACHES)):
+        assert (ROOT / name).exists(), name
+
+
+def test_every_module_of_the_lives_of_a_request_exists():
+    for name in re.findall(r"(?<!headgate/)\bweb/[\w/]+(?:\.py)?", ARCHITECTURE):
+        assert (SOURCE / name).exists(), name
+    for name in re.findall(r"^(\w+\.[\w.]+) ", ARCHITECTURE, re.MULTILINE):
+        path = SOURCE / name.replace(".", "/")
+        assert path.with_suffix(".py").exists() or path.is_dir(), name
+
+
+def test_every_module_that_remembers_between_requests_is_on_the_page_of_caches():
+    remembering = re.compile(
+        r"^\s*@?(\w+ = )?(functools\.)?(lru_cache|cache)\b(?!.*import)|BoundedMemo\(|Memo\(", re.MULTILINE
+    )
+    named = named_files(CACHES)
+    for module in SOURCE.rglob("*.py"):
+        if remembering.search(module.read_text(encoding="utf-8")):
+            place = module.relative_to(ROOT).as_posix()
+            assert any(place == one or (one.endswith("/") and place.startswith(one)) for one in named), place
 
 
 def test_generated_pages_are_up_to_date():

@@ -27,11 +27,11 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
     settings = resolve({"home": str(place), "rate_limit": "0"}, {}, {}, Path("none")).settings
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
-    program = build_services(settings, open_home(place), clock=clock)
+    services = build_services(settings, open_home(place), clock=clock)
     found: dict[str, Any] = {}
-    async with program.running():
-        config = build_config(settings, program)
-        program = LocalProgram(program, build_app(config), clock, owner, config.services.metrics)
+    async with services.running():
+        config = build_config(settings, services)
+        program = LocalProgram(services, build_app(config), clock, owner, config.services.metrics)
         for name in ("healthz", "readyz"):
             answer = await program.get(f"/{name}")
             found[name] = [answer.status, answer.body["status"]]
@@ -42,9 +42,9 @@ async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]
             "POST", f"/v1/ingest/messages?connection_id={mine}", owner, body=line("new"), headers=()
         )
         found["ingest"] = [sent.status, sent.code]
-        found["page"] = len(await page(program.store, ConnectionId(mine)))
-        found["new"] = len(await read(program.store, ConnectionId(mine), "new"))
-        found["search"] = await search(program.store, ConnectionId(mine), "subject")
+        found["page"] = len(await page(services.store, ConnectionId(mine)))
+        found["new"] = len(await read(services.store, ConnectionId(mine), "new"))
+        found["search"] = await search(services.store, ConnectionId(mine), "subject")
     return found
 
 
