@@ -39,7 +39,7 @@ def ask_once(
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
 ) -> HttpAnswer:
-    """Ask one question on a connection of its own."""
+    """Ask one question on a new connection."""
     place = urlsplit(address)
     line = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
     try:

@@ -148,7 +148,7 @@ def owner_of(place: Path) -> str:
 def served_program(
     place: Path, *arguments: str, owner: str | None = None, **extra: str
 ) -> Iterator[ServedProgram]:
-    """Serve a home, with no limit for each token unless one is said."""
+    """Serve a home, without a rate limit unless one is given."""
     token = owner or owner_of(place)
     settings = {"HEADGATE_RATE_LIMIT": "0", **extra}
     log = place / "serve.log"
