@@ -105,7 +105,7 @@ MCP = (
     tool("fetch", id="{mine}/messages:m1"),
     tool("fetch", id="{mine}/messages:m1", fields=["subject"]),
     tool("fetch", id="{mine}/messages:m1", fields=["size", "sender"]),
-    # Without a text of its own a record is shown as JSON, which ends amid the first long field.
+    # A record without a main text is shown as JSON, which is cut in its first long field.
     tool("fetch", id="{mine}/messages:m1", fields=["draft", "sender", "day", "size"]),
     tool(
         "fetch",

@@ -169,6 +169,3 @@ class BlobPlan(msgspec.Struct, frozen=True):
 
     reaches: tuple[Reach, ...]
     blob_id: BlobId
-
-
-Plan = RecordPlan | PagePlan | ChangesPlan | AggregatePlan | SearchPlan | WindowPlan | BlobPlan
