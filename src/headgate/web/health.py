@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
+from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
-_HEADERS = (JSON, NO_STORE)
+_HEADERS = (PLAIN_JSON, NO_STORE)
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 

@@ -9,7 +9,7 @@ from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.access import Identity
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
+from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
 
 async def mcp(request: WebRequest) -> None:
@@ -39,7 +39,7 @@ async def mcp_metadata(request: WebRequest) -> HttpReply:
     """Answer with the metadata of the MCP resource."""
     origin = request.context.origin
     document = _protected_mcp(origin, request.services.public_url or origin)
-    return json_reply(document, headers=(JSON, NO_STORE))
+    return json_reply(document, headers=(PLAIN_JSON, NO_STORE))
 
 
 def _protected_mcp(origin: str, authorization_server: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.web.context import RequestContext
-from headgate.web.replies import JSON, NO_STORE, PRIVATE, Header, HttpReply
+from headgate.web.replies import JSON, NO_STORE, PLAIN_JSON, PRIVATE, Header, HttpReply
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 MCP_METADATA_PATH = f"{METADATA_PATH}/mcp"
@@ -34,7 +34,6 @@ _DEFAULT_WAIT_SECONDS = 1
 _NEXT_STEP = (
     "Fetch resource_metadata, ask the owner for a grant through its authorization server, send the token."
 )
-_MCP_JSON: Header = (b"content-type", b"application/json")
 #: An MCP client mends these by asking the owner again, which a 401 makes it do.
 _NEEDS_CONSENT = (AuthenticationFailed, GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
 _MAY_RETRY = (Overloaded, RateLimited, StorageUnusable)
@@ -76,7 +75,7 @@ def _mcp(error: HeadgateError, context: RequestContext, origin: str) -> HttpRepl
         "message": error.message,
         "hint": error.hint,
     }
-    headers, status = [_MCP_JSON, NO_STORE], error.status
+    headers, status = [PLAIN_JSON, NO_STORE], error.status
     if isinstance(error, _NEEDS_CONSENT):
         metadata, status = origin + MCP_METADATA_PATH, AuthenticationFailed.status
         headers.append(_challenge(_mcp_challenge(error, context, metadata)))
@@ -101,7 +100,9 @@ def _introspection(error: HeadgateError, context: RequestContext, origin: str) -
     reply = _rest(error, context, origin)
     if error.status != AuthenticationFailed.status:
         return reply
-    return HttpReply(reply.content, reply.status, (JSON, NO_STORE, _challenge('Basic realm="introspection"')))
+    return HttpReply(
+        reply.content, reply.status, (PLAIN_JSON, NO_STORE, _challenge('Basic realm="introspection"'))
+    )
 
 
 _WRITERS: Mapping[Flavour, Callable[[HeadgateError, RequestContext, str], HttpReply]] = {

@@ -11,6 +11,8 @@ from starlette.types import Message, Send
 Header = tuple[bytes, bytes]
 NO_CONTENT = 204
 JSON: Header = (b"content-type", b"application/json; charset=utf-8")
+#: JSON outside of ``/v1``; JSON is UTF-8 in any case, and clients of these addresses never saw a charset.
+PLAIN_JSON: Header = (b"content-type", b"application/json")
 HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 #: An answer to a token: it changes with the grant, so no cache may hold it.
 PRIVATE: Header = (b"cache-control", b"private, no-store")

@@ -8,11 +8,11 @@ from headgate.auth.introspect import introspect
 from headgate.errors import InvalidRequest, NotFound
 from headgate.model.ids import GrantId, grant_id
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
+from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
 _MAX_FORM_BYTES = 64 * 1024
 _MAX_FORM_FIELDS = 20
-_HEADERS = (JSON, NO_STORE)
+_HEADERS = (PLAIN_JSON, NO_STORE)
 
 
 async def introspection(request: WebRequest) -> HttpReply:

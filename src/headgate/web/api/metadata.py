@@ -6,9 +6,9 @@ from typing import Any
 
 from headgate.model.query import DEFAULT_PAGE, MAX_PAGE
 from headgate.web.addresses import WebRequest
-from headgate.web.replies import JSON, NO_STORE, HttpReply, json_reply
+from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
-_HEADERS = (JSON, NO_STORE)
+_HEADERS = (PLAIN_JSON, NO_STORE)
 
 
 async def resource_metadata(request: WebRequest) -> HttpReply:
