@@ -57,12 +57,12 @@ def refuse_owner_environment(environment: Mapping[str, str]) -> None:
 
 
 def credential_path(cache_root: Path, provider_url: str) -> Path:
-    """Say which file holds the token for a server."""
+    """Name the file of the token for a server."""
     return cache_root / "clients" / f"{_UNSAFE.sub('_', urlsplit(provider_url).netloc)}.json"
 
 
 def home_credential_path(cache_root: Path, home: Path) -> Path:
-    """Say which file holds the token for a home on this machine."""
+    """Name the file of the token for a home on this machine."""
     mark = hashlib.sha256(str(home).encode()).hexdigest()[:16]
     return cache_root / "clients" / f"home-{mark}.json"
 

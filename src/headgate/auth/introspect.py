@@ -26,7 +26,7 @@ def load_secret(home: Home) -> str:
 
 
 def is_resource_server(header: str, secret: str) -> bool:
-    """Say whether an HTTP Basic header proves that a resource server is asking."""
+    """Check the HTTP Basic header of a resource server against the secret."""
     scheme, _, encoded = header.partition(" ")
     try:
         given = base64.b64decode(encoded, validate=True)
@@ -36,7 +36,7 @@ def is_resource_server(header: str, secret: str) -> bool:
 
 
 def introspect(admission: Admission, token: str, *, issuer: str, audience: str) -> dict[str, Any]:
-    """Tell what a token stands for now; about one that is not good only that, and why if it once was."""
+    """Describe what a token stands for now; of an inactive one only the reason, if it is known."""
     issued = admission.look_up(token)
     if issued is None:
         return {"active": False}

@@ -77,13 +77,13 @@ class FieldCapability:
     operators: tuple[RangeOperator, ...] = ()
 
     def flag(self, use: Use) -> Flag:
-        """Say whether the field may be used so."""
+        """Tell whether a use is declared and allowed, with the reason if it is refused."""
         declared = use in self.declared
         reason = self.refused.get(use) if declared else None
         return Flag(declared, declared and reason is None, None if reason is None else reason.value)
 
     def usable(self, use: Use) -> bool:
-        """Say whether the field may be used so, without the reason."""
+        """Tell whether a use is declared and allowed."""
         return use in self.declared and use not in self.refused
 
 

@@ -62,7 +62,7 @@ def ambiguous(
     error: type[HeadgateError] = AmbiguousConnection,
     param: str = "connection_id",
 ) -> HeadgateError:
-    """Say that several connections fit, and which; at most twelve are listed."""
+    """Make the refusal that lists the fitting connections, at most twelve."""
     fitting = None if only is None else set(only)
     choices = [
         _choice(scope, connection, access)
@@ -107,7 +107,7 @@ def _no_stream(access: Access, stream: StreamName) -> HeadgateError:
 
 
 def connector_of(scopes: Iterable[StreamScope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:
-    """Tell for each connection its connector and what the owner calls it."""
+    """Map each connection to its connector and to the owner's name for it."""
     return {
         connection.id: (scope.connector_key, label(connection))
         for scope in scopes

@@ -28,7 +28,7 @@ _LOWER = {RangeOperator.GTE, RangeOperator.GT}
 def select(
     scope: StreamScope, fields: Sequence[FieldName] | None, view: str | None = None
 ) -> tuple[FieldName, ...]:
-    """Say which fields an answer holds: the asked ones, a view's, or all that are visible.
+    """Resolve the selected fields: the asked ones, a view's, or all that are visible.
 
     Raises:
         InvalidRequest: both a view and fields were asked for, or there is no such view.
@@ -78,7 +78,7 @@ def _keep_inside(made: Filter, time: TimeConstraint) -> None:
 
 
 def order(scope: StreamScope, query: ListQuery) -> Order:
-    """Say which end comes first, from ``sort`` and ``order`` together.
+    """Resolve the order from ``sort`` and ``order`` together.
 
     Raises:
         InvalidSort: they disagree, or the stream is not ordered by that field.

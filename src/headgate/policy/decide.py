@@ -248,7 +248,7 @@ def decide_search(
 
 
 def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope, ...]:
-    """Say which scopes a schema document shows; none is an answer, not a refusal.
+    """Find the scopes of a schema document; none is an answer, not a refusal.
 
     Raises:
         InvalidRequest: everything was asked for, of no stream in particular.
@@ -268,7 +268,7 @@ def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope
 
 
 def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> tuple[StreamScope, ...]:
-    """Say which scopes a list of streams shows.
+    """Find the scopes of a list of streams.
 
     Raises:
         ConnectionNotFound: no visible connection has the id.
@@ -279,7 +279,7 @@ def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> 
 def decide_stream(
     allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None
 ) -> StreamScope:
-    """Say which scope the description of a stream shows."""
+    """Find the scope of the description of a stream."""
     return choose(allowance, stream, connection_id)
 
 

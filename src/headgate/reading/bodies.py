@@ -73,7 +73,7 @@ def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()
 
 
 def previews(record: Record) -> Body:
-    """Say of each text that was cut how long it really is."""
+    """Give the true length and the digest of each text that was cut."""
     return {
         name: {"size_chars": found.size_chars, "digest": found.digest}
         for name, found in record.previews.items()
@@ -190,7 +190,7 @@ def titled_hit_row(hit: Hit, labels: Labels) -> Body:
 
 
 def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
-    """Say how many records matched, and how honestly they could be ranked."""
+    """Give the number of matches, and whether all of them were ranked."""
     recall: Body = {
         "complete": page.ranked_all,
         "ranking_scope": "all_matches" if page.ranked_all else "candidate_window",

@@ -77,7 +77,7 @@ class LocalResourceServer(msgspec.Struct):
     _context: ReadContext
 
     def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, ReadAnswer]:
-        """Say what this access may read and ask."""
+        """Describe what this access may read and ask."""
         return self._answer(self._schema, query)
 
     def streams(self, connection_id: ConnectionId | None = None) -> CoroutineType[Any, Any, ReadAnswer]:

@@ -95,7 +95,7 @@ class ResourceServer(Protocol):
     """
 
     async def schema(self, query: SchemaQuery) -> ReadAnswer:
-        """Say what this access may read and ask: the ``schema`` document, compact or full.
+        """Describe what this access may read and ask: the ``schema`` document, compact or full.
 
         The compact document has ``detail``, ``connector_count``, ``stream_count`` and for each stream a
         flag string per field. A stream or connection that is not there gives no connectors, not an error.

@@ -28,7 +28,7 @@ Summaries = Mapping[tuple[ConnectionId, StreamName], ShelfSummary]
 
 
 def bearer(access: Access) -> Body:
-    """Say what the token is."""
+    """Describe the token."""
     if access.is_owner:
         return {"token_kind": access.token_kind, "scope": "owner"}
     body: Body = {"token_kind": access.token_kind, "scope": "grant", "client_id": access.client_id}
@@ -221,7 +221,7 @@ def _own_schema(scope: StreamScope, capability: FieldCapability) -> Mapping[str,
 
 
 def _mentions_hidden(text: str, scope: StreamScope) -> bool:
-    """Say whether a text holds the name of something the scope does not show."""
+    """Check whether a text holds the name of something the scope does not show."""
     if scope.is_owner:
         return False
     hidden = scope.declaration.fields.keys() - scope.capability.fields.keys()
