@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from headgate.auth.introspect import USER, load_secret
 from headgate.model.ids import ConnectionId
+from tests.auth.test_admission import token_for
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, shop_document, stream_grant
 from tests.schema.declarations import declaration
@@ -31,16 +29,6 @@ async def program(tmp_path: Path) -> AsyncIterator[LocalProgram]:
         yield made
 
 
-async def token_for(program: LocalProgram, **more) -> str:
-    connection = await program.connect("mail")
-    await program.ingest(
-        connection, "messages", [record(f"m{n}", sent_at="2026-03-01T00:00:00Z") for n in range(5)]
-    )
-    return await program.grant(
-        grant(stream_grant("messages", "id", "sent_at", connections=(ConnectionId(connection),))), **more
-    )
-
-
 async def test_no_token_and_an_unknown_token_get_the_challenge(program: LocalProgram):
     for token in (None, "hg_unknown", "", "ü"):
         answer = await program.get("/v1/schema", token)
@@ -49,50 +37,6 @@ async def test_no_token_and_an_unknown_token_get_the_challenge(program: LocalPro
         assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
         found = await program.get(metadata.removeprefix("http://127.0.0.1"))
         assert found.body["resource"] == "http://127.0.0.1"
-
-
-async def test_a_revoked_grant_is_refused_on_the_next_request(program: LocalProgram):
-    token = await token_for(program)
-    assert (await program.get("/v1/schema", token)).status == 200
-    assert (await program.ask("POST", "/grants/grt_1/revoke", token)).body == {"revoked": True}
-    refused = await program.get("/v1/schema", token)
-    assert (refused.status, refused.code) == (403, "grant_revoked")
-    await program.services.pump.flush()
-    (last,) = program.services.ledger.newest(None, 1)
-    assert json.loads(last.event)["outcome"] == "grant_revoked"
-    program.clock.at -= 10 * 365 * DAY
-    assert (await program.get("/v1/schema", token)).code == "grant_revoked"
-
-
-async def test_only_the_owner_and_the_client_itself_may_end_a_grant(program: LocalProgram):
-    token = await token_for(program)
-    other = await program.grant(
-        grant(stream_grant("messages", "id", connections=(ConnectionId("cin_x"),)), id_="grt_2")
-    )
-    assert (await program.ask("POST", "/grants/grt_1/revoke", other)).status == 403
-    assert (await program.ask("POST", "/grants/grt_1/revoke")).status == 401
-    assert (await program.ask("POST", "/grants/grt_none/revoke", program.owner)).status == 404
-    assert (await program.ask("POST", "/grants/grt_1/revoke", program.owner)).status == 200
-    assert (await program.ask("POST", "/grants/grt_1/revoke", token)).status == 200
-
-
-async def test_a_token_past_its_time_is_unknown(program: LocalProgram):
-    token = await token_for(program, expires_at=program.clock.at + DAY)
-    assert (await program.get("/v1/schema", token)).status == 200
-    program.clock.at += DAY
-    assert (await program.get("/v1/schema", token)).code == "authentication_error"
-
-
-async def test_a_days_records_can_be_used_up(program: LocalProgram):
-    token = await token_for(program, daily_records=4)
-    assert (await program.get("/v1/streams/messages/records", token)).status == 200
-    spent = await program.get("/v1/streams/messages/records", token)
-    assert (spent.status, spent.code) == (429, "rate_limit_exceeded")
-    assert int(spent.headers["retry-after"]) > 0
-    await program.services.pump.flush()
-    assert (await program.get("/v1/streams/messages/records", token)).status == 429
-    program.clock.at += DAY
-    assert (await program.get("/v1/streams/messages/records", token)).status == 200
 
 
 async def test_owner_routes_refuse_clients_and_packages_read_nothing_here(program: LocalProgram):
@@ -180,28 +124,6 @@ async def test_guessing_tokens_is_slowed_down(program: LocalProgram):
     assert statuses == {401, 429}
 
 
-async def test_introspection_tells_a_resource_server_the_rights_once(program: LocalProgram):
-    token = await token_for(program)
-    secret = load_secret(program.services.home)
-    basic = base64.b64encode(f"{USER}:{secret}".encode()).decode()
-    body = f"token={token}".encode()
-    refused = await program.ask("POST", "/introspect", body=body)
-    assert (refused.status, refused.code) == (401, "context.authentication_failed")
-    assert refused.headers["www-authenticate"] == 'Basic realm="introspection"'
-    asked = [("authorization", f"Basic {basic}")]
-    told = (await program.ask("POST", "/introspect", body=body, headers=asked)).body
-    assert told["active"] is True
-    assert told["pdpp_token_kind"] == "client"
-    assert told["authorization_details"][0]["streams"][0]["fields"] == ["id", "sent_at"]
-    assert "exp" not in told
-    await program.ask("POST", "/grants/grt_1/revoke", program.owner)
-    ended = (await program.ask("POST", "/introspect", body=body, headers=asked)).body
-    assert ended == {"active": False, "inactive_reason": "grant_revoked"}
-    unknown = (await program.ask("POST", "/introspect", body=b"token=x", headers=asked)).body
-    assert unknown == {"active": False}
-    assert (await program.ask("POST", "/introspect", headers=asked)).status == 400
-
-
 async def test_a_failure_nobody_foresaw_is_told_without_its_words(
     program: LocalProgram, monkeypatch: pytest.MonkeyPatch
 ):
@@ -268,22 +190,6 @@ async def test_owner_routes_refuse_what_they_do_not_take(
     program: LocalProgram, method: str, path: str, body: bytes, status: int
 ):
     assert (await program.ask(method, path, program.owner, body=body)).status == status
-
-
-async def test_every_answer_is_in_the_log_and_refusals_too(program: LocalProgram):
-    token = await token_for(program)
-    await program.get("/v1/streams/messages/records?limit=2", token)
-    await program.get("/v1/streams/messages/records?fields=body", token)
-    await program.services.pump.flush()
-    events = [json.loads(entry.event) for entry in program.services.ledger.newest(None, 2)]
-    assert [event["outcome"] for event in events] == ["field_not_granted", "answered"]
-    shown = events[1]
-    assert shown["client_id"] == "agent"
-    assert shown["grant_ids"] == ["grt_1"]
-    assert shown["via"] == "GET /v1/streams/{stream}/records"
-    assert shown["parts"][0]["record_ids"] == ["m4", "m3"]
-    assert shown["parts"][0]["fields"] == ["id", "sent_at"]
-    assert shown["size_bytes"] > 0
 
 
 async def test_a_key_with_a_slash_has_an_address(program: LocalProgram):

@@ -88,7 +88,7 @@ class Fuzzed:
         lines = [record(f"m{n}", size=n, **plain) for n in range(5)]
         await program.ingest(connection, "messages", lines)
         await program.ingest(await program.connect("mail", CANARY), "messages", lines)
-        from tests.web.test_reads import granted  # noqa: PLC0415 - only here
+        from tests.reading.test_reads import granted  # noqa: PLC0415 - only here
 
         client = await program.grant(granted(connection, connection + "x"))
         return program, {"owner": program.owner, "client": client, "none": None}

@@ -176,7 +176,9 @@ async def test_a_list_refuses_what_it_does_not_take(home: Home, query: str, stat
     ("given", "rows"), [("500", 21), ("0", 21), ("-1", 21), ("1e9", 21), ("NaN", 21), ("3", 3)]
 )
 @pytest.mark.hostile("66")
-async def test_a_limit_that_cannot_be_kept_is_said_so_and_never_an_error(home: Home, given: str, rows: int):
+async def test_a_limit_that_is_too_large_is_cut_with_a_warning_and_never_an_error(
+    home: Home, given: str, rows: int
+):
     answer = await home.get(f"/v1/streams/messages/records?limit={given}&fields=id")
     assert answer.status == 200
     assert len(answer.body["data"]) == rows
@@ -268,10 +270,10 @@ async def test_windows_join_to_the_whole_text_and_end_when_the_text_changes(home
             break
         window = (await home.get(f"{path}&cursor={cursor}")).body["window"]
     assert joined == "bridge plan 4 of 0"
-    kept = (await home.get(path + "&limit_chars=5")).body["window"]["next_cursor"]
+    before = (await home.get(path + "&limit_chars=5")).body["window"]["next_cursor"]
     changed = record("m4", sender="s1", subject="another text", sent_at="2026-03-05T00:00:00Z")
     await home.program.ingest(home.first, "messages", [changed])
-    stale = await home.get(f"{path}&cursor={kept}")
+    stale = await home.get(f"{path}&cursor={before}")
     assert (stale.status, stale.code) == (410, "cursor_expired")
 
 

@@ -1,0 +1,102 @@
+"""What a token stands for at each request, and who can end a grant."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from headgate.auth.introspect import USER, load_secret
+from headgate.model.ids import ConnectionId
+from tests.in_process import LocalProgram, local_program, record
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
+
+pytestmark = pytest.mark.anyio
+DAY = 24 * 3600 * 1_000_000
+
+
+@pytest.fixture
+async def program(tmp_path: Path) -> AsyncIterator[LocalProgram]:
+    async with local_program(tmp_path) as made:
+        await made.declare("mail", declaration())
+        yield made
+
+
+async def token_for(program: LocalProgram, **more) -> str:
+    connection = await program.connect("mail")
+    await program.ingest(
+        connection, "messages", [record(f"m{n}", sent_at="2026-03-01T00:00:00Z") for n in range(5)]
+    )
+    return await program.grant(
+        grant(stream_grant("messages", "id", "sent_at", connections=(ConnectionId(connection),))), **more
+    )
+
+
+async def test_a_revoked_grant_is_refused_on_the_next_request(program: LocalProgram):
+    token = await token_for(program)
+    assert (await program.get("/v1/schema", token)).status == 200
+    assert (await program.ask("POST", "/grants/grt_1/revoke", token)).body == {"revoked": True}
+    refused = await program.get("/v1/schema", token)
+    assert (refused.status, refused.code) == (403, "grant_revoked")
+    await program.services.pump.flush()
+    (last,) = program.services.ledger.newest(None, 1)
+    assert json.loads(last.event)["outcome"] == "grant_revoked"
+    program.clock.at -= 10 * 365 * DAY
+    assert (await program.get("/v1/schema", token)).code == "grant_revoked"
+
+
+async def test_only_the_owner_and_the_client_itself_may_end_a_grant(program: LocalProgram):
+    token = await token_for(program)
+    other = await program.grant(
+        grant(stream_grant("messages", "id", connections=(ConnectionId("cin_x"),)), id_="grt_2")
+    )
+    assert (await program.ask("POST", "/grants/grt_1/revoke", other)).status == 403
+    assert (await program.ask("POST", "/grants/grt_1/revoke")).status == 401
+    assert (await program.ask("POST", "/grants/grt_none/revoke", program.owner)).status == 404
+    assert (await program.ask("POST", "/grants/grt_1/revoke", program.owner)).status == 200
+    assert (await program.ask("POST", "/grants/grt_1/revoke", token)).status == 200
+
+
+async def test_a_token_past_its_time_is_unknown(program: LocalProgram):
+    token = await token_for(program, expires_at=program.clock.at + DAY)
+    assert (await program.get("/v1/schema", token)).status == 200
+    program.clock.at += DAY
+    assert (await program.get("/v1/schema", token)).code == "authentication_error"
+
+
+async def test_a_days_records_can_be_used_up(program: LocalProgram):
+    token = await token_for(program, daily_records=4)
+    assert (await program.get("/v1/streams/messages/records", token)).status == 200
+    spent = await program.get("/v1/streams/messages/records", token)
+    assert (spent.status, spent.code) == (429, "rate_limit_exceeded")
+    assert int(spent.headers["retry-after"]) > 0
+    await program.services.pump.flush()
+    assert (await program.get("/v1/streams/messages/records", token)).status == 429
+    program.clock.at += DAY
+    assert (await program.get("/v1/streams/messages/records", token)).status == 200
+
+
+async def test_introspection_tells_a_resource_server_the_rights_once(program: LocalProgram):
+    token = await token_for(program)
+    secret = load_secret(program.services.home)
+    basic = base64.b64encode(f"{USER}:{secret}".encode()).decode()
+    body = f"token={token}".encode()
+    refused = await program.ask("POST", "/introspect", body=body)
+    assert (refused.status, refused.code) == (401, "context.authentication_failed")
+    assert refused.headers["www-authenticate"] == 'Basic realm="introspection"'
+    asked = [("authorization", f"Basic {basic}")]
+    found = (await program.ask("POST", "/introspect", body=body, headers=asked)).body
+    assert found["active"] is True
+    assert found["pdpp_token_kind"] == "client"
+    assert found["authorization_details"][0]["streams"][0]["fields"] == ["id", "sent_at"]
+    assert "exp" not in found
+    await program.ask("POST", "/grants/grt_1/revoke", program.owner)
+    ended = (await program.ask("POST", "/introspect", body=body, headers=asked)).body
+    assert ended == {"active": False, "inactive_reason": "grant_revoked"}
+    unknown = (await program.ask("POST", "/introspect", body=b"token=x", headers=asked)).body
+    assert unknown == {"active": False}
+    assert (await program.ask("POST", "/introspect", headers=asked)).status == 400
