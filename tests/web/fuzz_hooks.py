@@ -1,4 +1,4 @@
-"""What schemathesis must be told about this server; its own process loads it."""
+"""What schemathesis must know about this server; its own process loads it."""
 
 from __future__ import annotations
 

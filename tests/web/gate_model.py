@@ -45,7 +45,7 @@ class Model:
         self._become(place, data)
 
     def remove(self, place: Place) -> bool:
-        """Remove a record; gives whether it was there."""
+        """Remove a record; returns whether it existed."""
         was_there = place in self.records
         self._become(place, None)
         return was_there

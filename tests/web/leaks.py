@@ -26,13 +26,13 @@ def _everywhere(patch: Patch, replacement: Callable[..., Any]) -> None:
 
 def _lenient(patch: Patch, use: Use) -> None:
     """Let hidden fields pass for one use."""
-    kept = authorize.authorize
+    original = authorize.authorize
 
     def open_wide(scope: Any, name: Any, asked: Use) -> Any:
         declared = scope.declaration.fields.get(name)
         if asked is use and declared is not None and declared.kind.is_scalar:
             return declared
-        return kept(scope, name, asked)
+        return original(scope, name, asked)
 
     _everywhere(patch, open_wide)
 
@@ -55,10 +55,10 @@ def select_a_hidden_field(patch: Patch) -> None:
 
 def order_by_a_hidden_field(patch: Patch) -> None:
     """Pages are ordered by how long the whole record is, hidden text included."""
-    kept = engine.page
+    original = engine.page
 
     def page(database: Any, catalog: Any, plan: Any) -> Any:
-        found = kept(database, catalog, plan)
+        found = original(database, catalog, plan)
         sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
         ordered = sorted(found.records, key=lambda one: sizes.get(one.id) or 0)
         return replace(found, records=tuple(ordered))
@@ -67,31 +67,31 @@ def order_by_a_hidden_field(patch: Patch) -> None:
 
 
 def count_what_is_outside_the_time(patch: Patch) -> None:
-    kept = engine.filtered_page
+    original = engine.filtered_page
 
     def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
         wide = replace(plan, reach=replace(plan.reach, time=None, resources=None))
-        found = kept(database, catalog, columns, plan)
-        return replace(found, count=kept(database, catalog, columns, wide).count)
+        found = original(database, catalog, columns, plan)
+        return replace(found, count=original(database, catalog, columns, wide).count)
 
     patch.setattr(engine, "filtered_page", filtered)
 
 
 def search_hidden_text(patch: Patch) -> None:
-    kept = decide._search_reach
+    original = decide._search_reach
 
     def reach(scope: Any, preview_chars: Any) -> Any:
-        made = kept(scope, preview_chars)
+        made = original(scope, preview_chars)
         return replace(made, search_fields=scope.declaration.query.lexical_fields)
 
     patch.setattr(decide, "_search_reach", reach)
 
 
 def rank_by_hidden_text(patch: Patch) -> None:
-    kept = engine.search
+    original = engine.search
 
     def search(database: Any, catalog: Any, plan: Any) -> Any:
-        found = kept(database, catalog, plan)
+        found = original(database, catalog, plan)
         sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
         hits = tuple(sorted(found.hits, key=lambda hit: sizes[hit.record.id] or 0))
         return replace(found, hits=hits)
@@ -100,10 +100,10 @@ def rank_by_hidden_text(patch: Patch) -> None:
 
 
 def snippet_with_hidden_text(patch: Patch) -> None:
-    kept = engine.search
+    original = engine.search
 
     def search(database: Any, catalog: Any, plan: Any) -> Any:
-        found = kept(database, catalog, plan)
+        found = original(database, catalog, plan)
         total = database.value("SELECT sum(length(body)) FROM record WHERE deleted=0")
         hits = tuple(
             replace(
@@ -118,11 +118,11 @@ def snippet_with_hidden_text(patch: Patch) -> None:
 
 
 def cursor_that_holds_a_hidden_number(patch: Patch) -> None:
-    kept = cursors.seal_position
+    original = cursors.seal_position
     patch.setattr(
         local.cursors,
         "seal_position",
-        lambda seals, position, binding: f"{kept(seals, position, binding)}{COUNT[0]}",
+        lambda seals, position, binding: f"{original(seals, position, binding)}{COUNT[0]}",
     )
     page = engine.page
 
@@ -137,10 +137,10 @@ COUNT = [0]
 
 
 def error_that_tells_hidden_from_missing(patch: Patch) -> None:
-    kept = engine.find
+    original = engine.find
 
     def find(database: Any, catalog: Any, plan: RecordPlan) -> Any:
-        found = kept(database, catalog, plan)
+        found = original(database, catalog, plan)
         if not found and database.one("SELECT 1 FROM record WHERE record_id=?", (plan.record_id,)):
             raise NotFound("There, but not for you.", param="id")
         return found
@@ -149,77 +149,79 @@ def error_that_tells_hidden_from_missing(patch: Patch) -> None:
 
 
 def schema_with_the_size_of_everything(patch: Patch) -> None:
-    kept = engine.summaries
+    original = engine.summaries
 
     def summaries(database: Any, *rest: Any) -> Any:
         total = database.value("SELECT sum(live) FROM shelf")
         return tuple(
-            ShelfSummary(one.connection_id, one.stream, total, None) for one in kept(database, *rest)
+            ShelfSummary(one.connection_id, one.stream, total, None) for one in original(database, *rest)
         )
 
     patch.setattr(engine, "summaries", summaries)
 
 
 def has_more_because_of_hidden_records(patch: Patch) -> None:
-    kept = engine.page
+    original = engine.page
 
     def page(database: Any, catalog: Any, plan: Any) -> Any:
-        found = kept(database, catalog, plan)
-        wide = kept(database, catalog, replace(plan, reach=replace(plan.reach, time=None)))
+        found = original(database, catalog, plan)
+        wide = original(database, catalog, replace(plan, reach=replace(plan.reach, time=None)))
         return replace(found, next=found.next or wide.next)
 
     patch.setattr(engine, "page", page)
 
 
 def reach_into_another_connection(patch: Patch) -> None:
-    kept = allowance.StreamScope.reach
+    original = allowance.StreamScope.reach
 
     def reach(self: Any, fields: Any) -> Reach:
-        made = kept(self, fields)
+        made = original(self, fields)
         return replace(made, connection_ids=(*made.connection_ids, "cin_" + "c" * 24))
 
     patch.setattr(allowance.StreamScope, "reach", reach)
 
 
 def forget_the_time(patch: Patch) -> None:
-    kept = allowance.StreamScope.reach
-    patch.setattr(allowance.StreamScope, "reach", lambda self, fields: replace(kept(self, fields), time=None))
+    original = allowance.StreamScope.reach
+    patch.setattr(
+        allowance.StreamScope, "reach", lambda self, fields: replace(original(self, fields), time=None)
+    )
 
 
 def forget_the_chosen_records(patch: Patch) -> None:
-    kept = allowance.StreamScope.reach
+    original = allowance.StreamScope.reach
     patch.setattr(
-        allowance.StreamScope, "reach", lambda self, fields: replace(kept(self, fields), resources=None)
+        allowance.StreamScope, "reach", lambda self, fields: replace(original(self, fields), resources=None)
     )
 
 
 def changes_of_hidden_fields(patch: Patch) -> None:
-    kept = engine.changes
+    original = engine.changes
 
     def changes(database: Any, catalog: Any, plan: Any) -> Any:
         wide = replace(plan.reach, fields=(*plan.reach.fields, "body", "weight"))
-        return kept(database, catalog, replace(plan, reach=wide))
+        return original(database, catalog, replace(plan, reach=wide))
 
     patch.setattr(engine, "changes", changes)
 
 
 def window_into_a_hidden_field(patch: Patch) -> None:
-    kept = engine.windows
+    original = engine.windows
 
     def windows(database: Any, catalog: Any, plan: WindowPlan) -> Any:
         wide = replace(plan, field="body", window=OffsetWindow(0, plan.window.limit_chars))
-        return kept(database, catalog, wide)
+        return original(database, catalog, wide)
 
     patch.setattr(engine, "windows", windows)
 
 
 def extent_of_hidden_records(patch: Patch) -> None:
-    kept = engine.filtered_page
+    original = engine.filtered_page
 
     def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
         wide = replace(plan, reach=replace(plan.reach, time=None))
-        found = kept(database, catalog, columns, plan)
-        return replace(found, extent=kept(database, catalog, columns, wide).extent)
+        found = original(database, catalog, columns, plan)
+        return replace(found, extent=original(database, catalog, columns, wide).extent)
 
     patch.setattr(engine, "filtered_page", filtered)
 

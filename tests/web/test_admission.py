@@ -124,7 +124,7 @@ async def test_guessing_tokens_is_slowed_down(program: LocalProgram):
     assert statuses == {401, 429}
 
 
-async def test_a_failure_nobody_foresaw_is_told_without_its_words(
+async def test_an_unexpected_failure_is_reported_without_its_message(
     program: LocalProgram, monkeypatch: pytest.MonkeyPatch
 ):
     async def fail(*_args):
@@ -155,10 +155,10 @@ async def test_owner_routes_take_records_in_and_out(program: LocalProgram):
     assert renamed.body["display_name"] == "Work"
     state = await program.ask("PUT", f"/v1/state/{name}", program.owner, body=b'{"cursor":7}')
     assert state.body["state"] == {"cursor": 7}
-    kept = await program.ask(
+    stored = await program.ask(
         "POST", "/v1/blobs", program.owner, body=b"abc", headers=[("content-type", "text/plain")]
     )
-    assert (kept.status, kept.body["size_bytes"]) == (201, 3)
+    assert (stored.status, stored.body["size_bytes"]) == (201, 3)
     removed = await program.ask(
         "DELETE", f"/v1/streams/messages/records/a?connection_id={name}", program.owner
     )

@@ -24,11 +24,11 @@ async def test_a_file_comes_whole_or_in_part_or_only_its_size_and_hidden_ones_do
     async with local_program(tmp_path) as program:
         await program.declare("mail", declaration())
         connection = await program.connect("mail")
-        kept = await program.ask(
+        stored = await program.ask(
             "POST", "/v1/blobs", program.owner, body=CONTENT, headers=[("content-type", "image/png")]
         )
-        path = f"/v1/blobs/{kept.body['blob_id']}"
-        reference = {"blob_id": kept.body["blob_id"], "mime_type": "image/png"}
+        path = f"/v1/blobs/{stored.body['blob_id']}"
+        reference = {"blob_id": stored.body["blob_id"], "mime_type": "image/png"}
         line = record("a", sent_at="2026-03-01T00:00:00Z", headers=reference)
         await program.ingest(connection, "messages", [line])
         everywhere = (ConnectionId(connection),)

@@ -1,4 +1,4 @@
-"""F22: whoever hangs up in the middle leaves no open transaction, no half write and no lost handle behind."""
+"""F22: a client that hangs up in the middle leaves no open transaction, no half write and no lost handle behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _question(dice: random.Random, number: int, connection: str) -> tuple[str, s
 async def _break_off(
     served: ServedProgram, client: KeepAliveClient, dice: random.Random, asked: tuple[str, str, bytes]
 ) -> int:
-    """Ask, and hang up at some moment: before the answer, in it, or after it. Gives how many heard it."""
+    """Ask, and hang up at some moment: before the answer, in it, or after it. Gives how many answered it."""
     method, path, body = asked
     answer = asyncio.create_task(client.ask(method, path, served.owner, body))
     done, _ = await asyncio.wait([answer], timeout=dice.choice([0.0, 0.001, 0.005, 0.02, 2.0]))
@@ -48,16 +48,16 @@ async def _break_off(
 
 
 async def _break_off_often(served: ServedProgram, connection: str, times: int, seed: int) -> int:
-    dice, heard = random.Random(seed), 0
+    dice, answered = random.Random(seed), 0
 
     async def side(first: int) -> None:
-        nonlocal heard
+        nonlocal answered
         for number in range(first, times, 8):
             async with keep_alive_client(served.address) as client:
-                heard += await _break_off(served, client, dice, _question(dice, number, connection))
+                answered += await _break_off(served, client, dice, _question(dice, number, connection))
 
     await asyncio.gather(*(side(first) for first in range(8)))
-    return heard
+    return answered
 
 
 def under_way(served: ServedProgram) -> int:
@@ -97,14 +97,14 @@ def abort(place: Path, times: int, figure: Figure) -> None:
         served.ingest(connection, [line(f"m{n}", subject=f"bridge {n}") for n in range(200)])
         assert files_settle_at(served, served.open_files())
         files = served.open_files()
-        heard = asyncio.run(_break_off_often(served, connection, times, times))
+        answered = asyncio.run(_break_off_often(served, connection, times, times))
         assert files_settle_at(served, files)
         assert is_done_soon(served)
         served.ingest(connection, [line("after")])
         batches, torn = whole_batches(served, connection)
-        figure("F22", f"{times} calls, {times - heard} broken off; {batches} batches there, {torn} torn")
+        figure("F22", f"{times} calls, {times - answered} broken off; {batches} batches there, {torn} torn")
         assert torn == 0
-        assert 0 < heard < times
+        assert 0 < answered < times
         assert served.log.read_text(encoding="utf-8") == ""
     checked = headgate(place, "--home", "home", "store", "fsck")
     assert checked.code == 0, checked

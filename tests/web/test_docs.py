@@ -87,8 +87,8 @@ PAGE = Page(docs_page(DOCUMENT))
 
 
 def test_every_endpoint_is_on_the_page_and_no_other():
-    told = {f"call-{operation['operationId']}" for _, _, operation in operations(DOCUMENT)}
-    assert {name for name in PAGE.cards if name.startswith("call-")} == told
+    expected = {f"call-{operation['operationId']}" for _, _, operation in operations(DOCUMENT)}
+    assert {name for name in PAGE.cards if name.startswith("call-")} == expected
     groups = {tag["name"]: tag["description"] for tag in DOCUMENT["tags"]}
     for method, path, operation in operations(DOCUMENT):
         words = PAGE.cards[f"call-{operation['operationId']}"].words
@@ -130,10 +130,10 @@ def test_every_answer_and_every_body_is_on_the_page():
             shapes = [
                 content["schema"].get("$ref", "string") for content in response.get("content", {}).values()
             ]
-            (told,) = (row[1] for row in card.rows if row[:1] == [status])
-            assert told.startswith(response["description"])
-            assert all(f" {shape.rpartition('/')[2]} as " in told for shape in shapes)
-            assert all(way in told for way in response.get("links", ()))
+            (cell,) = (row[1] for row in card.rows if row[:1] == [status])
+            assert cell.startswith(response["description"])
+            assert all(f" {shape.rpartition('/')[2]} as " in cell for shape in shapes)
+            assert all(way in cell for way in response.get("links", ()))
         body = operation.get("requestBody")
         assert (body is not None) == ("\nBody\n" in card.words)
         if body is not None:
@@ -174,7 +174,7 @@ def test_the_page_says_how_to_authorise():
     assert 'curl -H "Authorization: Bearer $TOKEN" "$SERVER/v1/schema' in PAGE.words
 
 
-#: The names that the form of a document is made of; all others come from whoever wrote it.
+#: The names that the form of a document is made of; all others come from its author.
 FORM = frozenset({
     "openapi", "info", "title", "version", "description", "tags", "name", "paths", "operationId", "summary",
     "parameters", "in", "required", "schema", "requestBody", "content", "responses", "links", "components",
@@ -229,7 +229,7 @@ async def program(tmp_path: Path) -> AsyncIterator[LocalProgram]:
 
 
 @pytest.mark.anyio
-async def test_anybody_gets_the_page_and_it_is_the_document_that_is_served(program: LocalProgram):
+async def test_the_page_needs_no_token_and_is_the_document_that_is_served(program: LocalProgram):
     answer = await program.get("/docs")
     assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert answer.content.decode() == docs_page((await program.get("/openapi.json")).body)

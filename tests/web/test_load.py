@@ -1,4 +1,4 @@
-"""Many at once: what is too much is shed politely, and nobody gets what is somebody else's."""
+"""Many at once: what is too much is shed politely, and no client gets what is another's."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     impolite: int = 0
 
-    def note(self, heard: HttpAnswer, started: float) -> None:
-        self.statuses[heard.status] += 1
-        if heard.status == 200:
+    def note(self, answer: HttpAnswer, started: float) -> None:
+        self.statuses[answer.status] += 1
+        if answer.status == 200:
             self.seconds.append(time.monotonic() - started)
-        elif heard.status not in {429, 503} or "retry-after" not in heard.headers:
+        elif answer.status not in {429, 503} or "retry-after" not in answer.headers:
             self.impolite += 1
 
     def p99_ms(self) -> float:
@@ -167,11 +167,11 @@ async def patiently(client: KeepAliveClient, path: str, token: str, tally: Tally
     """Ask until answered, as often and as soon as the server says."""
     while True:
         started = time.monotonic()
-        heard = await client.ask("GET", path, token)
-        tally.note(heard, started)
-        if heard.status not in {429, 503}:
+        answer = await client.ask("GET", path, token)
+        tally.note(answer, started)
+        if answer.status not in {429, 503}:
             return
-        await asyncio.sleep(int(heard.headers["retry-after"]))
+        await asyncio.sleep(int(answer.headers["retry-after"]))
 
 
 async def crowd(served: ServedProgram, token: str, clients: int, times: int) -> Tally:
@@ -221,7 +221,7 @@ CANARY = re.compile(rb"canary[0-9]+x")
 
 
 async def _tokens(place: Path, connections: Sequence[str]) -> list[str]:
-    """Grant each of many clients a connection of its own, beside the server."""
+    """Grant each of many clients a separate connection, beside the server."""
     async with open_stores(settings_for(place)) as stores:
         catalog = await stores.catalog()
         made = [
@@ -249,9 +249,9 @@ async def _interleave(served: ServedProgram, tokens: Sequence[str], times: int) 
         own = f"canary{number}x".encode()
         async with keep_alive_client(served.address) as client:
             for turn in range(times * len(paths)):
-                heard = await client.ask("GET", paths[(turn + number) % len(paths)], token)
-                assert heard.status == 200, heard
-                found = set(CANARY.findall(heard.content))
+                answer = await client.ask("GET", paths[(turn + number) % len(paths)], token)
+                assert answer.status == 200, answer
+                found = set(CANARY.findall(answer.content))
                 seen += own in found
                 strange += bool(found - {own})
 

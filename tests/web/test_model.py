@@ -195,7 +195,7 @@ class Gate(RuleBasedStateMachine):
             if row.get("deleted"):
                 copy.pop(row["id"], None)
             else:
-                # What did not change for this client is not told again.
+                # What did not change for this client is not reported again.
                 has_changed = (row["connection_id"], row["id"]) in held.changed
                 assert has_changed or copy.get(row["id"]) != row["data"]
                 copy[row["id"]] = row["data"]

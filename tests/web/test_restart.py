@@ -29,77 +29,77 @@ class Traveller:
     """Somebody who keeps everything the server gave out, and comes back with it after each restart."""
 
     served: ServedProgram
-    kept: dict[str, Any] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:
-        answer = self.served.ask("GET", path, self.kept["token"])
+        answer = self.served.ask("GET", path, self.seen["token"])
         assert answer.status == 200, answer
         return answer.body
 
     def connect(self) -> None:
-        self.kept["connection"] = self.served.connect()
+        self.seen["connection"] = self.served.connect()
 
     def push(self) -> None:
-        self.kept["report"] = self._push("batch-1", 6).body
+        self.seen["report"] = self._push("batch-1", 6).body
 
     def push_again(self) -> None:
-        assert self._push("batch-1", 6).body == self.kept["report"]
+        assert self._push("batch-1", 6).body == self.seen["report"]
         other = self._push("batch-1", 5)
         assert (other.status, other.code) == (409, "idempotency_conflict")
 
     def _push(self, key: str, count: int) -> Any:
-        path = f"/v1/ingest/messages?connection_id={self.kept['connection']}"
+        path = f"/v1/ingest/messages?connection_id={self.seen['connection']}"
         body = b"\n".join(line(f"m{n}", subject=f"{WORDS}{n}", size=n) for n in range(count))
         address = self.served.address
         return ask_once(address, "POST", path, self.served.owner, body=body, headers={"Idempotency-Key": key})
 
     def grant(self) -> None:
         made = self.served.run("grants", "create", "--client", "agent", "--stream", "messages")
-        self.kept |= {"token": made["access_token"], "grant": made["grant_ids"][0]}
+        self.seen |= {"token": made["access_token"], "grant": made["grant_ids"][0]}
 
     def open_everything(self) -> None:
         """Ask for one cursor of each kind."""
-        self.kept["page"] = self.get(f"{MAIL}?limit=4")["next_cursor"]
-        self.kept["hits"] = self.get("/v1/search?q=bridge&limit=4")["next_cursor"]
-        self.kept["since"] = self.get(f"{MAIL}?changes_since=beginning")["next_changes_since"]
+        self.seen["page"] = self.get(f"{MAIL}?limit=4")["next_cursor"]
+        self.seen["hits"] = self.get("/v1/search?q=bridge&limit=4")["next_cursor"]
+        self.seen["since"] = self.get(f"{MAIL}?changes_since=beginning")["next_changes_since"]
         window = self.get(f"{MAIL}/m1/field-window?field=subject&limit_chars=50")
-        self.kept["window"] = window["window"]["next_cursor"]
+        self.seen["window"] = window["window"]["next_cursor"]
 
     def next_page(self) -> None:
-        assert len(self.get(f"{MAIL}?limit=4&cursor={self.kept['page']}")["data"]) == 2
+        assert len(self.get(f"{MAIL}?limit=4&cursor={self.seen['page']}")["data"]) == 2
 
     def next_hits(self) -> None:
-        assert len(self.get(f"/v1/search?q=bridge&limit=4&cursor={self.kept['hits']}")["data"]) == 2
+        assert len(self.get(f"/v1/search?q=bridge&limit=4&cursor={self.seen['hits']}")["data"]) == 2
 
     def next_window(self) -> None:
-        path = f"{MAIL}/m1/field-window?field=subject&limit_chars=50&cursor={self.kept['window']}"
+        path = f"{MAIL}/m1/field-window?field=subject&limit_chars=50&cursor={self.seen['window']}"
         assert self.get(path)["window"]["start_chars"] == 50
 
     def next_changes(self) -> None:
-        self.served.ingest(self.kept["connection"], [line("late", subject="late")])
-        rows = self.get(f"{MAIL}?changes_since={quote(self.kept['since'])}")["data"]
+        self.served.ingest(self.seen["connection"], [line("late", subject="late")])
+        rows = self.get(f"{MAIL}?changes_since={quote(self.seen['since'])}")["data"]
         assert [row["id"] for row in rows] == ["late"]
 
     def state(self) -> None:
-        path = f"/v1/state/{self.kept['connection']}"
+        path = f"/v1/state/{self.seen['connection']}"
         assert self.served.ask("PUT", path, self.served.owner, b'{"mark":7}').status == 200
 
     def same_state(self) -> None:
-        path = f"/v1/state/{self.kept['connection']}"
+        path = f"/v1/state/{self.seen['connection']}"
         assert self.served.ask("GET", path, self.served.owner).body["state"] == {"mark": 7}
 
     def revoke(self) -> None:
         assert (
-            self.served.ask("POST", f"/grants/{self.kept['grant']}/revoke", self.served.owner).status == 200
+            self.served.ask("POST", f"/grants/{self.seen['grant']}/revoke", self.served.owner).status == 200
         )
 
     def refused(self) -> None:
-        assert self.served.ask("GET", MAIL, self.kept["token"]).code == "grant_revoked"
+        assert self.served.ask("GET", MAIL, self.seen["token"]).code == "grant_revoked"
 
     def audit(self) -> None:
         verdict = self.served.run("audit", "verify")
         assert verdict["whole"] is True
-        self.kept["entries"] = len(self.served.run("audit", "list", "--limit", "1000"))
+        self.seen["entries"] = len(self.served.run("audit", "list", "--limit", "1000"))
 
 
 STEPS: tuple[Callable[[Traveller], None], ...] = (
@@ -111,15 +111,15 @@ STEPS: tuple[Callable[[Traveller], None], ...] = (
 
 def test_a_restart_between_any_two_steps_of_a_journey_changes_nothing(tmp_path: Path, figure: Figure):
     """F15."""
-    kept: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
     owner = owner_of(tmp_path)
     for number, step in enumerate(STEPS):
         with served_program(tmp_path, owner=owner) as served:
-            step(Traveller(served, kept))
+            step(Traveller(served, seen))
             if number % 2:
                 stop(served)
             # Every other time it is killed instead.
-    assert kept["entries"] == 9
+    assert seen["entries"] == 9
     figure("F15", f"{len(STEPS)} steps with a restart or a kill after each; everything given out stayed good")
 
 
@@ -134,7 +134,7 @@ def stop(served: ServedProgram) -> float:
 
 @dataclass
 class Load:
-    """Writers and readers that go on until the server is gone, and remember what they were told."""
+    """Writers and readers that go on until the server is gone, and remember the answers."""
 
     acknowledged: list[str] = field(default_factory=list)
     answered: int = 0
@@ -148,8 +148,8 @@ class Load:
             for number in range(10_000):
                 name = f"{served.pid}-{side}-{number}"
                 body = b"\n".join(line(f"{name}-{n}", size=n) for n in range(5))
-                heard = await client.ask("POST", path, served.owner, body)
-                if heard.status == 200:
+                answer = await client.ask("POST", path, served.owner, body)
+                if answer.status == 200:
                     self.acknowledged.append(name)
                     if len(self.acknowledged) >= self.stop_at:
                         self.reached.set()
@@ -159,9 +159,9 @@ class Load:
     async def read(self, served: ServedProgram, token: str) -> None:
         async with keep_alive_client(served.address) as client:
             while True:
-                heard = await client.ask("GET", f"{MAIL}?limit=5", token)
-                self.answered += heard.status == 200
-                self.refused += heard.status != 200
+                answer = await client.ask("GET", f"{MAIL}?limit=5", token)
+                self.answered += answer.status == 200
+                self.refused += answer.status != 200
 
     async def until_gone(self, served: ServedProgram, connection: str, token: str, enough: int) -> None:
         tasks = [asyncio.create_task(self.write(served, connection, side)) for side in range(4)]

@@ -1,6 +1,6 @@
 """Schemathesis reads the OpenAPI document of a real server and tries what it can think of against it.
 
-Whoever asks, nothing is our fault, no status or shape is undeclared, no request that breaks the document is
+For every kind of caller nothing is our fault, no status or shape is undeclared, no request that breaks the document is
 taken, what was removed is gone, and no token means no answer. One of its checks is left out: a request that
 fits the document may still be refused with the declared 400, for which parameters go together, and which
 names there are, depends on the owner's data and cannot be written there.
@@ -45,7 +45,7 @@ fields = {{ values = ["id", "subject", "sent_at", "size", "body"] }}
 @dataclass(frozen=True, slots=True)
 class Verdict:
     code: int
-    told: str
+    output: str
     cases: int
     statuses: dict[int, int]
 
@@ -69,11 +69,11 @@ class Range:
             ],
             cwd=self.place, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        cases, statuses = _heard(report)
+        cases, statuses = _answers(report)
         return Verdict(done.returncode, done.stdout + done.stderr, cases, statuses)
 
 
-def _heard(report: Path) -> tuple[int, dict[int, int]]:
+def _answers(report: Path) -> tuple[int, dict[int, int]]:
     """Count what was sent and which statuses came back."""
     statuses: dict[int, int] = {}
     for text in report.read_text(encoding="utf-8").splitlines():
@@ -117,7 +117,7 @@ EXPECTED = {"owner": {200, 201, 204, 400, 404}, "client": {200, 400, 403}, "none
 def check(shooting: Range, who: str, phases: str, examples: int) -> str:
     address = f"{shooting.served.address}/openapi.json"
     found = shooting.shoot(who, address, "--phases", phases, "--max-examples", str(examples))
-    assert found.code == 0, found.told[-6000:]
+    assert found.code == 0, found.output[-6000:]
     assert EXPECTED[who] <= set(found.statuses)
     assert found.cases > 100
     assert shooting.served.ask("GET", "/v1/streams", shooting.served.owner).status == 200
@@ -155,4 +155,4 @@ def test_a_document_that_keeps_a_status_to_itself_is_found_out(shooting: Range):
         "none", str(altered), "--url", shooting.served.address, "--include-path", "/v1/streams", "--phases", "fuzzing", "-n", "1",
     )  # fmt: skip
     assert found.code == 1
-    assert "Undocumented status code" in found.told
+    assert "Undocumented status code" in found.output

@@ -182,27 +182,27 @@ def test_half_a_request_is_not_waited_for_for_ever_and_others_are_served_meanwhi
 
 
 def hear_until(made: socket.socket, end: bytes) -> bool:
-    """Head and body may come in pieces of their own."""
-    heard = b""
-    while not heard.endswith(end):
+    """Head and body may come in separate pieces."""
+    received = b""
+    while not received.endswith(end):
         piece = made.recv(200)
         if not piece:
             return False
-        heard += piece
+        received += piece
     return True
 
 
 def test_a_kept_connection_that_is_idle_stays_usable(impatient: int):
-    kept = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert hear_until(kept, b"ok")
+    open_socket = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert hear_until(open_socket, b"ok")
     # Longer than the server waits for the rest of a request.
-    kept.settimeout(0.8)
+    open_socket.settimeout(0.8)
     with pytest.raises(TimeoutError):
-        kept.recv(1)
-    kept.settimeout(WAIT_SECONDS)
-    kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert hear_until(kept, b"ok")
-    kept.close()
+        open_socket.recv(1)
+    open_socket.settimeout(WAIT_SECONDS)
+    open_socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert hear_until(open_socket, b"ok")
+    open_socket.close()
 
 
 def test_a_connection_is_closed_when_nothing_was_asked_on_it_for_long_and_no_sooner():
@@ -247,19 +247,19 @@ def test_blank_lines_after_an_answer_do_not_hold_a_connection_open(after: bytes)
     "half", [b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"]
 )
 def test_half_a_request_after_a_whole_one_is_not_waited_for_for_ever_either(impatient: int, half: bytes):
-    kept = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert hear_until(kept, b"ok")
-    kept.sendall(half)
-    assert kept.recv(100) == b""
-    kept.close()
+    open_socket = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert hear_until(open_socket, b"ok")
+    open_socket.sendall(half)
+    assert open_socket.recv(100) == b""
+    open_socket.close()
 
 
 def test_half_a_request_does_not_end_the_answer_to_the_one_before_it(impatient: int):
-    kept = dial(impatient, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n")
+    open_socket = dial(impatient, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n")
     # The answer takes longer than the rest of a request may.
-    assert hear_until(kept, b"ok")
-    assert kept.recv(100) == b""
-    kept.close()
+    assert hear_until(open_socket, b"ok")
+    assert open_socket.recv(100) == b""
+    open_socket.close()
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def test_half_a_request_does_not_end_the_answer_to_the_one_before_it(impatient: 
 def test_headers_without_end_are_cut_off(impatient: int, headers: bytes):
     made = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers)
     try:
-        heard = made.recv(100)
+        received = made.recv(100)
     except ConnectionResetError:
-        heard = b""
-    assert heard == b""
+        received = b""
+    assert received == b""
     made.close()

@@ -78,12 +78,12 @@ def loiter(place: Path, heads: int, bodies: int, figure: Figure) -> None:
         slow += [stack.enter_context(dial(served, body)) for _ in range(bodies)]
         memory = served.memory_mib()
         seconds, answers = wait_for_the_end(slow, served, token)
-        told = {
+        figures = {
             "half_headers": heads, "one_byte_bodies": bodies, "all_closed_after_s": round(seconds, 1),
             "others_asked": len(answers), "others_p99_ms": p99_ms(answers), "alone_p99_ms": p99_ms(alone),
             "grown_mib": round(served.memory_mib() - memory, 1),
         }  # fmt: skip
-        figure("F19", json.dumps(told))
+        figure("F19", json.dumps(figures))
         assert served.ask("GET", MAIL, token).status == 200
 
 

@@ -22,25 +22,25 @@ class Line:
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS)
-        self._heard = b""
+        self._received = b""
 
     def send(self, content: bytes) -> None:
         self._socket.sendall(content)
 
     def answer(self, *, has_body: bool = True) -> tuple[int, dict[str, str], bytes]:
-        while b"\r\n\r\n" not in self._heard:
+        while b"\r\n\r\n" not in self._received:
             self._hear()
-        head, _, self._heard = self._heard.partition(b"\r\n\r\n")
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, value in (one.split(": ", 1) for one in lines)}
         size = int(headers.get("content-length", "0")) if has_body else 0
-        while len(self._heard) < size:
+        while len(self._received) < size:
             self._hear()
-        body, self._heard = self._heard[:size], self._heard[size:]
+        body, self._received = self._received[:size], self._received[size:]
         return int(first.split()[1]), headers, body
 
     def has_ended(self) -> bool:
-        assert self._heard == b""
+        assert self._received == b""
         return self._socket.recv(1) == b""
 
     def close(self) -> None:
@@ -48,8 +48,8 @@ class Line:
 
     def _hear(self) -> None:
         piece = self._socket.recv(65536)
-        assert piece, self._heard
-        self._heard += piece
+        assert piece, self._received
+        self._received += piece
 
 
 @pytest.fixture(scope="module")
@@ -183,16 +183,16 @@ def test_bodies_of_any_length_are_read_whole_behind_the_same_headers(line: Line,
             if way:
                 assert line.answer(has_body=False)[0] == 100
             line.send(body)
-            status, _, told = line.answer()
+            status, _, content = line.answer()
             # What stands at its end was read.
-            assert (status, f"'none{size}'" in told.decode()) == (404, True), told
+            assert (status, f"'none{size}'" in content.decode()) == (404, True), content
 
 
 @pytest.mark.parametrize(
     "lengths",
     [b"Content-Length: 2\r\nContent-Length: 2\r\n", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n"],
 )
-def test_a_body_whose_length_is_told_twice_is_refused(line: Line, lengths: bytes):
+def test_a_body_whose_length_is_given_twice_is_refused(line: Line, lengths: bytes):
     line.send(b"POST /introspect HTTP/1.1\r\nHost: localhost\r\n%b\r\n{}" % lengths)
     assert line.answer()[0] == 400
     assert line.has_ended()

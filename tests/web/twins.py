@@ -217,23 +217,23 @@ class Twins:
 
 
 async def _transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]:
-    heard: list[bytes] = []
+    answers: list[bytes] = []
     tokens: dict[str, str] = {}
     for path, params in steps:
         filled = [(name, tokens.get(value, value)) for name, value in params]
         answer = await twin.program.get(
             f"{path}?{urlencode(filled, quote_via=quote)}", twin.tokens[who], headers=[("request-id", "r")]
         )
-        heard.append(_comparable(answer.status, sorted(answer.headers.items()), answer.content))
+        answers.append(_comparable(answer.status, sorted(answer.headers.items()), answer.content))
         if answer.status == 200:
             body = answer.body
             tokens["<next>"] = str(body.get("next_cursor", "none"))
             tokens["<since>"] = str(body.get("next_changes_since", tokens.get("<since>", "beginning")))
             tokens["<window>"] = str(body.get("window", {}).get("next_cursor"))
-    return heard
+    return answers
 
 
 def _comparable(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> bytes:
-    """Of some sealed tokens only the length can be told; everything else must be the same byte for byte."""
+    """Of some sealed tokens only the length can be compared; everything else must be the same byte for byte."""
     whole = f"{status} {headers} ".encode() + content
     return _SEALED.sub(lambda found: b"<sealed, %d>" % len(found[0]), whole)
