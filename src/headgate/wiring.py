@@ -28,6 +28,7 @@ from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import serve_stdio
+from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, RequestId, client_id
 from headgate.model.sealed import Sealer
 from headgate.policy.allowance import SourceCatalog
@@ -131,7 +132,11 @@ def mcp_url(settings: Settings) -> str:
 
 
 def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
-    """Serve a home to one agent on standard input and output, under the grants of its token."""
+    """Serve a home to one agent on standard input and output, under the grants of its token.
+
+    Raises:
+        OwnerCredentialRefused: the token is an owner's.
+    """
     home = prepare(settings)
 
     async def run() -> None:
@@ -148,6 +153,10 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
             return Reader(LocalResourceServer(services.read_services, context), handles, address)
 
         async with services.running():
+            # Before the client is answered: an agent never reads with an owner's token.
+            issued = services.admission.look_up(token)
+            if issued is not None and issued.kind is TokenKind.OWNER:
+                raise OwnerCredentialRefused
             await serve_stdio(reader_of, identity)
 
     asyncio.run(run())

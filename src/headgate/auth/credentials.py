@@ -1,6 +1,7 @@
 """The credential cache: tokens that were granted to agents on this machine, one private file for each server.
 
-Only a client's token is ever taken from it. Nothing here gets a token; that is the owner's consent.
+Only a client's token is ever taken from it. Nothing here gets a token; that is the owner's consent. A file can be
+wrong about the kind of its token, so that the server's word on it decides before anything is served.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from headgate.model.instants import instant
 OWNER_VARIABLES = ("PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-_OWNER_KINDS = {"owner", "control_plane", "owner_agent"}
+_OWNER_KINDS = frozenset({"owner", "control_plane", "owner_agent"})
+#: The members in which servers name the kind of a token.
+_KIND_MEMBERS = ("token_kind", "pdpp_token_kind", "kind", "role", "scope")
 
 
 def provider_address(text: str) -> str:
@@ -54,6 +57,16 @@ def refuse_owner_environment(environment: Mapping[str, str]) -> None:
     for name in OWNER_VARIABLES:
         if environment.get(name):
             raise OwnerCredentialRefused(f"{name} is set, which holds an owner's credential.")
+
+
+def refuse_owner_bearer(bearer: Mapping[str, Any]) -> None:
+    """Refuse a token that its server describes as an owner's.
+
+    Raises:
+        OwnerCredentialRefused: it is one.
+    """
+    if any(isinstance(kind := bearer.get(name), str) and kind in _OWNER_KINDS for name in _KIND_MEMBERS):
+        raise OwnerCredentialRefused("The server says that this token is an owner's.")
 
 
 def credential_path(cache_root: Path, provider_url: str) -> Path:

@@ -35,6 +35,8 @@ _TIMEOUT_SECONDS = 60.0
 _OK = 200
 #: What a server answers for a route or a method that it does not have.
 _NO_ROUTE = frozenset({404, 405, 501})
+#: What a server answers when the token itself is not accepted; it refuses every other read as well.
+_TOKEN_REFUSED = frozenset({401, 403})
 _PIECE = 64 * 1024
 
 
@@ -102,6 +104,20 @@ class RemoteResourceServer:
         except HeadgateError:
             return True
         return True
+
+    async def bearer(self) -> Mapping[str, Any]:
+        """Ask what the token is; empty when the server does not say, or refuses the token itself.
+
+        Raises:
+            HeadgateError: the server cannot be reached or failed, so that the kind of the token is not known.
+        """
+        try:
+            answer = await self.schema(SchemaQuery())
+        except RemoteRefused as error:
+            if error.status in _TOKEN_REFUSED:
+                return {}
+            raise
+        return _bearer(answer.content)
 
     async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Ask for a number."""
@@ -174,6 +190,18 @@ async def _pieces(answer: httpx2.Response) -> AsyncGenerator[bytes]:
         raise ResourceServerUnreachable from error
     finally:
         await answer.aclose()
+
+
+def _bearer(content: bytes) -> Mapping[str, Any]:
+    """Read the member ``bearer`` of a schema document, which some servers wrap in ``data``."""
+    try:
+        document = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return {}
+    wrapped: Any = document.get("data")
+    inner = cast("dict[str, Any]", wrapped) if isinstance(wrapped, dict) else document
+    found: Any = document.get("bearer") or inner.get("bearer")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _request_id(headers: Mapping[str, str]) -> RequestId:

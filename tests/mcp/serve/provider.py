@@ -25,6 +25,8 @@ class Provider:
     address: str
     #: Whether it has the route for windows.
     has_windows: bool = True
+    #: What its schema says about the token; None for a server that says nothing.
+    bearer: dict[str, Any] | None = None
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
 
@@ -43,7 +45,7 @@ class Provider:
         if path.startswith("/v1/blobs/"):
             return 404, {"error": {"type": "not_found_error", "code": "blob_not_found", "message": "No."}}
         bodies: dict[str, Any] = {
-            "/v1/schema": {"object": "schema", "connectors": []},
+            "/v1/schema": {"object": "schema", "bearer": self.bearer, "connectors": []},
             "/v1/search": found(hit()),
             "/v1/streams/messages/records": page(record()),
             "/v1/streams/messages/records/m1": record(text="long " * 5000),
@@ -60,9 +62,9 @@ class Provider:
 
 
 @contextmanager
-def provider(*, has_windows: bool = True) -> Iterator[Provider]:
+def provider(*, has_windows: bool = True, bearer: dict[str, Any] | None = None) -> Iterator[Provider]:
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
-    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows)
+    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows, bearer)
     with serving(Starlette(routes=[Route("/{path:path}", made.answer)]), taken):
         yield made

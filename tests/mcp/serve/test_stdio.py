@@ -12,19 +12,34 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from headgate.auth.credentials import credential_path, read_token, write_token
+from headgate.auth.credentials import credential_path, home_credential_path, read_token, write_token
 from headgate.mcp.serve.tools import TOOLS
 from tests.mcp.serve.provider import Provider, provider
 from tests.mcp.serve.test_hosted import ALL_SIX
+from tests.on_socket import owner_of
 
 PROGRAM = [sys.executable, "-m", "headgate", "mcp"]
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+INITIALIZE = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "agent", "version": "1"},
+        },
+    }
+)
+
+
+def run(*arguments: str, sent: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, *arguments],
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment},
-        stdin=subprocess.DEVNULL,
+        input=sent,
         capture_output=True,
         text=True,
         timeout=30,
@@ -75,7 +90,7 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
         )
         async with Client(parameters) as client:
             # This was requested before any tool was listed.
-            assert made.asked == ["/v1/streams/-/records/-/field-window"]
+            assert made.asked == ["/v1/schema?view=compact", "/v1/streams/-/records/-/field-window"]
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == [tool["name"] for tool in TOOLS if tool["name"] != "read_record_field"]
             templates = (await client.list_resource_templates()).resource_templates
@@ -126,6 +141,53 @@ def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path, kind: str)
     save(tmp_path, "https://a.example", pdpp_token_kind=kind)
     outcome = run(PDPP_PROVIDER_URL="https://a.example", PDPP_CACHE_ROOT=str(tmp_path))
     assert outcome.returncode == 77
+
+
+@pytest.mark.requirement("S2-16", "S2-17", "S2-18")
+@pytest.mark.parametrize(
+    ("bearer", "label"),
+    [
+        ({"token_kind": "owner", "scope": "owner"}, {}),
+        ({"token_kind": "owner", "scope": "owner"}, {"pdpp_token_kind": "client"}),
+        ({"kind": "owner"}, {}),
+        ({"role": "owner"}, {}),
+        ({"token_kind": "control_plane"}, {}),
+    ],
+)
+def test_a_token_that_the_server_calls_an_owners_ends_it_with_77_whatever_its_file_says(
+    tmp_path: Path, bearer: dict[str, Any], label: dict[str, Any]
+):
+    with provider(bearer=bearer) as made:
+        save(tmp_path, made.address, **label)
+        outcome = run("--provider-url", made.address, "--cache-root", str(tmp_path), sent=INITIALIZE + "\n")
+    assert (outcome.returncode, outcome.stdout) == (77, "")
+    assert made.asked == ["/v1/schema?view=compact"]
+    assert "tok" not in outcome.stderr.split()
+
+
+@pytest.mark.requirement("S2-16", "S2-17", "S2-18")
+def test_an_owners_token_of_a_home_ends_it_with_77_whatever_its_file_says(tmp_path: Path):
+    token = owner_of(tmp_path)
+    home = tmp_path / "home"
+    for label in ({}, {"pdpp_token_kind": "client"}):
+        write_token(
+            home_credential_path(tmp_path, home),
+            "http://127.0.0.1",
+            {"access_token": token, **label},
+            created_at="2026-01-01T00:00:00Z",
+        )
+        outcome = run("--cache-root", str(tmp_path), sent=INITIALIZE + "\n", HEADGATE_HOME=str(home))
+        assert (outcome.returncode, outcome.stdout) == (77, "")
+        assert token not in outcome.stderr
+
+
+def test_a_server_that_does_not_answer_ends_it_before_a_tool_is_offered(tmp_path: Path):
+    save(tmp_path, "http://127.0.0.1:9")
+    outcome = run(
+        "--provider-url", "http://127.0.0.1:9", "--cache-root", str(tmp_path), sent=INITIALIZE + "\n"
+    )
+    assert (outcome.returncode, outcome.stdout) == (1, "")
+    assert "did not answer" in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from headgate.auth.credentials import refuse_owner_bearer
 from headgate.mcp.serve.call import ReaderOfCall, call_with
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.plain import NotPlain, PlainRequest
@@ -50,13 +51,19 @@ async def serve_stdio(reader_of: ReaderOfCall, identity: ServerIdentity, surface
 
 
 def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
-    """Serve another resource server's records to the client on standard input."""
+    """Serve another resource server's records to the client on standard input.
+
+    Raises:
+        OwnerCredentialRefused: the server says that the token is an owner's.
+    """
     # Only here: a home is served without an HTTP client.
     from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - slow to import
 
     async def run() -> None:
         async with http_client(token) as client:
             port = RemoteResourceServer(provider_url, client)
+            # Before the client is answered: an agent never reads with an owner's token.
+            refuse_owner_bearer(await port.bearer())
             # Asked before the first tool is listed: what the server cannot serve is never offered.
             windows, surface = (
                 (Windows.TEXT, WHOLE) if await port.has_windows() else (Windows.NONE, WITHOUT_WINDOWS)
