@@ -217,7 +217,8 @@ def test_the_twins_do_differ_in_what_is_hidden(twins: Twins):
     """Otherwise the master test would prove nothing."""
     for pair in twins.pairs:
         counts = [
-            twins.runner.run(twin.house.get("/v1/streams", twin.house.owner)).body["data"] for twin in pair
+            twins.runner.run(twin.program.get("/v1/streams", twin.program.owner)).body["data"]
+            for twin in pair
         ]
         assert [row["record_count"] for row in counts[0]] != [row["record_count"] for row in counts[1]]
 
@@ -227,7 +228,7 @@ def test_the_twins_do_answer(twins: Twins, tmp_path: Path):
     steps = [("/v1/streams/messages/records", []), ("/v1/search", [("q", "amber")])]
     for twin in twins.pairs[0]:
         for who in ("timed", "blind", "chosen"):
-            answer = twins.runner.run(twin.house.get("/v1/streams/messages/records", twin.tokens[who]))
+            answer = twins.runner.run(twin.program.get("/v1/streams/messages/records", twin.tokens[who]))
             assert answer.body["data"]
     assert twins.transcripts(0, steps, "timed")[0]
 
