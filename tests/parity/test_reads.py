@@ -92,11 +92,13 @@ def rest(shipped: Product, path: str) -> dict[str, Any]:
 
 
 def bare(answer: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what names one request, and what only MCP adds."""
+    """Leave out what names one request, what only MCP adds, and the excerpts, which MCP shortens."""
     if "error" in answer:
         return {key: answer["error"][key] for key in ("type", "code", "message")}
     data = answer["data"]
     data.pop("field_capability_legend", None)
+    for row in data.get("data", ()):
+        row.pop("evidence_excerpts", None)
     # A cursor holds the second at which it ends.
     assert bool(data.pop("next_cursor", None)) == bool(data.pop("links").get("next"))
     return data

@@ -16,6 +16,7 @@ from headgate.model.plan import BOOKMARK_DAYS
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import writing_store
 from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, ChangeRetention
+from headgate.store.sqlite.read import search
 from tests.in_process import NOW, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -253,6 +254,61 @@ async def test_search_finds_granted_text_only_and_says_how_to_read_on(home: Home
     assert not {
         hit["record_key"] for hit in more.body["data"] if hit["connection_id"] == first["connection_id"]
     } & {hit["record_key"] for hit in hits["data"] if hit["connection_id"] == first["connection_id"]}
+
+
+async def test_an_excerpt_of_a_hit_can_be_used_without_the_hit(home: Home):
+    long = record(
+        "long", sender="s1", subject=f"quay {'and more ' * 40}", sent_at="2026-03-30T00:00:00Z", size=1
+    )
+    await home.program.ingest(home.first, "messages", [long])
+    hit = (await home.get("/v1/search?q=quay")).body["data"][0]
+    assert hit["evidence_excerpts"] == [
+        {
+            "object": "evidence_excerpt",
+            "field_path": "subject",
+            "preview_text": hit["snippet"]["text"],
+            "truncated": True,
+            "provenance": "lexical_match",
+            "read": {
+                "object": "field_window_read",
+                "method": "GET",
+                "route": "/v1/streams/messages/records/long/field-window",
+                "stream": "messages",
+                "record_id": "long",
+                "field": "subject",
+                "connection_id": home.first,
+                "offset_chars": 0,
+            },
+        }
+    ]
+    short = (await home.get("/v1/search?q=%22plan+4%22")).body["data"][0]["evidence_excerpts"]
+    assert [(one["preview_text"], one["truncated"]) for one in short] == [
+        ("bridge <mark>plan 4</mark> of 0", False)
+    ]
+
+
+async def test_recall_is_complete_since_pages_lead_to_every_hit(home: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(search, "WINDOW", 4)
+    page = (await home.get("/v1/search?q=bridge&limit=3")).body
+    recall = page["meta"]["recall"]
+    assert (recall["complete"], recall["truncated"], recall["ranking_scope"]) == (
+        True,
+        False,
+        "candidate_window",
+    )
+    hits = list(page["data"])
+    while page["has_more"]:
+        page = (await home.get(page["links"]["next"])).body
+        hits += page["data"]
+    assert len({(hit["connection_id"], hit["record_key"]) for hit in hits}) == len(hits) == 21
+
+
+async def test_a_stream_has_the_schema_of_each_field_and_a_connector_objects_for_streams(home: Home):
+    fields = (await home.get("/v1/streams/messages")).body["field_capabilities"]
+    assert fields["subject"]["schema"]["type"] == ["string", "null"]
+    assert all("schema" in one for one in fields.values())
+    rows = (await home.get("/v1/connectors")).body["data"]
+    assert {stream["object"] for row in rows for stream in row["streams"]} == {"stream"}
 
 
 @pytest.mark.parametrize("query", ["q=", "", "q=x&rank=1", "q=x&fields=id", "q=x&filter[sender]=s1"])

@@ -98,10 +98,12 @@ class SnippetBody(TypedDict, total=False):
 class ExcerptBody(TypedDict, total=False):
     """One proof of a match, and where to read on."""
 
+    object: str
     field_path: FieldName
     preview_text: str
     truncated: bool
-    read: dict[str, int]
+    provenance: str
+    read: dict[str, Any]
 
 
 class HitBody(TypedDict, total=False):

@@ -14,7 +14,7 @@ from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, ExpandPlan, TimeGroups, WindowPlan
 from headgate.model.query import AggregateQuery, WindowQuery
 from headgate.model.record import Children, Record, Tombstone
-from headgate.model.rows import Aggregate, Extent, FieldWindow, Hit, SearchPage
+from headgate.model.rows import Aggregate, Extent, FieldWindow, Hit, SearchPage, Snippet
 from headgate.model.warning import ReadWarning
 from headgate.model.wire import HitBody
 from headgate.reading.links import record_path, records_path, window_path
@@ -160,6 +160,10 @@ def aggregate_body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate)
 
 def hit_row(hit: Hit, labels: Labels) -> Body:
     """Give a hit: where it is, what matched, and how to read on."""
+    return _hit_row(hit, labels, [_excerpt(hit.record, snippet) for snippet in hit.snippets])
+
+
+def _hit_row(hit: Hit, labels: Labels, excerpts: list[Body]) -> Body:
     record = hit.record
     origin = labels.of(record.connection_id)
     row: Body = {
@@ -170,7 +174,7 @@ def hit_row(hit: Hit, labels: Labels) -> Body:
         **origin,
         "emitted_at": iso(record.emitted_at),
         "matched_fields": list(hit.matched_fields),
-        "evidence_excerpts": [_excerpt(hit, index) for index in range(len(hit.snippets))],
+        "evidence_excerpts": excerpts,
         "record_url": record_path(record.stream, record.id),
     }
     if hit.authored_at is not None:
@@ -181,8 +185,8 @@ def hit_row(hit: Hit, labels: Labels) -> Body:
 
 
 def titled_hit_row(hit: Hit, labels: Labels) -> Body:
-    """Give a hit with the one field that its title is made of, if there is one."""
-    row = hit_row(hit, labels)
+    """Give a hit for a model: short excerpts, and the one field that its title is made of, if there is one."""
+    row = _hit_row(hit, labels, [_short_excerpt(hit, index) for index in range(len(hit.snippets))])
     row["data"] = msgspec.json.decode(hit.record.body, type=dict[str, Any])
     name = title_field(cast("HitBody", row))
     row["data"] = {} if name is None else {name: row["data"][name]}
@@ -190,11 +194,14 @@ def titled_hit_row(hit: Hit, labels: Labels) -> Body:
 
 
 def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
-    """Give the number of matches, and whether all of them were ranked."""
+    """Give the number of matches, and whether all of them were ranked together.
+
+    Recall is always complete: cursors lead from one ranked window to the next, down to the oldest match.
+    """
     recall: Body = {
-        "complete": page.ranked_all,
+        "complete": True,
         "ranking_scope": "all_matches" if page.ranked_all else "candidate_window",
-        "truncated": not page.ranked_all,
+        "truncated": False,
         "sources_searched_count": connections,
     }
     if page.ranked_count is not None:
@@ -207,7 +214,28 @@ def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connection
     }
 
 
-def _excerpt(hit: Hit, index: int) -> Body:
+def _excerpt(record: Record, snippet: Snippet) -> Body:
+    """Return one excerpt of a match that can be used without the hit."""
+    return {
+        "object": "evidence_excerpt",
+        "field_path": snippet.field,
+        "preview_text": snippet.text,
+        "truncated": not snippet.complete,
+        "provenance": "lexical_match",
+        "read": {
+            "object": "field_window_read",
+            "method": "GET",
+            "route": window_path(record.stream, record.id),
+            "stream": record.stream,
+            "record_id": record.id,
+            "field": snippet.field,
+            "connection_id": record.connection_id,
+            "offset_chars": 0 if snippet.complete else snippet.match_chars,
+        },
+    }
+
+
+def _short_excerpt(hit: Hit, index: int) -> Body:
     """Return one excerpt of a match, and where to read on below the hit's ``record_url``.
 
     The hit already has the record's identity and the first snippet, so the excerpt omits them; further fields

@@ -216,14 +216,14 @@ class LocalResourceServer(msgspec.Struct):
 
     async def _connectors(self, decisions: DecisionMemo) -> _Served:
         scopes = decisions.allowance.scopes
-        rows = schema.compact_connectors(scopes, await self._summaries(scopes))
+        rows = schema.connector_rows(scopes, await self._summaries(scopes))
         return _Served(self._whole_list("/v1/connectors", "/v1/connectors", rows))
 
     async def _stream(
         self, decisions: DecisionMemo, name: StreamName, connection_id: ConnectionId | None
     ) -> _Served:
         scope = deciding.decide_stream(decisions.allowance, name, connection_id)
-        body = schema.stream_metadata(scope, await self._summaries((scope,)))
+        body = schema.stream_detail(scope, await self._summaries((scope,)))
         own = links.connection_link(links.stream_path(name), connection_id)
         return _Served(body | {"links": {"self": own}, "meta": self._meta()})
 

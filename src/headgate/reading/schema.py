@@ -80,6 +80,22 @@ def stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
     return body | _time_constraint(scope)
 
 
+def stream_detail(scope: StreamScope, summaries: Summaries) -> Body:
+    """Describe one stream, and beside what may be done with each field its own JSON Schema."""
+    body = stream_metadata(scope, summaries)
+    for name, one in scope.capability.fields.items():
+        body["field_capabilities"][name]["schema"] = _own_schema(scope, one)
+    return body
+
+
+def connector_rows(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
+    """List the connectors with their streams."""
+    rows = compact_connectors(scopes, summaries)
+    for row in rows:
+        row["streams"] = [{"object": "stream", **stream} for stream in row["streams"]]
+    return rows
+
+
 def compact_connectors(scopes: Sequence[StreamScope], summaries: Summaries) -> list[Body]:
     """Describe every stream in a few words, by connector: one flag string for each field."""
     return [_compact_connector(group, summaries) for group in _by_connector(scopes)]

@@ -80,7 +80,8 @@ def _label(value: Any) -> str:
 
 def _recall(body: SearchBody) -> list[Line]:
     recall = (body.get("meta") or {}).get("recall") or {}
-    if recall.get("complete", True) and not recall.get("truncated"):
+    is_window = recall.get("ranking_scope") == "candidate_window"
+    if recall.get("complete", True) and not recall.get("truncated") and not is_window:
         return []
     ranked = recall.get("ranked_candidate_count")
     which = f"only {ranked} matches were" if isinstance(ranked, int) else "not every match was"
