@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -23,6 +23,7 @@ from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
+from headgate.web.limits import RequestLimits
 from headgate.web.metrics import Metrics
 from headgate.wiring import AppServices, build_services
 
@@ -175,7 +176,8 @@ async def local_program(place: Path, **flags: str) -> AsyncIterator[LocalProgram
     configure_logs("error", "json", io.StringIO())
     clock = Clock()
     services = build_services(settings, open_home(settings.home), clock=clock)
-    config = build_config(settings, services)
+    limits = RequestLimits(settings.rate_limit, lambda: clock.at / 1_000_000)
+    config = replace(build_config(settings, services), limits=limits)
     app = build_app(config)
     async with _in_one_task(config.lifespan(app)):
         owner = await issue_owner_token(services.ledger, now=clock.at)

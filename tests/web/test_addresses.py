@@ -216,12 +216,15 @@ async def test_a_token_that_asks_too_often_waits_at_every_address_that_takes_tok
         statuses = [(await made.call(row, case, f"ask-{number}")).status for number in range(4)]
         takes_tokens = row.callers not in {Callers.ANYONE, Callers.RESOURCE_SERVERS}
         assert (429 in statuses) is takes_tokens
+        # A second later it may ask again.
+        made.program.clock.at += 1_000_000
+        assert (await made.call(row, case, "later")).status != 429
 
 
 async def test_a_resource_server_with_the_password_is_admitted(tmp_path: Path):
     row = next(row for row in ROWS if row.callers is Callers.RESOURCE_SERVERS)
     async with world(tmp_path) as made:
-        secret = (made.services.services.home.keys / "introspection").read_text(encoding="ascii").strip()
+        secret = (made.program.services.home.keys / "introspection").read_text(encoding="ascii").strip()
         proof = base64.b64encode(f"{USER}:{secret}".encode()).decode()
         answer = await made.call(row, "none", "good", headers=[("authorization", f"Basic {proof}")])
         assert (answer.status, answer.body["error"]["param"]) == (400, "token")

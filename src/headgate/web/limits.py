@@ -20,7 +20,7 @@ class TokenBuckets:
 
     __slots__ = ("_burst", "_clock", "_levels", "_rate")
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
@@ -34,13 +34,14 @@ class TokenBuckets:
         level, at = known
         return min(self._burst, level + (self._clock() - at) * self._rate)
 
-    def take(self, name: bytes) -> float:
-        """Take one from a bucket; returns what is left, below zero when it was empty."""
-        left = self.level(name) - 1
-        self._levels[name] = (max(left, -1.0), self._clock())
+    def take(self, name: bytes) -> bool:
+        """Take one from a bucket; False when it held none, and then nothing is taken."""
+        level = self.level(name)
+        can_take = level >= 1
+        self._levels[name] = (level - 1 if can_take else level, self._clock())
         if len(self._levels) > _MAX_BUCKETS:
             self._levels.popitem(last=False)
-        return left
+        return can_take
 
 
 class RequestLimits:
@@ -48,10 +49,10 @@ class RequestLimits:
 
     __slots__ = ("_failed_tokens", "_has_failed_tokens", "_rate", "_requests")
 
-    def __init__(self, requests_a_second: int) -> None:
+    def __init__(self, requests_a_second: int, clock: Callable[[], float] = monotonic) -> None:
         self._rate = requests_a_second
-        self._requests = TokenBuckets(requests_a_second, requests_a_second * 2.0)
-        self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST)
+        self._requests = TokenBuckets(requests_a_second, requests_a_second * 2.0, clock)
+        self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
         self._has_failed_tokens = False
 
     def check_rate(self, token: str) -> None:
@@ -60,7 +61,7 @@ class RequestLimits:
         Raises:
             RateLimited: there were too many.
         """
-        if self._rate and self._requests.take(sha256(token.encode("latin-1")).digest()[:12]) < 0:
+        if self._rate and not self._requests.take(sha256(token.encode("latin-1")).digest()[:12]):
             raise RateLimited(data={"retry_after_seconds": 1})
 
     def record_failed_token(self, client_address: str) -> None:
@@ -74,5 +75,5 @@ class RequestLimits:
         Raises:
             RateLimited: there were too many guesses.
         """
-        if self._has_failed_tokens and self._failed_tokens.level(client_address.encode()) < 0:
+        if self._has_failed_tokens and self._failed_tokens.level(client_address.encode()) < 1:
             raise RateLimited(data={"retry_after_seconds": _WAIT_AFTER_FAILED_TOKENS_SECONDS})
