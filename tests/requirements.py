@@ -192,7 +192,7 @@ S3-08 done | Content-only client following the hint gets the window | journey te
 S3-09 done | Reply shows how to go next/previous | args lines
 S3-10 done | cursor with offset_chars or q rejected before RS | call count 0
 S3-11 done | Message explains cursor exclusivity | text
-S3-12 done | Input = id+field_path or triple+field_path | oneOf in advertised schema
+S3-12 done | Input = id+field_path or triple+field_path | the fixed properties, field_path required, no combinator at the root
 S3-13 done | Output has record, field, window, optional resource per the fixed schema | validate against the strict output schema
 S3-14 done | tools/list shows the fixed input schema | equal to the strict input schema
 S3-15 done | ...and an output schema that validates results | jsonschema

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from headgate.model.query import ChangesQuery, ExactFilter, ExpandRequest, RangeFilter
-from tests.mcp.serve.prepared import HANDLES, CountingPort, page, run, window
+from headgate.model.query import ChangesQuery, ExactFilter, ExpandRequest, RangeFilter, SearchQuery
+from tests.mcp.serve.prepared import HANDLES, CountingPort, found, page, run, window
 
 WRONG: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("schema", {"detail": "full"}, "invalid_request", "detail"),
@@ -51,6 +51,9 @@ WRONG: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("aggregate", {"stream": "messages", "metric": "median"}, "invalid_request", "metric"),
     ("aggregate", {"stream": "messages"}, "invalid_request", "metric"),
     ("search", {"q": ""}, "invalid_request", "q"),
+    ("search", {}, "invalid_request", "q"),
+    ("search", {"query": ""}, "invalid_request", "query"),
+    ("search", {"q": "x", "query": "x"}, "invalid_request", "query"),
     ("search", {"q": "x", "mode": "semantic"}, "invalid_request", "mode"),
     ("search", {"q": "x", "filter": {"a": 1}}, "invalid_filter", "filter"),
     ("fetch", {}, "invalid_request", "id"),
@@ -178,6 +181,13 @@ def test_filters_and_expansions_become_a_query():
     )
     assert query.expand == (ExpandRequest("attachments", 3),)
     assert (query.sort, query.limit, query.fields) == ("-sent_at", 25, ("id",))
+
+
+@pytest.mark.parametrize("name", ["q", "query"])
+def test_a_search_takes_its_words_from_either_name(name: str):
+    port = CountingPort(search=found())
+    run(port, "search", **{name: "bridge"})
+    assert port.calls == [("search", SearchQuery("bridge"))]
 
 
 def test_changes_become_a_changes_query():

@@ -104,7 +104,8 @@ class AggregateArguments(_Strict, frozen=True):
 class SearchArguments(_Strict, frozen=True):
     """The arguments of ``search``."""
 
-    q: _Text
+    q: _Text | None = None
+    query: _Text | None = None
     streams: _Texts | None = None
     limit: _Limit | None = None
     cursor: _Text | None = None
@@ -213,12 +214,13 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
         raise InvalidRequest(
             f"This server has no {given.mode} search.", param="mode", hint="Leave mode out, or use lexical."
         )
+    words = _words(given)
     streams = None if given.streams is None else tuple(_stream(stream) for stream in given.streams)
     chosen = filters(given.filter)
     if chosen and (streams is None or len(streams) != 1):
         raise InvalidFilter("A filter in search needs exactly one stream in streams.", param="filter")
     return SearchQuery(
-        given.q,
+        words,
         streams=streams,
         connection_id=_connection(given.connection_id),
         limit=given.limit or DEFAULT_PAGE,
@@ -335,6 +337,16 @@ def _bound(field: ids.FieldName, operator: Any, bound: Any) -> RangeFilter:
     if isinstance(bound, bool) or not isinstance(bound, str | int | float):
         raise InvalidFilter(f"The range of '{field}' needs a text or a number.", param="filter")
     return RangeFilter(field, RangeOperator(operator), bound)
+
+
+def _words(given: SearchArguments) -> str:
+    """Take the words of a search from either of the two names that hosts use."""
+    if given.q is not None and given.query is not None:
+        raise InvalidRequest("q and query are the same argument.", param="query", hint="Pass q alone.")
+    words = given.q or given.query
+    if words is None:
+        raise InvalidRequest("The words to search for are missing.", param="q", hint="Pass them in q.")
+    return words
 
 
 def _changes(given: QueryArguments, since: str) -> ChangesQuery:

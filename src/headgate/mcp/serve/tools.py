@@ -1,6 +1,7 @@
 """The six tools as a client sees them: names, descriptions, schemas. Constant, and the same for every client.
 
-The schemas are written by hand, sent as they stand, and enforced by `headgate.mcp.serve.arguments`.
+The schemas are written by hand, sent as they stand, and enforced by `headgate.mcp.serve.arguments`. An input schema has
+no combinator at its root: some hosts drop such a tool, others the whole session. Rules between arguments are in words.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ def _object(properties: Json, *, required: tuple[str, ...] = (), **more: Any) ->
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False, **more}
 
 
-def _text(about: str = "") -> Json:
-    return {"type": "string", "minLength": 1, **({"description": about} if about else {})}
+def _text(about: str) -> Json:
+    return {"type": "string", "minLength": 1, "description": about}
 
 
-def _whole(low: int, high: int | None = None, about: str = "") -> Json:
+def _whole(low: int, high: int | None, about: str) -> Json:
     most = {} if high is None else {"maximum": high}
-    return {"type": "integer", "minimum": low, **most, **({"description": about} if about else {})}
+    return {"type": "integer", "minimum": low, **most, "description": about}
 
 
-def _one_of(words: Any, about: str = "") -> Json:
+def _one_of(words: Any, about: str) -> Json:
+    return {"type": "string", "enum": [str(word) for word in words], "description": about}
+
+
+def _names(about: str) -> Json:
     return {
-        "type": "string",
-        "enum": [str(word) for word in words],
-        **({"description": about} if about else {}),
+        "type": "array",
+        "items": {"type": "string", "minLength": 1},
+        "minItems": 1,
+        "description": about,
     }
 
 
 _STREAM = _text("Stream name from schema.")
 _CONNECTION = _text("Which connection, when several have the stream; ids are in schema.")
-_NAMES: Json = {"type": "array", "items": _text(), "minItems": 1}
-_SCALAR: Json = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}
+_SCALARS: tuple[Json, ...] = ({"type": "string"}, {"type": "number"}, {"type": "boolean"})
 _BOUND: Json = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 _FILTER: Json = {
     "type": "object",
@@ -47,13 +52,19 @@ _FILTER: Json = {
     "description": "Typed: field to value, or field to a range {gte,gt,lte,lt}. Use fields with eq or r= in schema.",
     "additionalProperties": {
         "anyOf": [
-            _SCALAR,
+            *_SCALARS,
             _object(dict.fromkeys(("gte", "gt", "lte", "lt"), _BOUND), minProperties=1),
         ]
     },
 }
-_EXPAND_LIMIT: Json = {"type": "object", "minProperties": 1, "additionalProperties": _whole(1)}
-_FIELDS: Json = {**_NAMES, "description": "Only these fields."}
+_EXPAND = _names("Relations of schema to add to each record.")
+_EXPAND_LIMIT: Json = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"type": "integer", "minimum": 1},
+    "description": "Relation to most children per record.",
+}
+_FIELDS = _names("Only these fields.")
 _CURSOR = _text("next_cursor of the last answer; keep the other arguments.")
 _OR_NULL: Json = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 
@@ -171,7 +182,11 @@ TOOLS: tuple[Json, ...] = (
         "detail=full, only with stream, adds the raw JSON Schema.",
         (
             _object(
-                {"detail": _one_of(("compact", "full")), "stream": _STREAM, "connection_id": _CONNECTION}
+                {
+                    "detail": _one_of(("compact", "full"), "Default compact; full needs stream."),
+                    "stream": _STREAM,
+                    "connection_id": _CONNECTION,
+                }
             ),
             _answer(_BODY, ("data",)),
         ),
@@ -179,23 +194,27 @@ TOOLS: tuple[Json, ...] = (
     _tool(
         "query_records",
         "List records",
-        "A page of one stream, newest first. Narrow with fields, filter and limit; go on with cursor. "
+        "A page of one stream, newest first. The text prints every row of a page of 25, of a larger one what fits. "
+        "Narrow with fields, filter and limit; go on with cursor. "
         "changes_since='beginning', later the printed next_changes_since, gives only what changed; it takes no "
         f"sort, order, count, filter or expand. Each row prints an id for fetch. {_DATA}",
         (
             _object(
                 {
                     "stream": _STREAM,
-                    "limit": _whole(1, 100, "Default 25."),
+                    "limit": _whole(1, 100, "Rows; default 25."),
                     "cursor": _CURSOR,
-                    "changes_since": _text(),
-                    "order": _one_of(Order),
+                    "changes_since": _text(
+                        "'beginning', or next_changes_since of an earlier answer; no date. Needs one connection: "
+                        "pass connection_id when several have the stream."
+                    ),
+                    "order": _one_of(Order, "By the sort field; default desc."),
                     "sort": _text("The sort field of schema, with - in front for descending."),
-                    "count": _one_of(Count),
+                    "count": _one_of(Count, "Also count all matches; default none."),
                     "filter": _FILTER,
                     "fields": _FIELDS,
-                    "view": _text(),
-                    "expand": _NAMES,
+                    "view": _text("A view of schema in place of fields."),
+                    "expand": _EXPAND,
                     "expand_limit": _EXPAND_LIMIT,
                     "connection_id": _CONNECTION,
                 },
@@ -214,12 +233,12 @@ TOOLS: tuple[Json, ...] = (
             _object(
                 {
                     "stream": _STREAM,
-                    "metric": _one_of(Metric),
-                    "field": _text("Needed for every metric but count."),
-                    "group_by": _text(),
-                    "group_by_time": _text(),
-                    "granularity": _one_of(Granularity),
-                    "time_zone": _text("IANA name; default UTC."),
+                    "metric": _one_of(Metric, "All but count need field."),
+                    "field": _text("What the metric is of; not with count."),
+                    "group_by": _text("A field; the largest groups come first."),
+                    "group_by_time": _text("A time field; groups come oldest first. Needs granularity."),
+                    "granularity": _one_of(Granularity, "Length of a group of group_by_time."),
+                    "time_zone": _text("IANA name for group_by_time; default UTC."),
                     "limit": _whole(1, 100, "Groups; default 10."),
                     "filter": _FILTER,
                     "connection_id": _CONNECTION,
@@ -232,20 +251,21 @@ TOOLS: tuple[Json, ...] = (
     _tool(
         "search",
         "Find records by words",
-        'Words, "phrases" and beginnings* over all granted streams. limit is for all connections together. '
+        'Words, "phrases" and beginnings* over all granted streams. All words must occur in a record: use few. '
+        "limit is for all connections together. "
         f"Pass a printed id unchanged to fetch; it needs nothing else. {_DATA}",
         (
             _object(
                 {
-                    "q": _text(),
-                    "streams": _NAMES,
-                    "limit": _whole(1, 100, "Default 25."),
+                    "q": _text("The words. Pass exactly one of q and query."),
+                    "query": _text("Same as q."),
+                    "streams": _names("Only these streams."),
+                    "limit": _whole(1, 100, "Hits; default 25."),
                     "cursor": _CURSOR,
-                    "mode": _one_of(("lexical", "semantic", "hybrid"), "Default lexical."),
+                    "mode": _one_of(("lexical",), "Default lexical."),
                     "filter": {**_FILTER, "description": "As in query_records; needs exactly one stream."},
                     "connection_id": _CONNECTION,
-                },
-                required=("q",),
+                }
             ),
             _answer(
                 {
@@ -268,7 +288,7 @@ TOOLS: tuple[Json, ...] = (
                 {
                     "id": _text("An id exactly as it was printed."),
                     "fields": _FIELDS,
-                    "expand": _NAMES,
+                    "expand": _EXPAND,
                     "expand_limit": _EXPAND_LIMIT,
                     "connection_id": _text("Only with an id that holds no connection."),
                 },
@@ -286,22 +306,22 @@ TOOLS: tuple[Json, ...] = (
         (
             _object(
                 {
-                    "id": _text("An id that holds its connection, or a pdpp://record URI."),
-                    "connection_id": _text(),
-                    "stream": _text(),
-                    "record_id": _text(),
+                    "id": _text(
+                        "An id that holds its connection, or a pdpp://record URI. Without it pass all of "
+                        "connection_id, stream and record_id."
+                    ),
+                    "connection_id": _text("Instead of id."),
+                    "stream": _text("Instead of id."),
+                    "record_id": _text("Instead of id."),
                     "field_path": _text("Top-level field name."),
-                    "cursor": _text(),
-                    "offset_chars": _whole(0),
+                    "cursor": _text("As an earlier window printed it."),
+                    "offset_chars": _whole(0, None, "Where to begin; default 0."),
                     "limit_chars": _whole(1, 16384, "Default 4096."),
-                    "q": _text(),
-                    "before_chars": _whole(0, 8192, "Context before the match; default 2048."),
-                    "after_chars": _whole(0, 8192),
+                    "q": _text("Read around the first place with this text."),
+                    "before_chars": _whole(0, 8192, "With q: context before; default 2048."),
+                    "after_chars": _whole(0, 8192, "With q: context after; default 2048."),
                 },
-                oneOf=[
-                    {"required": ["id", "field_path"]},
-                    {"required": ["connection_id", "stream", "record_id", "field_path"]},
-                ],
+                required=("field_path",),
             ),
             _answer(_WINDOW_RESULT, ("record", "field", "window")),
         ),
@@ -322,7 +342,8 @@ INSTRUCTIONS = (
     "Ids from search and query_records are self-contained: pass them unchanged, nothing else is needed. "
     f"{_ABOUT_WINDOWS}"
     "The text of an answer holds every handle for the next step; structured content and pdpp:// resources carry the "
-    "same for programs and are optional. changes_since resumes where the last session ended. "
+    "same for programs and are optional. A page has at most 100 rows or hits, a window 16 384 characters. "
+    "changes_since resumes where the last session ended. "
     "An error names its code and what to do; access is only what was granted and cannot be widened from here."
 )
 
