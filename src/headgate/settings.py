@@ -164,7 +164,10 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     Setting("max_requests", "How many requests a process works on at once.", "512", _whole(1, 65535)),
     Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
     Setting(
-        "strict_core", "Refuse filters, expansion and views to clients, as PDPP Core does.", "false", _switch
+        "strict_core",
+        "Refuse filters, expansion, views and grouped sums to clients, as PDPP Core does.",
+        "false",
+        _switch,
     ),
     Setting(
         "mcp_fast_path",

@@ -204,7 +204,7 @@ async def test_children_come_along_with_their_own_limit(home: Home):
         ("metric=sum&field=size", {"value": 190}),
         ("metric=count_distinct&field=sender", {"value": 3}),
         ("metric=count&group_by=sender&limit=2", {"other_count": 6, "filtered_record_count": 21}),
-        ("metric=max&field=sent_at", {"value": "2026-03-20T01:00:00Z"}),
+        ("metric=max&field=sent_at", {"value": "2026-03-20T01:00:00Z", "missing_value_count": 0}),
     ],
 )
 async def test_aggregates_are_exact_over_all_connections(home: Home, query: str, expected: dict[str, object]):
@@ -222,7 +222,8 @@ async def test_aggregates_are_exact_over_all_connections(home: Home, query: str,
         ("metric=sum&field=weight", 403),
         ("metric=max&field=size", 400),
         ("metric=count&group_by=body", 403),
-        ("metric=count&group_by=sender&group_by_time=sent_at&granularity=day", 400),
+        ("metric=sum&field=size&group_by=body", 403),
+        ("metric=sum&field=size&group_by=sender&group_by_time=sent_at", 400),
         ("metric=count&group_by_time=sent_at", 400),
         ("metric=count&group_by_time=sent_at&granularity=day&time_zone=Mars/Base", 400),
         ("metric=count&group_by=sender&limit=101", 400),
@@ -233,6 +234,17 @@ async def test_aggregates_are_exact_over_all_connections(home: Home, query: str,
 async def test_an_aggregate_refuses_what_does_not_go_together(home: Home, query: str, status: int):
     answer = await home.get(f"/v1/streams/messages/aggregate?{query}")
     assert answer.status == status, answer.content
+
+
+async def test_groups_have_a_value_beside_their_count_and_both_keys(home: Home):
+    path = "/v1/streams/messages/aggregate?metric=sum&field=size"
+    by_sender = (await home.get(f"{path}&group_by=sender")).body
+    assert sum(group["value"] for group in by_sender["groups"]) == 190
+    assert sum(group["count"] for group in by_sender["groups"]) == 21
+    both = (await home.get(f"{path}&group_by=sender&group_by_time=sent_at&granularity=year&limit=100")).body
+    assert both["time_zone"] == "UTC"
+    assert [{**group, "time": "2026-01-01"} for group in by_sender["groups"]] == both["groups"]
+    assert both["other_count"] == 0
 
 
 @pytest.mark.hostile("50", "T7")
@@ -433,6 +445,13 @@ async def test_strict_core_restores_the_refusals_and_schema_says_so(tmp_path: Pa
             ("view=subjects", "view"),
         ):
             answer = await program.get(f"/v1/streams/messages/records?{query}", token)
+            assert (answer.status, answer.body["error"]["param"]) == (400, param)
+        grouped = "group_by_time=sent_at&granularity=day"
+        for query, param in (
+            (f"metric=sum&field=size&{grouped}", "metric"),
+            (f"metric=count&group_by=sender&{grouped}", "group_by"),
+        ):
+            answer = await program.get(f"/v1/streams/messages/aggregate?{query}", token)
             assert (answer.status, answer.body["error"]["param"]) == (400, param)
         stream = (await program.get("/v1/streams/messages", token)).body
         assert stream["field_capabilities"]["sender"]["exact_filter"] == {

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -148,18 +147,63 @@ class Model:
     def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or groups."""
         found = self.visible(plan.reach, plan.filters)
-        if isinstance(plan.group_by, TimeGroups):
-            return _cut(_time_groups(self, found, plan.group_by), len(found), plan.limit)
-        if plan.group_by is not None:
-            return _cut(
-                _groups(found, self.source.streams[plan.reach.stream], plan.group_by), len(found), plan.limit
+        missing = None
+        if plan.field is not None:
+            missing = sum(self.comparable(one, plan.field) is None for one in found)
+        if plan.group_by is None:
+            return Aggregate(len(found), self._metric(plan, found), missing_count=missing)
+        groups = self._groups(plan, found)[: plan.limit]
+        rest = len(found) - sum(group.count for group in groups)
+        return Aggregate(len(found), None, tuple(groups), rest, missing)
+
+    def _groups(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> list[Group]:
+        members: dict[tuple[Any, ...], list[LiveRecord]] = {}
+        for one in found:
+            keys = (self._key(one, key) for key in (plan.group_by, plan.then_by) if key is not None)
+            members.setdefault(tuple(keys), []).append(one)
+
+        def order(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+            # The last year has five digits east of Greenwich.
+            times = [(time is None, len(time or ""), time or "") for time in keys[1:]]
+            if isinstance(plan.group_by, TimeGroups):
+                return keys[0] is None, len(keys[0] or ""), keys[0] or ""
+            return (
+                *self._rank(plan, members[keys]),
+                times,
+                keys[0] is None,
+                "" if keys[0] is None else keys[0],
             )
-        if plan.field is None:
-            return Aggregate(len(found), len(found))
-        return Aggregate(len(found), self._metric(plan, found))
+
+        return [self._group(plan, keys, members[keys]) for keys in sorted(members, key=order)]
+
+    def _key(self, one: LiveRecord, key: FieldName | TimeGroups) -> Any:
+        if not isinstance(key, TimeGroups):
+            return self.comparable(one, key)
+        time = self.comparable(one, key.field)
+        return None if time is None else local_bucket(time, key.granularity, ZoneInfo(key.time_zone))
+
+    def _rank(self, plan: AggregatePlan, members: Sequence[LiveRecord]) -> tuple[bool, Any]:
+        value = self._raw_metric(plan, members)
+        if value is None:
+            return True, 0
+        return False, {Metric.SUM: -abs(value), Metric.MIN: value}.get(plan.metric, -value)
+
+    def _group(self, plan: AggregatePlan, keys: tuple[Any, ...], members: Sequence[LiveRecord]) -> Group:
+        key, *times = keys
+        if plan.group_by is not None and not isinstance(plan.group_by, TimeGroups):
+            key = shown(self.source.streams[plan.reach.stream].fields[plan.group_by].kind, key)
+        value = None if plan.field is None else self._metric(plan, members)
+        return Group(key, len(members), value, *times)
 
     def _metric(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> Any:
-        assert plan.field is not None
+        value = self._raw_metric(plan, found)
+        if plan.field is None or plan.metric in {Metric.SUM, Metric.COUNT_DISTINCT}:
+            return value
+        return shown(self.source.streams[plan.reach.stream].fields[plan.field].kind, value)
+
+    def _raw_metric(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> Any:
+        if plan.field is None:
+            return len(found)
         kind = self.source.streams[plan.reach.stream].fields[plan.field].kind
         values = [value for one in found if (value := self.comparable(one, plan.field)) is not None]
         match plan.metric:
@@ -168,9 +212,9 @@ class Model:
             case Metric.SUM:
                 return math.fsum(values) if kind is FieldKind.NUMBER else sum(values)
             case Metric.MIN:
-                return shown(kind, min(values, default=None))
+                return min(values, default=None)
             case _:
-                return shown(kind, max(values, default=None))
+                return max(values, default=None)
 
     # Changes
 
@@ -306,26 +350,6 @@ def _place(change: Change) -> tuple[str, str, str]:
 
 
 # Groups
-
-
-def _groups(found: Iterable[LiveRecord], declared: StreamDeclaration, name: FieldName) -> list[Group]:
-    counts = Counter(comparable(declared, one.values, name) for one in found)
-    keys = sorted(counts, key=lambda key: (-counts[key], key is None, "" if key is None else key))
-    return [Group(shown(declared.fields[name].kind, key), counts[key]) for key in keys]
-
-
-def _time_groups(model: Model, found: Iterable[LiveRecord], groups: TimeGroups) -> list[Group]:
-    zone = ZoneInfo(groups.time_zone)
-    times = [model.comparable(one, groups.field) for one in found]
-    counts = Counter(None if time is None else local_bucket(time, groups.granularity, zone) for time in times)
-    # The last year has five digits east of Greenwich.
-    keys = sorted(counts, key=lambda key: (key is None, len(key or ""), key or ""))
-    return [Group(key, counts[key]) for key in keys]
-
-
-def _cut(groups: Sequence[Group], total: int, limit: int) -> Aggregate:
-    shown_groups = tuple(groups[:limit])
-    return Aggregate(total, None, shown_groups, total - sum(group.count for group in shown_groups))
 
 
 def local_bucket(microseconds: int, granularity: Granularity, zone: ZoneInfo) -> str:

@@ -203,21 +203,19 @@ def aggregate_plans(draw: st.DrawFn, ids: Sequence[ConnectionId]) -> AggregatePl
     assert allowed is not None
     reach, chosen = draw(reaches(ids, NOTES)), draw(filters(NOTES))
     limit = draw(st.integers(1, 6))
-    form = draw(st.sampled_from(["count", "number", "group", "time"]))
-    if form == "group":
-        name = draw(st.sampled_from(allowed.group_by))
-        return AggregatePlan(reach, Metric.COUNT, group_by=name, filters=chosen, limit=limit)
-    if form == "time":
-        groups = TimeGroups(
-            draw(st.sampled_from(allowed.group_by_time)),
-            draw(st.sampled_from(list(Granularity))),
-            draw(st.sampled_from(ZONES)),
-        )
-        return AggregatePlan(reach, Metric.COUNT, group_by=groups, filters=chosen, limit=limit)
-    if form == "count":
-        return AggregatePlan(reach, Metric.COUNT, filters=chosen)
-    metric = draw(st.sampled_from([Metric.SUM, Metric.MIN, Metric.MAX, Metric.COUNT_DISTINCT]))
-    return AggregatePlan(reach, metric, draw(st.sampled_from(getattr(allowed, metric))), filters=chosen)
+    metric = draw(st.sampled_from([Metric.COUNT, *Metric]))
+    field = None if metric is Metric.COUNT else draw(st.sampled_from(getattr(allowed, metric)))
+    form = draw(st.sampled_from(["number", "group", "time", "both"]))
+    by_time = TimeGroups(
+        draw(st.sampled_from(allowed.group_by_time)),
+        draw(st.sampled_from(list(Granularity))),
+        draw(st.sampled_from(ZONES)),
+    )
+    if form == "number":
+        return AggregatePlan(reach, metric, field, filters=chosen)
+    group_by = by_time if form == "time" else draw(st.sampled_from(allowed.group_by))
+    then_by = by_time if form == "both" else None
+    return AggregatePlan(reach, metric, field, group_by, then_by, filters=chosen, limit=limit)
 
 
 @st.composite

@@ -31,9 +31,13 @@ def _groups(ledger: Ledger, field: str, limit: int = 10) -> list[tuple[Any, int]
 def test_nothing_adds_up_to_nothing(ledger: Ledger):
     for _ in range(2):
         assert _ask(ledger, Metric.COUNT) == Aggregate(0, 0)
-        assert _ask(ledger, Metric.SUM, "size") == Aggregate(0, 0)
-        assert _ask(ledger, Metric.COUNT_DISTINCT, "label") == Aggregate(0, 0)
-        assert _ask(ledger, Metric.MIN, "size") == _ask(ledger, Metric.MAX, "at") == Aggregate(0, None)
+        assert _ask(ledger, Metric.SUM, "size") == Aggregate(0, 0, missing_count=0)
+        assert _ask(ledger, Metric.COUNT_DISTINCT, "label") == Aggregate(0, 0, missing_count=0)
+        assert (
+            _ask(ledger, Metric.MIN, "size")
+            == _ask(ledger, Metric.MAX, "at")
+            == Aggregate(0, missing_count=0)
+        )
         assert _ask(ledger, Metric.COUNT, group_by=FieldName("label")) == Aggregate(0, None, ())
         # The second time the stream is not new any more, and still empty.
         ledger.put({"id": "a"})
@@ -42,9 +46,9 @@ def test_nothing_adds_up_to_nothing(ledger: Ledger):
 
 def test_records_without_a_value_count_as_records_and_not_as_values(ledger: Ledger):
     ledger.put({"id": "a", "size": 5}, {"id": "b"}, {"id": "c", "size": None}, {"id": "d", "size": "9"})
-    assert _ask(ledger, Metric.SUM, "size") == Aggregate(4, 5)
-    assert _ask(ledger, Metric.MIN, "size") == Aggregate(4, 5)
-    assert _ask(ledger, Metric.COUNT_DISTINCT, "size") == Aggregate(4, 1)
+    assert _ask(ledger, Metric.SUM, "size") == Aggregate(4, 5, missing_count=3)
+    assert _ask(ledger, Metric.MIN, "size") == Aggregate(4, 5, missing_count=3)
+    assert _ask(ledger, Metric.COUNT_DISTINCT, "size") == Aggregate(4, 1, missing_count=3)
 
 
 def test_integers_add_up_beyond_64_bits(ledger: Ledger):
@@ -171,3 +175,95 @@ def test_the_first_and_the_last_years_break_nothing(ledger: Ledger):
             assert [group.count for group in found.groups or ()] == [1, 1, 1]
             assert (found.groups or ())[-1].key is None
     assert _ask(ledger, Metric.MIN, "at").value == "0001-01-01T00:00:00Z"
+
+
+def _values(found: Aggregate) -> list[tuple[Any, ...]]:
+    assert found.groups is not None
+    assert found.filtered_record_count == sum(group.count for group in found.groups) + found.other_count
+    return [(group.key, group.value) for group in found.groups]
+
+
+def test_groups_of_all_connections_have_exact_sums_minima_maxima_and_distinct_counts(ledger: Ledger):
+    sizes = [("a", 5), ("b", 2**62), ("a", -20), ("b", 2**62), ("c", None), (None, 1), ("b", 3)]
+    for n, (label, size) in enumerate(sizes):
+        ledger.put({"id": f"{n}", "label": label, "size": size}, connection=n % 2)
+    by = FieldName("label")
+    found = _ask(ledger, Metric.SUM, "size", group_by=by)
+    # What was spent may be written as negative amounts: the sign does not count for the order.
+    assert _values(found) == [("b", 2**63 + 3), ("a", -15), (None, 1), ("c", 0)]
+    assert found.missing_count == 1
+    assert _values(_ask(ledger, Metric.MIN, "size", group_by=by)) == [
+        ("a", -20), (None, 1), ("b", 3), ("c", None),
+    ]  # fmt: skip
+    assert _values(_ask(ledger, Metric.MAX, "size", group_by=by)) == [
+        ("b", 2**62), ("a", 5), (None, 1), ("c", None),
+    ]  # fmt: skip
+    assert _values(_ask(ledger, Metric.COUNT_DISTINCT, "size", group_by=by)) == [
+        ("a", 2), ("b", 2), (None, 1), ("c", 0),
+    ]  # fmt: skip
+
+
+def test_the_groups_within_the_limit_are_those_with_the_largest_values_not_the_most_records(ledger: Ledger):
+    ledger.put(*({"id": f"s{n}", "label": "often", "size": 1} for n in range(5)))
+    ledger.put({"id": "x", "label": "large", "size": 100}, connection=1)
+    found = _ask(ledger, Metric.SUM, "size", group_by=FieldName("label"), limit=1)
+    assert (_values(found), found.other_count) == ([("large", 100)], 5)
+
+
+@pytest.mark.parametrize(
+    "spread", [[1e16, 1.0, -1e16, 0.1], [1e308, 1.0, -1e308, 1e-308], [0.1, 0.2, 0.3, -0.0]]
+)
+def test_numbers_of_a_group_add_up_as_if_rounded_once(ledger: Ledger, spread: list[float]):
+    for n, value in enumerate(spread * 3):
+        ledger.put(
+            {"id": f"{n}", "label": "all", "weight": value}, {"id": f"o{n}", "label": "one"}, connection=n % 2
+        )
+    found = _ask(ledger, Metric.SUM, "weight", group_by=FieldName("label"))
+    assert _values(found) == [("all", math.fsum(spread * 3)), ("one", 0.0)]
+
+
+def test_a_sum_of_a_group_that_no_number_can_hold_is_refused(ledger: Ledger):
+    ledger.put(*({"id": f"{n}", "label": "all", "weight": 1e308} for n in range(3)))
+    with pytest.raises(ResourceLimit):
+        _ask(ledger, Metric.SUM, "weight", group_by=FieldName("label"))
+
+
+def test_sums_by_time_are_in_the_order_of_time_with_records_without_a_time_last(ledger: Ledger):
+    months = ["2026-02-03T00:00:00Z", "2026-01-31T23:30:00Z", None, "2026-02-05T00:00:00Z"]
+    for n, at in enumerate(months):
+        ledger.put({"id": f"{n}", "at": at, "size": 10**n}, connection=n % 2)
+    by_month = TimeGroups(FieldName("at"), Granularity.MONTH, "Europe/Berlin")
+    found = _ask(ledger, Metric.SUM, "size", group_by=by_month)
+    assert _values(found) == [("2026-02-01", 1011), (None, 100)]
+    assert _values(_ask(ledger, Metric.MAX, "size", group_by=by_month, limit=1)) == [("2026-02-01", 1000)]
+
+
+def test_two_keys_make_a_group_of_each_pair(ledger: Ledger):
+    rows = [("a", "2026-01-01"), ("a", "2026-02-01"), ("b", "2026-01-02"), ("a", "2026-01-05"), (None, None)]
+    for n, (label, day) in enumerate(rows):
+        at = None if day is None else f"{day}T00:00:00Z"
+        ledger.put({"id": f"{n}", "label": label, "at": at, "size": n}, connection=n % 2)
+    by_month = TimeGroups(FieldName("at"), Granularity.MONTH, "UTC")
+    counted = _ask(ledger, Metric.COUNT, group_by=FieldName("label"), then_by=by_month)
+    assert [(group.key, group.time, group.count) for group in counted.groups or ()] == [
+        ("a", "2026-01-01", 2), ("b", "2026-01-01", 1), ("a", "2026-02-01", 1), (None, None, 1),
+    ]  # fmt: skip
+    summed = _ask(ledger, Metric.SUM, "size", group_by=FieldName("label"), then_by=by_month, limit=2)
+    assert [(group.key, group.time, group.value) for group in summed.groups or ()] == [
+        (None, None, 4), ("a", "2026-01-01", 3),
+    ]  # fmt: skip
+    assert summed.other_count == 2
+
+
+def test_pairs_that_lie_far_apart_are_different_groups(ledger: Ledger):
+    ledger.put(
+        *(
+            {"id": f"{n}", "label": f"l{n % 40}", "at": f"{1900 + n}-01-01T00:{n % 60:02}:00Z", "size": n}
+            for n in range(120)
+        )
+    )
+    minutes = TimeGroups(FieldName("at"), Granularity.MINUTE, "UTC")
+    found = _ask(ledger, Metric.SUM, "size", group_by=FieldName("label"), then_by=minutes, limit=100)
+    assert [(group.key, group.time, group.value) for group in found.groups or ()] == [
+        (f"l{n % 40}", f"{1900 + n}-01-01T00:{n % 60:02}", n) for n in range(119, 19, -1)
+    ]

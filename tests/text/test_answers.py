@@ -197,6 +197,16 @@ def test_an_aggregate_is_one_line():
     assert '"k6"=3' in shown
 
 
+def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value():
+    groups = [{"key": "shop", "time": "2026-01-01", "count": 3, "value": -12.5}]
+    shown = aggregate_text(
+        {"stream": "bank", "metric": "sum", "field": "amount", "group_by": "payee", "groups": groups}
+        | {"filtered_record_count": 4, "missing_value_count": 1}
+    )
+    assert '"shop" @ "2026-01-01"=-12.5 of 3' in shown
+    assert "missing_value_count=1" in shown
+
+
 @given(st.lists(st.tuples(ANY_TEXT, st.integers(0)), max_size=100))
 def test_an_aggregate_text_fits(pairs: list[tuple[str, int]]):
     groups = [{"key": key, "count": count} for key, count in pairs]

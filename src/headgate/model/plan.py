@@ -100,6 +100,8 @@ class AggregatePlan(msgspec.Struct, frozen=True):
     metric: Metric
     field: FieldName | None = None
     group_by: FieldName | TimeGroups | None = None
+    #: Divides the groups of a field's values further, by time.
+    then_by: TimeGroups | None = None
     filters: tuple[Filter, ...] = ()
     limit: int = 10
 

@@ -146,7 +146,7 @@ class WindowQuery(msgspec.Struct, frozen=True):
 
 
 class AggregateQuery(msgspec.Struct, frozen=True):
-    """One number, or one number for each group."""
+    """One number, or one number for each group; both keys make a group of each pair of a value and a bucket."""
 
     stream: StreamName
     metric: Metric

@@ -47,6 +47,10 @@ class Group(msgspec.Struct, frozen=True):
 
     key: Scalar | None
     count: int
+    #: What the metric gives for the group's records; None for a count, and where no record has a value.
+    value: int | float | str | None = None
+    #: The bucket of time, where records are grouped by a value and by time; None for records without a time.
+    time: str | None = None
 
 
 class Aggregate(msgspec.Struct, frozen=True):
@@ -57,6 +61,8 @@ class Aggregate(msgspec.Struct, frozen=True):
     value: int | float | str | None = None
     groups: tuple[Group, ...] | None = None
     other_count: int = 0
+    #: How many records have no value to compute the metric from, or one that does not fit the field's type.
+    missing_count: int | None = None
 
 
 class Snippet(msgspec.Struct, frozen=True):

@@ -209,6 +209,8 @@ class GroupBody(TypedDict, total=False):
 
     key: Any
     count: int
+    value: int | float | str | None
+    time: str | None
 
 
 class AggregateBody(TypedDict, total=False):
@@ -224,6 +226,7 @@ class AggregateBody(TypedDict, total=False):
     time_zone: str | None
     approximate: bool
     filtered_record_count: int
+    missing_value_count: int
     value: int | float | str | None
     limit: int
     groups: list[GroupBody]

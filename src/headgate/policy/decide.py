@@ -201,6 +201,8 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
     if scope.capability.counts is None:
         raise NotFound(f"Stream '{scope.stream}' has no aggregations.", param="metric")
     _refuse_aggregate_mix(query)
+    if allowance.refuses_extras:
+        _refuse_aggregate_extras(query)
     if query.metric is Metric.COUNT and not scope.capability.counts:
         raise InvalidRequest("Records of this stream cannot be counted.", param="metric")
     plan = AggregatePlan(
@@ -208,6 +210,7 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
         metric=query.metric,
         field=_metric_field(scope, query),
         group_by=_groups(scope, query),
+        then_by=None if query.group_by is None else _time_groups(scope, query),
         filters=clauses.filters(scope, query.filters),
         limit=query.limit,
     )
@@ -379,7 +382,6 @@ _GRANULARITIES = ", ".join(Granularity)
 def _refuse_aggregate_mix(query: AggregateQuery) -> None:
     is_count = query.metric is Metric.COUNT
     by_time = query.group_by_time is not None
-    grouped = by_time or query.group_by is not None
     for broken, param, message in (
         (is_count and query.field is not None, "field", "count takes no field."),
         (
@@ -387,8 +389,6 @@ def _refuse_aggregate_mix(query: AggregateQuery) -> None:
             "field",
             f"{query.metric} needs a field, of those that the schema flags with a={query.metric}.",
         ),
-        (by_time and query.group_by is not None, "group_by", "Pass group_by or group_by_time, not both."),
-        (grouped and not is_count, "metric", "Only count can be grouped."),
         (
             by_time and query.granularity is None,
             "granularity",
@@ -402,6 +402,15 @@ def _refuse_aggregate_mix(query: AggregateQuery) -> None:
             raise InvalidRequest(message, param=param)
 
 
+def _refuse_aggregate_extras(query: AggregateQuery) -> None:
+    """Refuse what the core protocol does not have: grouped metrics other than counts, and two keys."""
+    by_value, by_time = query.group_by is not None, query.group_by_time is not None
+    if by_value and by_time:
+        raise InvalidRequest("Pass group_by or group_by_time, not both.", param="group_by")
+    if (by_value or by_time) and query.metric is not Metric.COUNT:
+        raise InvalidRequest("Only count can be grouped.", param="metric")
+
+
 def _metric_field(scope: StreamScope, query: AggregateQuery) -> FieldName | None:
     if query.field is None:
         return None
@@ -411,6 +420,10 @@ def _metric_field(scope: StreamScope, query: AggregateQuery) -> FieldName | None
 def _groups(scope: StreamScope, query: AggregateQuery) -> FieldName | TimeGroups | None:
     if query.group_by is not None:
         return authorize(scope, query.group_by, Use.GROUP_BY).name
+    return _time_groups(scope, query)
+
+
+def _time_groups(scope: StreamScope, query: AggregateQuery) -> TimeGroups | None:
     if query.group_by_time is None or query.granularity is None:
         return None
     name = authorize(scope, query.group_by_time, Use.GROUP_BY_TIME).name

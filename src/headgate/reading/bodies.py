@@ -14,7 +14,7 @@ from headgate.model.instants import iso
 from headgate.model.plan import AggregatePlan, ExpandPlan, TimeGroups, WindowPlan
 from headgate.model.query import AggregateQuery, WindowQuery
 from headgate.model.record import Children, Record, Tombstone
-from headgate.model.rows import Aggregate, Extent, FieldWindow, Hit, SearchPage, Snippet
+from headgate.model.rows import Aggregate, Extent, FieldWindow, Group, Hit, SearchPage, Snippet
 from headgate.model.warning import ReadWarning
 from headgate.model.wire import HitBody
 from headgate.reading.links import record_path, records_path, window_path
@@ -139,7 +139,7 @@ def window_body(query: WindowQuery, plan: WindowPlan, found: FieldWindow, labels
 
 def aggregate_body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate) -> Body:
     """Give a number, or groups."""
-    by_time = plan.group_by if isinstance(plan.group_by, TimeGroups) else None
+    by_time = plan.group_by if isinstance(plan.group_by, TimeGroups) else plan.then_by
     body: Body = {
         "object": "aggregation",
         "stream": query.stream,
@@ -152,10 +152,21 @@ def aggregate_body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate)
         "approximate": False,
         "filtered_record_count": found.filtered_record_count,
     }
+    if found.missing_count is not None:
+        body["missing_value_count"] = found.missing_count
     if found.groups is None:
         return body | {"value": found.value}
-    groups = [{"key": group.key, "count": group.count} for group in found.groups]
+    groups = [_group_row(plan, group) for group in found.groups]
     return body | {"limit": plan.limit, "groups": groups, "other_count": found.other_count}
+
+
+def _group_row(plan: AggregatePlan, group: Group) -> Body:
+    return {
+        "key": group.key,
+        **({} if plan.then_by is None else {"time": group.time}),
+        "count": group.count,
+        **({} if plan.field is None else {"value": group.value}),
+    }
 
 
 def hit_row(hit: Hit, labels: Labels) -> Body:

@@ -448,8 +448,8 @@ def _children(record: Record, plan: ExpandPlan) -> tuple[Record, ...]:
 
 
 def _aggregated(plan: AggregatePlan) -> tuple[FieldName, ...]:
-    group = plan.group_by.field if isinstance(plan.group_by, TimeGroups) else plan.group_by
-    named = [plan.field, group, *(one.field for one in plan.filters)]
+    keys = (key.field if isinstance(key, TimeGroups) else key for key in (plan.group_by, plan.then_by))
+    named = [plan.field, *keys, *(one.field for one in plan.filters)]
     return tuple(dict.fromkeys(name for name in named if name is not None))
 
 

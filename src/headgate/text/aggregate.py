@@ -19,6 +19,10 @@ def aggregate_text(body: AggregateBody) -> str:
     if field := body.get("field"):
         what += f" field={name(str(field))}"
     counted = f"filtered_record_count={json_text(body.get('filtered_record_count'))}"
+    if missing := body.get("missing_value_count"):
+        counted += (
+            f"; missing_value_count={missing} (records without a usable value in field; not in the result)"
+        )
     groups = body.get("groups")
     if groups is None:
         return compose([Line(f"{what} = {json_text(body.get('value'))}. {counted}")], AGGREGATE_TEXT)
@@ -31,17 +35,26 @@ def _by(body: AggregateBody) -> str:
 
 
 def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counted: str) -> list[Line]:
-    shown = ", ".join(f"{_key(group.get('key'))}={group.get('count')}" for group in groups[:_SHOWN])
+    shown = ", ".join(_group(group) for group in groups[:_SHOWN])
     more = max(0, len(groups) - _SHOWN)
     lines = [Line(f"{what}: {len(groups)} group(s) [{shown}]")]
     tail = f"other_count={json_text(body.get('other_count', 0))}; {counted}"
     lines.append(Line(f"more_groups={more}; {tail}" if more else tail))
     if more:
-        rest = ", ".join(f"{_key(group.get('key'))}={group.get('count')}" for group in groups[_SHOWN:])
+        rest = ", ".join(_group(group) for group in groups[_SHOWN:])
         lines.append(Line(f"further groups: {rest}", 1))
     if body.get("other_count"):
         lines.append(Line("other_count counts records in groups beyond limit; raise limit to see them.", 2))
     return lines
+
+
+def _group(group: GroupBody) -> str:
+    key = _key(group.get("key"))
+    if "time" in group:
+        key += f" @ {_key(group.get('time'))}"
+    if "value" in group:
+        return f"{key}={_key(group.get('value'))} of {group.get('count')}"
+    return f"{key}={group.get('count')}"
 
 
 def _key(key: Any) -> str:

@@ -226,9 +226,9 @@ TOOLS: tuple[Json, ...] = (
     _tool(
         "aggregate",
         "Count and sum",
-        "One number over a stream, or counts by group. group_by and group_by_time go with metric=count; "
-        "group_by_time needs granularity. other_count is how many records lie in groups beyond limit. "
-        "Use fields that schema flags with a=.",
+        "One number over a stream, or one for each group: by value (largest first), by time (ascending; needs "
+        "granularity), or each value in each bucket. other_count is how many records lie in groups beyond limit; "
+        "missing_value_count, how many have no usable value in field. Use fields that schema flags with a=.",
         (
             _object(
                 {

@@ -260,8 +260,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         params=(
             Param("metric", "What is computed.", required=True, choices=tuple(Metric)),
             Param("field", "Of which field; `count` takes none."),
-            Param("group_by", "A field whose values make the groups."),
-            Param("group_by_time", "A time field whose buckets make the groups."),
+            Param("group_by", "A field whose values make the groups, the largest first."),
+            Param(
+                "group_by_time",
+                "A time field whose buckets make the groups, in the order of time; with `group_by`, each value in "
+                "each bucket is a group.",
+            ),
             Param("granularity", "How wide a bucket is.", choices=tuple(Granularity)),
             Param("time_zone", "The IANA time zone of the buckets, UTC by default."),
             Param(

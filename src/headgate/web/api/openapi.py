@@ -80,6 +80,7 @@ def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
 
 
 _TEXT = {"type": "string"}
+_TEXT_OR_NONE = {"type": ["string", "null"]}
 _WHOLE = {"type": "integer"}
 _META = _object({"count": {}, "warnings": {"type": "array", "items": _OBJECT}})
 _LINKS = _object({"self": _TEXT}, next={"type": ["string", "null"]})
@@ -131,8 +132,12 @@ SCHEMAS: dict[str, Any] = {
     "Aggregation": _object(
         {"object": {"const": "aggregation"}, "metric": _TEXT, "filtered_record_count": _WHOLE},
         value={},
-        groups={"type": "array", "items": _object({"key": {}, "count": _WHOLE})},
+        groups={
+            "type": "array",
+            "items": _object({"key": {}, "count": _WHOLE}, value={}, time=_TEXT_OR_NONE),
+        },
         other_count=_WHOLE,
+        missing_value_count=_WHOLE,
     ),
     "Declaration": _object({"object": {"const": "declaration"}, "connector_key": _TEXT, "version": _TEXT}),
     "Connection": _object(

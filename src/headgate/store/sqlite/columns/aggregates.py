@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from headgate.errors import ResourceLimit
-from headgate.model.declaration import FieldKind
 from headgate.model.ids import ConnectionId, FieldName
-from headgate.model.instants import DAY_US, iso
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
-from headgate.model.query import Metric, Scalar
+from headgate.model.query import Metric
 from headgate.model.rows import Aggregate, Group, ShelfSummary
 from headgate.store.sqlite.catalog import Catalog, Column, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind
 from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.columns.calendar import bucket_name, count_buckets
+from headgate.store.sqlite.columns.grouping import aggregate_groups
 from headgate.store.sqlite.columns.selection import Selection, select
-from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn, missing_value, quarter_hours
+from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.columns.sums import float_sum, integer_sum
+from headgate.store.sqlite.columns.values import has_value, key_writer, shown, time_values
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.scope import column_of, scope_of
-
-_DATE_CHARS = 10
 
 
 def aggregate(database: Database, catalog: Catalog, cache: ColumnCache, plan: AggregatePlan) -> Aggregate:
@@ -38,27 +35,28 @@ def aggregate(database: Database, catalog: Catalog, cache: ColumnCache, plan: Ag
         return Aggregate(total, total)
     selection = select(database, cache, scope, plan.reach, plan.filters, _needed(scope.stream, plan))
     total = selection.count()
-    if isinstance(plan.group_by, TimeGroups):
-        return _by_time(selection, plan.group_by, total, plan.limit)
     if plan.group_by is not None:
-        return _by_value(selection, plan.group_by, total, plan.limit)
-    if plan.metric is Metric.COUNT:
+        return _grouped(selection, plan, plan.group_by, total)
+    if plan.field is None:
         return Aggregate(total, total)
-    assert plan.field is not None
-    return Aggregate(total, _metric(selection, plan.metric, plan.field))
+    return _metric(selection, plan.metric, plan.field, total)
 
 
 def _of_nothing(plan: AggregatePlan) -> Aggregate:
     if plan.group_by is not None:
-        return Aggregate(0, None, ())
-    return Aggregate(0, 0 if plan.metric in {Metric.COUNT, Metric.COUNT_DISTINCT, Metric.SUM} else None)
+        return Aggregate(0, None, (), missing_count=None if plan.field is None else 0)
+    value = 0 if plan.metric in {Metric.COUNT, Metric.COUNT_DISTINCT, Metric.SUM} else None
+    return Aggregate(0, value, missing_count=None if plan.field is None else 0)
 
 
 def _needed(stream: StreamTable, plan: AggregatePlan) -> Sequence[int]:
-    if isinstance(plan.group_by, TimeGroups):
-        return _time_columns(stream, plan.group_by)
-    fields = [field for field in (plan.field, plan.group_by) if field is not None]
-    return [column_of(stream, field).number for field in fields]
+    numbers: list[int] = []
+    for key in (plan.field, plan.group_by, plan.then_by):
+        if isinstance(key, TimeGroups):
+            numbers += _time_columns(stream, key)
+        elif key is not None:
+            numbers.append(column_of(stream, key).number)
+    return numbers
 
 
 def _time_columns(stream: StreamTable, groups: TimeGroups) -> Sequence[int]:
@@ -70,22 +68,25 @@ def _time_columns(stream: StreamTable, groups: TimeGroups) -> Sequence[int]:
 # One number
 
 
-def _metric(selection: Selection, metric: Metric, name: FieldName) -> int | float | str | None:
+def _metric(selection: Selection, metric: Metric, name: FieldName, total: int) -> Aggregate:
     column = column_of(selection.stream, name)
-    known = [_known(column, values) for values in selection.values(column.number)]
+    known = [values[has_value(column, values)] for values in selection.values(column.number)]
+    value = _value(column, metric, known)
+    if metric in {Metric.MIN, Metric.MAX} and value is not None:
+        value = shown(selection.stream, name, value)
+    return Aggregate(total, value, missing_count=total - sum(len(values) for values in known))
+
+
+def _value(column: Column, metric: Metric, known: Sequence[Array]) -> Any:
     if metric is Metric.COUNT_DISTINCT:
         return len(np.unique(np.concatenate(known))) if known else 0
     if metric is Metric.SUM:
         if column.kind is ColumnKind.NUMBER:
             return _number_sum(known)
         return sum(integer_sum(values) for values in known)
-    ends = [
-        (values.min() if metric is Metric.MIN else values.max()).item() for values in known if len(values)
-    ]
-    if not ends:
-        return None
-    end = min(ends) if metric is Metric.MIN else max(ends)
-    return _shown(selection.stream, name, end)
+    if metric is Metric.MIN:
+        return min((values.min().item() for values in known if len(values)), default=None)
+    return max((values.max().item() for values in known if len(values)), default=None)
 
 
 def _number_sum(arrays: Sequence[Array]) -> float:
@@ -95,20 +96,23 @@ def _number_sum(arrays: Sequence[Array]) -> float:
         raise ResourceLimit("The sum is larger than a number can be.") from None
 
 
-def _known(column: Column, values: Array) -> Array:
-    """Leave out rows without a value."""
-    if column.kind is ColumnKind.NUMBER:
-        return values[~np.isnan(values)]
-    return values[values != missing_value(column.kind)]
-
-
 # Groups
+
+
+def _grouped(
+    selection: Selection, plan: AggregatePlan, group_by: FieldName | TimeGroups, total: int
+) -> Aggregate:
+    if plan.metric is not Metric.COUNT or plan.then_by is not None:
+        return aggregate_groups(selection, plan, total)
+    if isinstance(group_by, TimeGroups):
+        return _by_time(selection, group_by, total, plan.limit)
+    return _by_value(selection, group_by, total, plan.limit)
 
 
 def _by_value(selection: Selection, name: FieldName, total: int, limit: int) -> Aggregate:
     column = column_of(selection.stream, name)
     keys, counts = _counts(selection, column)
-    key_of = _key_of(selection, column, name)
+    key_of = key_writer(selection, column, name)
     cut = np.partition(counts, len(counts) - limit)[len(counts) - limit] if len(counts) > limit else 0
     groups = [
         Group(key_of(key), count)
@@ -135,34 +139,8 @@ def _counts(selection: Selection, column: Column) -> tuple[Array, Array]:
     return np.unique(np.concatenate(arrays), return_counts=True, equal_nan=True)
 
 
-def _key_of(selection: Selection, column: Column, name: FieldName) -> Callable[[Any], Scalar | None]:
-    if column.kind is ColumnKind.WORD:
-        return selection.texts(column.number).texts.__getitem__
-    if column.kind is ColumnKind.BOOLEAN:
-        return lambda key: None if key < 0 else bool(key)
-    if column.kind is ColumnKind.NUMBER:
-        return lambda key: None if math.isnan(key) else _shown(selection.stream, name, key)
-    return lambda key: None if key == NO_INTEGER else _shown(selection.stream, name, key)
-
-
-def _shown(stream: StreamTable, name: FieldName, value: Any) -> Any:
-    """Write a value the way its field does."""
-    kind = stream.declaration.fields[name].kind
-    if kind is FieldKind.NUMBER:
-        # Turn -0.0 into 0.0: which of the two came first would show.
-        return float(value) + 0.0
-    if not kind.is_time:
-        return value
-    text = iso(value)
-    return text[:_DATE_CHARS] if kind is FieldKind.DATE and value % DAY_US == 0 else text
-
-
 def _by_time(selection: Selection, groups: TimeGroups, total: int, limit: int) -> Aggregate:
-    if groups.field == selection.stream.time_field:
-        times, steps = selection.values(OwnColumn.TIME), selection.values(OwnColumn.QUARTER_HOUR)
-    else:
-        times = selection.values(column_of(selection.stream, groups.field).number)
-        steps = [quarter_hours(array) for array in times]
+    times, steps = time_values(selection, groups)
     known = [array != NO_INTEGER for array in times]
     times, steps = _where(times, known), _where(steps, known)
     found = count_buckets(times, steps, groups.granularity, groups.time_zone)

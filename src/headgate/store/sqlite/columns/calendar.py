@@ -49,17 +49,44 @@ def count_buckets(
     filled = [array for array in quarters if len(array)]
     if not filled:
         return {}
-    first, last = min(int(array.min()) for array in filled), max(int(array.max()) for array in filled)
-    if granularity is not Granularity.MINUTE and last - first < _TABLE_MOST:
-        first_step, last_step = first >> _TABLE_STEP_BITS, last >> _TABLE_STEP_BITS
-        table = _table(granularity, time_zone, first_step, last_step)
-        if table is not None:
-            return _count_by_table(filled, table, first_step << _TABLE_STEP_BITS)
-    seconds = np.concatenate(times) // _SECOND_US
-    offsets = offsets_between(time_zone, int(seconds.min()), int(seconds.max()))
-    local = seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1]
-    numbers, counts = np.unique(_number(local, granularity), return_counts=True)
+    found = _table_for(filled, granularity, time_zone)
+    if found is not None:
+        return _count_by_table(filled, *found)
+    numbers, counts = np.unique(
+        _computed_numbers(np.concatenate(times), granularity, time_zone), return_counts=True
+    )
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+def bucket_numbers(times: Array, quarters: Array, granularity: Granularity, time_zone: str) -> Array:
+    """Give the number of each time's bucket; no time may be missing."""
+    if not len(times):
+        return times
+    found = _table_for([quarters], granularity, time_zone)
+    if found is None:
+        return _computed_numbers(times, granularity, time_zone)
+    table, start = found
+    return table[quarters - start]
+
+
+def _table_for(
+    quarters: Sequence[Array], granularity: Granularity, time_zone: str
+) -> tuple[Array, int] | None:
+    """Find the table that has all these quarter hours, and its first one; None where there is no such table."""
+    first, last = min(int(array.min()) for array in quarters), max(int(array.max()) for array in quarters)
+    if granularity is Granularity.MINUTE or last - first >= _TABLE_MOST:
+        return None
+    first_step, last_step = first >> _TABLE_STEP_BITS, last >> _TABLE_STEP_BITS
+    table = _table(granularity, time_zone, first_step, last_step)
+    return None if table is None else (table, first_step << _TABLE_STEP_BITS)
+
+
+def _computed_numbers(times: Array, granularity: Granularity, time_zone: str) -> Array:
+    seconds = times // _SECOND_US
+    offsets = offsets_between(time_zone, int(seconds.min()), int(seconds.max()))
+    return _number(
+        seconds + offsets.seconds[np.searchsorted(offsets.starts, seconds, "right") - 1], granularity
+    )
 
 
 def _count_by_table(quarters: Sequence[Array], table: Array, start: int) -> dict[int, int]:
