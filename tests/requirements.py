@@ -92,7 +92,7 @@ S1-27 done | Each previewed hit shows its complete id | as S1-04
 S1-28 done | ...and connector key, label, stream when present | substring
 S1-29 done | connection_id not repeated when embedded | no connection_id= token
 S1-30 done | connection_id shown only for non-embeddable hits | token present for that hit only
-S1-31 done | Text compact | < 1 800 bytes at 100 fat hits
+S1-31 done | Text compact | at most 8 000 bytes at 100 fat hits
 S1-32 done | Text is not the JSON envelope | not parseable as envelope, no "object":"list"
 S1-33 done | structuredContent.data is the canonical envelope | object/has_more/next_cursor/meta equal to RS body
 S1-34 done | structuredContent.results is the flattened projection | id/title/url on each

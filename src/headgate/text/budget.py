@@ -9,14 +9,16 @@ import msgspec
 ELLIPSIS = "…"
 
 #: Bytes.
-SEARCH_TEXT = 1800
-QUERY_TEXT = 1800
+SEARCH_TEXT = 8_000
+QUERY_TEXT = 8_000
 AGGREGATE_TEXT = 1800
 SCHEMA_INDEX_TEXT = 18_000
 #: The names of all streams together, as encoded in JSON; a longer list does not help a model.
 SCHEMA_NAMES_TEXT = 34_000
 SCHEMA_STREAM_TEXT = 6_000
 TOOL_RESULT = 100_000
+#: What a result has beside its text, its structure and its links.
+ENVELOPE = 1_000
 #: Characters.
 FETCH_CHARS = 16_384
 INLINE_CHARS = 4_096
@@ -52,3 +54,8 @@ def compose(lines: Sequence[Line], limit_bytes: int) -> str:
 def cut(text: str, limit_chars: int) -> str:
     """Cut a text to a number of characters, the last of which is then an ellipsis."""
     return text if len(text) <= limit_chars else text[: max(0, limit_chars - 1)] + ELLIPSIS
+
+
+def smaller_limit(rows: int, limit_bytes: int, written_bytes: int) -> int:
+    """Estimate how many rows of a page fit, with a reserve for rows that are larger than others."""
+    return max(1, min(rows - 1, rows * limit_bytes * 4 // (written_bytes * 5)))

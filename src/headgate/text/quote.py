@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from headgate.text.budget import cut
+
 #: Controls, direction marks, invisible characters and tags: a reader cannot see them, or they move other characters.
 #: The two joiners U+200C and U+200D stay: scripts and emoji need them, and they hide nothing.
 _HIDDEN = (
@@ -56,6 +58,14 @@ def block(text: str) -> str:
 def name(text: str) -> str:
     """Write a name bare when it is one plain word, and quoted otherwise."""
     return text if _WORD.fullmatch(text) else json_text(text)
+
+
+def json_within(text: str, limit_bytes: int) -> str:
+    """Write the beginning of a text as JSON in a number of bytes: characters and escapes take up to six of them."""
+    limit_chars = limit_bytes
+    while len((written := json_text(cut(text, limit_chars))).encode()) > limit_bytes and limit_chars > 1:
+        limit_chars = limit_chars * 2 // 3
+    return written
 
 
 def fenced(text: str) -> str:

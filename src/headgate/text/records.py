@@ -1,4 +1,4 @@
-"""The text of a page of records: counts and cursors first, then a few rows, then how to read what was cut."""
+"""The text of a page of records: counts and cursors first, then a line for each row, then what to do next."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ import msgspec
 
 from headgate.model.wire import PageBody, RecordBody, SearchBody
 from headgate.text.binary import binary_facts
-from headgate.text.budget import QUERY_TEXT, cut, size
+from headgate.text.budget import ELLIPSIS, QUERY_TEXT, cut, size
 from headgate.text.ladder import Windows, without_bytes
-from headgate.text.quote import json_text
+from headgate.text.quote import json_text, json_within, name
 
-#: How many rows are printed at most.
-SHOWN = 5
+#: A page of this many rows is printed whole; each row has at least its share of the text.
+SHARES = 25
 _NAMED = 8
-_VALUE_CHARS = 96
+#: How much of a value is printed; the next smaller number is tried while a row is larger than its share.
+_VALUE_CHARS = (96, 40)
+_JSON_CHARS = 192
+_LABEL_BYTES = 40
+_NAMES_BYTES = 100
+_LEAST_VALUE = 32
 _NESTED = (dict, list)
-_ROW_BYTES = 420
-#: Where there is less space than this, no row is tried.
-_LEAST_ROW_BYTES = 100
+_LEAST_PREVIEW = 24
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
+_MORE_FIELDS = "(+n fields) names what a row leaves out: call fetch with its id, or ask with fields."
 
 
 def records_text(
@@ -29,29 +33,37 @@ def records_text(
     body: PageBody,
     rows: Iterable[tuple[str, RecordBody]],
     *,
+    cursor: str | None = None,
     windows: Windows = Windows.JSON,
 ) -> str:
-    """Write the text of a page from its body and its rows, each with its id; as many rows as fit are printed."""
+    """Write the text of a page from its body and its rows, each with its id; as many rows as fit are printed.
+
+    ``cursor`` is the one that the page was asked with. A row has a ``display_name`` if its source is to be printed.
+    """
     total = len(body.get("data", ()))
     lines = [_header(stream, body, total)]
-    space = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 1)) - 1
-    printed = 0
+    # Reserved for the longest footer, so that the rows do not depend on what it says.
+    space = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 0, cursor, _MORE_FIELDS)) - 3
     for position, (record_id, row) in enumerate(rows):
-        text, reading = _row(f"record[{position}]", row, record_id, windows)
-        whole = f"{text}\n{reading}" if reading else text
-        left = space - size(whole) - 1
-        if left < 0 and printed:
-            # The printed rows are the first ones, so that it is clear which are missing; only before them is one skipped.
+        share = space // max(1, min(total, SHARES) - position)
+        text = _row(f"record[{position}]", row, record_id, windows, share - 1)
+        space -= size(text) + 1
+        if space < 0:
+            # The printed rows are the first ones, so that it is clear which are missing.
             break
-        if left < 0:
-            whole, left = text, space - size(text) - 1
-        if left >= 0:
-            lines.append(whole)
-            printed, space = printed + 1, left
-        if printed == SHOWN or space < _LEAST_ROW_BYTES:
-            break
-    lines.append(_footer(body, total, printed))
+        lines.append(text)
+    more = _MORE_FIELDS if any(" fields: " in text for text in lines[1:]) else ""
+    lines.append(_footer(body, total, len(lines) - 1, cursor, more))
     return "\n".join(lines)
+
+
+def rest_hint(left: int, printed: int, cursor: str | None) -> str:
+    """Say how many rows are not printed, and which call shows them; the next cursor would skip them."""
+    same = "without cursor" if cursor is None else "with the same cursor"
+    return (
+        f"{left} more of this page are not printed, and next_cursor skips them: "
+        f"repeat the call {same} and with limit={printed or 1}, then go on with its next_cursor."
+    )
 
 
 def paging_line(body: PageBody | SearchBody) -> str:
@@ -81,16 +93,13 @@ def _header(stream: str, body: PageBody, total: int) -> str:
     return f"records from stream {json_text(stream)}: {total} record(s). {paging_line(body)}"
 
 
-def _footer(body: PageBody, total: int, printed: int) -> str:
+def _footer(body: PageBody, total: int, printed: int, cursor: str | None, more: str) -> str:
     if not total:
         return _nothing(body)
-    hints = ["Pass an id to fetch to read that record."]
+    hints = ["Pass an id to fetch to read that record.", *([more] if more else [])]
     if total > printed:
-        hints.append(
-            f"{total - printed} more record(s) of this page are not printed; "
-            f"to see each, ask with limit={printed or 1} and go on with cursor."
-        )
-    if body.get("has_more"):
+        hints.append(rest_hint(total - printed, printed, cursor))
+    elif body.get("has_more"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
     if body.get("next_changes_since"):
         hints.append("Next time pass changes_since=next_changes_since to get only what changed.")
@@ -103,49 +112,88 @@ def _nothing(body: PageBody) -> str:
     return "No record fits. Loosen or leave out filter, or find records by words with search."
 
 
-def _row(name: str, row: RecordBody, record_id: str, windows: Windows) -> tuple[str, str]:
-    """Write the line of a row, and the one with the call that reads what was cut, if anything was."""
+def _row(label: str, row: RecordBody, record_id: str, windows: Windows, limit_bytes: int) -> str:
+    """Write a row in one line: its source, its first values, how to read what was cut, and its id at the end."""
     if row.get("deleted"):
-        return f"{name} deleted_at={json_text(row.get('deleted_at'))} id={record_id}", ""
-    shown, cut_paths = preview(row.get("data") or {}, _ROW_BYTES)
-    reading = ""
-    if cut_paths:
-        reading = f"{name} complete=false {windows.tool} {_reading(record_id, cut_paths, windows)}"
-    return f"{name} {shown} id={record_id}", reading
+        return f"{label} deleted_at={json_text(row.get('deleted_at'))} id={record_id}"
+    label_of = row.get("display_name")
+    head = f"{label} source={json_within(label_of, _LABEL_BYTES)}" if label_of else label
+    data = row.get("data") or {}
+    space = limit_bytes - size(f"{head}  id={record_id}")
+    for value_chars in _VALUE_CHARS:
+        shown, paths = _shown(data, value_chars)
+        text = json_text(shown) + _reading(paths, windows)
+        if size(text) <= space:
+            return f"{head} {text} id={record_id}"
+    shown, paths = _shown(data, _VALUE_CHARS[-1])
+    return f"{head} {_within(shown, paths, windows, max(space, _LEAST_PREVIEW))} id={record_id}"
 
 
-def _reading(record_id: str, paths: Sequence[str], windows: Windows) -> str:
+def _reading(paths: Sequence[str], windows: Windows) -> str:
+    """Write the call that reads what was cut; its id is at the end of the line."""
+    if not paths:
+        return ""
     if not windows:
-        return f"args={json_text({'id': record_id, 'fields': paths})}"
-    first, *others = paths
-    also = f" (likewise field_path {json_text(others)})" if others else ""
-    return f"args={json_text({'id': record_id, 'field_path': first, 'offset_chars': 0})}{also}"
+        return f" complete=false read=fetch fields={json_text(paths)}"
+    also = f" (likewise {json_text(paths[1:])})" if paths[1:] else ""
+    return f" complete=false read={windows.tool} field_path={name(paths[0])}{also} offset_chars=0"
 
 
-def preview(data: Mapping[str, Any], limit_bytes: int) -> tuple[str, list[str]]:
-    """Show a record's data as JSON within a budget, and name the text fields that were cut."""
+def _shown(data: Mapping[str, Any], value_chars: int) -> tuple[dict[str, Any], list[str]]:
+    """Cut the values of a record, and name the fields that were cut."""
     shown = dict(data)
     named: list[str] = []
     for path, value in data.items():
         if isinstance(value, str):
-            if len(value) > _VALUE_CHARS:
-                short = shown[path] = binary_facts(value) or cut(value, _VALUE_CHARS)
+            if len(value) > value_chars:
+                short = shown[path] = binary_facts(value) or cut(value, value_chars)
                 named += [path] if isinstance(short, str) else []
         elif isinstance(value, _NESTED):
             shown[path] = _short(value)
-    text = json_text(shown)
-    return (text if size(text) <= limit_bytes else _within(shown, limit_bytes)), named[:_NAMED]
+    return shown, named[:_NAMED]
 
 
-def _within(shown: Mapping[str, Any], limit_bytes: int) -> str:
+def _within(shown: Mapping[str, Any], paths: Sequence[str], windows: Windows, limit_bytes: int) -> str:
+    """Write the values that fit, name the fields that do not, and say how to read those that were cut."""
+    space = limit_bytes - len("{} (+999 fields: )")
+    names_bytes = min(_NAMES_BYTES, space // 3)
+    space -= names_bytes
     fitting: dict[str, Any] = {}
-    used = 2
+    cut_paths: list[str] = []
     for path, value in shown.items():
+        also = [*cut_paths, path] if path in paths else cut_paths
         needed = size(json_text({path: value})) - 1
-        if used + needed <= limit_bytes:
-            fitting[path] = value
-            used += needed
-    return f"{json_text(fitting)} (+{len(shown) - len(fitting)} fields)"
+        if needed + size(_reading(also, windows)) <= space:
+            fitting[path], cut_paths = value, also
+            space -= needed
+    if not fitting:
+        fitting, cut_paths = _first_value(shown, paths)
+    left = [path for path in shown if path not in fitting]
+    return f"{json_text(fitting)}{_left_out(left, names_bytes)}{_reading(cut_paths, windows)}"
+
+
+def _first_value(shown: Mapping[str, Any], paths: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Give the beginning of the first value, without which a row would say nothing."""
+    for path, value in shown.items():
+        if value is not None and size(path) <= _LEAST_PREVIEW:
+            text = value if isinstance(value, str) else json_text(value)
+            short = msgspec.json.decode(json_within(text, _LEAST_VALUE))
+            is_cut = path in paths or short != text
+            return {path: short if is_cut else value}, [path] if is_cut else []
+    return {}, []
+
+
+def _left_out(left: Sequence[str], limit_bytes: int) -> str:
+    if not left:
+        return ""
+    names: list[str] = []
+    for path in left:
+        limit_bytes -= size(name(path)) + 2
+        if limit_bytes < 0:
+            names.append(ELLIPSIS)
+            break
+        names.append(name(path))
+    return f" (+{len(left)} fields: {', '.join(names)})"
 
 
 def _short(value: Any) -> Any:
@@ -156,4 +204,4 @@ def _short(value: Any) -> Any:
         return {key: facts[key] for key in _FILE if key in facts}
     clean = without_bytes(value)
     text = msgspec.json.encode(clean).decode()
-    return clean if len(text) <= 2 * _VALUE_CHARS else cut(text, _VALUE_CHARS)
+    return clean if len(text) <= _JSON_CHARS else cut(text, _VALUE_CHARS[0])

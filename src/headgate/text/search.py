@@ -1,51 +1,63 @@
-"""The text of a search: the first id before anything else, then sources, evidence and the top hits."""
+"""The text of a search: the first id before anything else, then sources, and a line with the evidence of each hit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from headgate.model.wire import HitBody, SearchBody
-from headgate.text.budget import SEARCH_TEXT, Line, compose, cut
+from headgate.text.budget import SEARCH_TEXT, cut, size
+from headgate.text.ladder import READ_TOOL
 from headgate.text.marks import cut_marked
-from headgate.text.quote import json_text, name
-from headgate.text.records import paging_line
+from headgate.text.quote import json_text, json_within, name
+from headgate.text.records import SHARES, paging_line, rest_hint
 
-_SHOWN = 3
-_EVIDENCE = 2
 _MIX = 8
-_SNIPPET_CHARS = 96
-_TITLE_CHARS = 80
+_MIX_BYTES = 400
 _NAME_CHARS = 60
+_LABEL_BYTES = 26
+#: How much of a hit is printed, from the most to the least: a third of the bytes of the title, whether its whole origin, and
+#: characters of the snippet.
+_LEVELS = ((80, True, 96), (60, True, 48), (60, True, 24), (40, False, 24), (40, False, 0), (8, False, 0))
 _CLOSING = (
     "To open a hit call fetch with its printed id unchanged; "
-    "add connection_id only where a line prints it on its own."
+    "add connection_id only where a line prints it on its own. "
 )
 
 
-def search_text(body: SearchBody, results: Sequence[Mapping[str, Any]]) -> str:
-    """Write the text of a search from its body and its flat results."""
-    lines = [Line(f"search: {len(results)} hit(s). {paging_line(body)}")]
+def search_text(
+    body: SearchBody,
+    results: Sequence[Mapping[str, Any]],
+    *,
+    cursor: str | None = None,
+    tool: str = READ_TOOL,
+) -> str:
+    """Write the text of a search from its body and its flat results; ``cursor`` is the one it was asked with."""
+    lines = [f"search: {len(results)} hit(s). {paging_line(body)}"]
     if not results:
-        lines.append(Line("Nothing matched. Try fewer or other words, or a beginning* with a star.", 1))
-        return compose([*lines, *_recall(body)], SEARCH_TEXT)
-    lines.append(Line(f"first_fetch_id={results[0]['id']}"))
+        lines.append("Nothing matched. Try fewer or other words, or a beginning* with a star.")
+        return "\n".join([*lines, *_recall(body)])
     hits = body.get("data", [])
-    lines += [*_mix(hits), *_recall(body)]
-    shown = list(zip(results[:_SHOWN], hits, strict=False))
-    evidence = [line for position, pair in enumerate(shown) for line in _evidence(position, *pair)]
-    lines += [Line("Evidence excerpts:", 3), *evidence] if evidence else []
-    lines += [Line("Top results:", 1)]
-    lines += [_hit(position, *pair) for position, pair in enumerate(shown)]
-    if len(results) > _SHOWN:
-        lines.append(Line(_more(len(results) - _SHOWN), 2))
-    lines.append(Line(_CLOSING, 1))
-    return compose(lines, SEARCH_TEXT)
-
-
-def _more(left: int) -> str:
-    return f"more_results={left} not printed; to see each, search with limit={_SHOWN} and go on with cursor."
+    # The first id is printed here only: what comes first is not lost when a client cuts the text.
+    lines += [f"first_fetch_id={results[0]['id']}", *_mix(hits), *_recall(body), "Top results:"]
+    has_sources = len({hit.get("connection_id") for hit in hits}) > 1
+    closing = _CLOSING
+    if any(result.get("match_windows") for result in results):
+        closing += f"Where complete=false, {tool} with that id, field_path and offset_chars reads on. "
+    space = SEARCH_TEXT - sum(size(line) + 1 for line in lines)
+    space -= size(closing + rest_hint(len(results), len(results), cursor))
+    printed = 0
+    for result, hit in zip(results, hits, strict=False):
+        share = space // max(1, min(len(results), SHARES) - printed)
+        text = _hit(_PrintedHit(printed, result, hit, has_sources=has_sources, tool=tool), share - 1)
+        space -= size(text) + 1
+        if space < 0:
+            break
+        lines.append(text)
+        printed += 1
+    left = len(results) - printed
+    return "\n".join([*lines, closing + (rest_hint(left, printed, cursor) if left else "")]).rstrip()
 
 
 def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
@@ -63,29 +75,34 @@ def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
     ]
 
 
-def _mix(hits: Sequence[HitBody]) -> list[Line]:
+def _mix(hits: Sequence[HitBody]) -> list[str]:
     mix = source_mix(hits)
     if len(mix) < 2:  # noqa: PLR2004 - one source is no mix
         return []
-    entries = "|".join(
-        "{" + ",".join(f"{key}:{_label(value)}" for key, value in entry.items()) + "}" for entry in mix[:_MIX]
-    )
-    more = f"|more:{len(mix) - _MIX}" if len(mix) > _MIX else ""
-    return [Line(f"source_mix={entries}{more}", 3)]
+    entries: list[str] = []
+    space = _MIX_BYTES
+    for entry in mix[:_MIX]:
+        text = "{" + ",".join(f"{key}:{_label(value)}" for key, value in entry.items()) + "}"
+        space -= size(text)
+        if space < 0:
+            break
+        entries.append(text)
+    more = [f"more:{len(mix) - len(entries)}"] if len(mix) > len(entries) else []
+    return [f"source_mix={'|'.join([*entries, *more])}"]
 
 
 def _label(value: Any) -> str:
     return name(cut(value, _NAME_CHARS)) if isinstance(value, str) else json_text(value)
 
 
-def _recall(body: SearchBody) -> list[Line]:
+def _recall(body: SearchBody) -> list[str]:
     recall = (body.get("meta") or {}).get("recall") or {}
     is_window = recall.get("ranking_scope") == "candidate_window"
     if recall.get("complete", True) and not recall.get("truncated") and not is_window:
         return []
     ranked = recall.get("ranked_candidate_count")
     which = f"only {ranked} matches were" if isinstance(ranked, int) else "not every match was"
-    return [Line(f"Recall: {which} ranked; narrow the search to rank them all.", 4)]
+    return [f"Recall: {which} ranked; narrow the search to rank them all."]
 
 
 def _snippet_of(hit: HitBody) -> str:
@@ -100,44 +117,62 @@ def _words_around(hit: HitBody, path: str) -> str:
     return str(next(own, None) or _snippet_of(hit))
 
 
-def _evidence(position: int, result: Mapping[str, Any], hit: HitBody) -> list[Line]:
+class _PrintedHit(NamedTuple):
+    """What a line of the text is made of."""
+
+    position: int
+    result: Mapping[str, Any]
+    hit: HitBody
+    has_sources: bool
+    tool: str
+
+
+def _hit(printed: _PrintedHit, limit_bytes: int) -> str:
+    """Write a hit in one line: the most that fits of its origin, title, snippet and evidence, and its id."""
+    text = ""
+    for title_chars, is_full, snippet_chars in _LEVELS:
+        text = _written(printed, title_chars, snippet_chars, is_full=is_full)
+        if size(text) <= limit_bytes:
+            break
+    return text
+
+
+def _written(printed: _PrintedHit, title_chars: int, snippet_chars: int, *, is_full: bool) -> str:
+    result, hit = printed.result, printed.hit
     windows: Sequence[Mapping[str, Any]] = result.get("match_windows", ())
-    return [
-        Line(_excerpt(position, result["id"], window, _words_around(hit, window["field_path"])), 4 + position)
-        for window in windows[:_EVIDENCE]
-    ]
-
-
-def _excerpt(position: int, record_id: str, window: Mapping[str, Any], snippet: str) -> str:
-    args = window["read"]["args"]
-    facts = [
-        f"result={position + 1}",
-        f"field_path={name(window['field_path'])}",
-        f"snippet={_snippet(snippet)}",
-        f"complete={json_text(window['complete'])}",
-        f"read={window['read']['tool']}",
-        *(f"{key}={args[key]}" for key in ("offset_chars", "limit_chars") if key in args),
-        f"id={record_id}",
-    ]
-    return " ".join(facts)
-
-
-def _snippet(text: str) -> str:
-    return json_text(cut_marked(text, _SNIPPET_CHARS))
-
-
-def _hit(position: int, result: Mapping[str, Any], hit: HitBody) -> Line:
-    origin = {"connector_key": hit.get("connector_key"), "stream": hit.get("stream")}
-    facts = [f"{key}={_label(value)}" for key, value in origin.items() if value is not None]
-    facts.append(f"title={json_text(cut(result['title'], _TITLE_CHARS))}")
-    if label := hit.get("display_name"):
-        facts.append(f"display_name={_label(label)}")
-    snippet = _snippet_of(hit)
-    if snippet and not result.get("match_windows"):
-        facts.append(f"snippet={_snippet(snippet)}")
+    facts = _origin(hit, is_full=is_full, has_sources=printed.has_sources)
+    facts.append(f"title={json_within(result['title'], 3 * title_chars)}")
     if result.get("connection_id") and not _embeds(result):
-        facts.append(f"connection_id={_label(result['connection_id'])}")
-    return Line(f"{position + 1}. {' '.join(facts)} id={result['id']}", 2)
+        facts.append(f"connection_id={name(str(result['connection_id']))}")
+    first = windows[0]["field_path"] if windows else None
+    if first is not None:
+        facts.append(f"field_path={name(first)}")
+    snippet = _words_around(hit, first) if first is not None else _snippet_of(hit)
+    if snippet and snippet_chars:
+        facts.append(f"snippet={json_text(cut_marked(snippet, snippet_chars))}")
+    if windows:
+        facts += _read_on(windows, printed.tool, is_full=is_full)
+    # The first id stands above.
+    facts.append(f"id={result['id']}" if printed.position else "(first_fetch_id)")
+    return f"{printed.position + 1}. {' '.join(facts)}"
+
+
+def _origin(hit: HitBody, *, is_full: bool, has_sources: bool) -> list[str]:
+    label = hit.get("display_name")
+    if not is_full:
+        source = label or hit.get("connector_key") or hit.get("connection_id")
+        return [f"source={json_within(str(source), _LABEL_BYTES)}"] if has_sources and source else []
+    origin = {"connector_key": hit.get("connector_key"), "stream": hit.get("stream"), "display_name": label}
+    return [f"{key}={_label(value)}" for key, value in origin.items() if value]
+
+
+def _read_on(windows: Sequence[Mapping[str, Any]], tool: str, *, is_full: bool) -> list[str]:
+    """Write how to read on where a field is only begun; a further field is named only."""
+    args = windows[0]["read"]["args"]
+    keys = ("offset_chars", "limit_chars") if is_full else ("offset_chars",)
+    also = [f"also={name(window['field_path'])}" for window in windows[1:]] if is_full else []
+    called = [f"read={tool}"] if is_full else []
+    return ["complete=false", *called, *(f"{key}={args[key]}" for key in keys if key in args), *also]
 
 
 def _embeds(result: Mapping[str, Any]) -> bool:

@@ -68,6 +68,10 @@ class World:
     connections: dict[str, str]
     log: Log
     calls: list[str] = field(default_factory=list)
+    handles: HandleMaker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.handles = HandleMaker(self.read_services.sealer)
 
     def access(self, *grants: Grant) -> Access:
         is_package = len(grants) > 1
@@ -87,7 +91,7 @@ class World:
         return msgspec.structs.replace(outcome, structured=seen)
 
     def reader(self, access: Access) -> Reader:
-        return Reader(self.port(access), HandleMaker(self.read_services.sealer), "https://gate.example")
+        return Reader(self.port(access), self.handles, "https://gate.example")
 
     async def add(self, connection: str, stream: str, *rows: dict[str, Any]) -> None:
         lines = [msgspec.json.encode({"data": row, "emitted_at": "2026-09-01T00:00:00Z"}) for row in rows]

@@ -6,9 +6,12 @@ from one is decided by the resource server like any other.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,23 +23,65 @@ from headgate.model.query import BlobQuery, WindowQuery
 from headgate.model.reference import RecordRef, format_result_id, parse_result_id
 from headgate.model.sealed import Kind, Sealer
 from headgate.reading.links import quoted_name, record_path
+from headgate.text.budget import size
 
 RECORD = "pdpp://record/"
 WINDOW = "pdpp://field-window/"
 STREAM = "pdpp://stream/"
 BLOB = "pdpp://blob/"
+#: A longer id is replaced by a short handle: 25 ids of this size leave space for titles in the text of a page.
+ID_BYTES = 160
+_KNOWN = 10_000
+_DIGEST_BYTES = 16
+_UNKNOWN = (
+    "The pdpp://record URI is not one that this server gave, or it is from before a restart: "
+    "repeat the search or the query that printed it."
+)
 #: Blanks that are lost, doubled or changed when a line is copied.
 _FRAGILE = re.compile(r"^\s|\s$|\s\s|[^\S ]")
 
 
+class KnownRecords:
+    """The records whose ids are too long to print, by digest: bounded, and those printed last are kept."""
+
+    def __init__(self, limit: int = _KNOWN) -> None:
+        self._by_digest: OrderedDict[str, RecordRef] = OrderedDict()
+        self._limit = limit
+
+    def add(self, ref: RecordRef) -> str:
+        """Remember a record, and return its digest."""
+        written = msgspec.json.encode([ref.connection_id, ref.stream, ref.record_id])
+        digest = base64.urlsafe_b64encode(hashlib.sha256(written).digest()[:_DIGEST_BYTES]).decode()
+        self._by_digest[digest] = ref
+        self._by_digest.move_to_end(digest)
+        if len(self._by_digest) > self._limit:
+            self._by_digest.popitem(last=False)
+        return digest
+
+    def find(self, digest: str) -> RecordRef | None:
+        """Find a record by its digest."""
+        return self._by_digest.get(digest)
+
+
 @dataclass(frozen=True, slots=True)
 class HandleMaker:
-    """Writes and reads handles with one key ring."""
+    """Writes and reads handles with one key ring; it lives as long as the process."""
 
     sealer: Sealer
+    known: KnownRecords = field(default_factory=KnownRecords)
 
     def result_id(self, ref: RecordRef) -> str:
-        """Write the id that a model passes on: as plain text if copying cannot change it, else as a URI."""
+        """Write the id that a model passes on: as plain text if copying cannot change it, else as a URI.
+
+        A long id would fill the text of a page: a short handle stands in its place, which this process resolves.
+        """
+        text = self._whole_id(ref)
+        return text if len(text) <= ID_BYTES and size(text) <= ID_BYTES else self._short_uri(ref)
+
+    def _short_uri(self, ref: RecordRef) -> str:
+        return RECORD + self._seal(Kind.RECORD_HANDLE, [self.known.add(ref)])
+
+    def _whole_id(self, ref: RecordRef) -> str:
         text = format_result_id(ref)
         if text is not None and " " not in text and text.isascii():
             return text
@@ -69,7 +114,7 @@ class HandleMaker:
         try:
             return self.read_record_uri(text)
         except InvalidResourceUri as error:
-            raise InvalidResultId("The pdpp://record URI is not one this server gave.") from error
+            raise InvalidResultId(_UNKNOWN) from error
 
     def read_record_uri(self, uri: str) -> RecordRef:
         """Read a record's URI, sealed or with a percent-encoded id in it."""
@@ -79,7 +124,13 @@ class HandleMaker:
                 return parse_result_id(unquote(handle))
             except InvalidResultId as error:
                 raise InvalidResourceUri from error
-        connection, stream, record = self._open(Kind.RECORD_HANDLE, handle)
+        opened = self._open(Kind.RECORD_HANDLE, handle)
+        if len(opened) == 1:
+            found = self.known.find(opened[0])
+            if found is None:
+                raise InvalidResourceUri
+            return found
+        connection, stream, record = opened
         return RecordRef(_connection(connection), StreamName(stream), RecordId(record))
 
     def read_window_uri(self, uri: str) -> WindowQuery:

@@ -15,14 +15,16 @@ from headgate.model.reference import RecordRef
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import aggregate_text
-from headgate.text.budget import INLINE_CHARS, TOOL_RESULT
+from headgate.text.budget import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
 from headgate.text.ladder import Ladder, is_whole, record_entry, shorten
 from headgate.text.records import records_text
 
 #: How much of a long text stays in its row; the next smaller number is tried while a page is too large.
-_INLINE_STEPS = (INLINE_CHARS, 1024, 256, 64)
-_TEXT_BYTES = 4_000
+#: At last the entries of the ladder leave out what the row or the call beside it says too.
+_INLINE_STEPS = ((INLINE_CHARS, False), (1024, False), (256, False), (64, False), (64, True))
+_REPEATED = ("preview_text", "resource_uri")
 _LINKS = 5
+_LINKS_BYTES = 2_500
 
 #: A row as it is made in process, or as it was decoded from another server's JSON.
 _PageRow = RecordRow | RecordBody
@@ -30,9 +32,8 @@ _read_data = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _RenderedPage(msgspec.Struct):
-    """A page as the answer shows it: its rows, and the whole structure as JSON."""
+    """A page as the answer shows it: the whole structure as JSON, and links to files."""
 
-    rows: list[_PageRow]
     structured: msgspec.Raw
     links: list[Json]
 
@@ -42,8 +43,10 @@ async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outc
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
     # In process the rows are at hand, and are not decoded from the body that was made of them.
     page = cast("PageBody", answer.body() if answer.document is None else answer.document)
-    rendered = _rendered(reader, answer, page)
-    text = records_text(query.stream, page, _named(reader, rendered.rows), windows=reader.windows)
+    rows = _named(reader, cast("list[_PageRow]", page.get("data", [])))
+    text = records_text(query.stream, page, rows, cursor=query.cursor, windows=reader.windows)
+    limit_bytes = TOOL_RESULT - ENVELOPE - _LINKS_BYTES - len(msgspec.json.encode(text))
+    rendered = _rendered(reader, answer, page, limit_bytes)
     return Outcome(rendered.structured, text, links=tuple(rendered.links[:_LINKS]))
 
 
@@ -54,27 +57,42 @@ async def aggregate(reader: Reader, query: AggregateQuery) -> Outcome:
     return Outcome(reader.structured(body, answer), aggregate_text(body))
 
 
-def _rendered(reader: Reader, answer: ReadAnswer, page: PageBody) -> _RenderedPage:
+def _rendered(reader: Reader, answer: ReadAnswer, page: PageBody, limit_bytes: int) -> _RenderedPage:
     """Cut the rows until the page fits, and encode it once for each attempt; nearly all fit at the first.
 
     Raises:
         ResourceLimit: the page is too large even with the shortest texts.
     """
-    for inline_chars in _INLINE_STEPS:
+    written = b""
+    for inline_chars, is_lean in _INLINE_STEPS:
         rows, entries, links = _cut_rows(reader, page, inline_chars)
         structured = reader.structured({**page, "data": rows}, answer)
         if entries:
             structured["content_ladder"] = {
                 "kind": "record_set",
                 "read_tool": reader.windows.tool,
-                "records": entries,
+                "records": [_without_repeats(entry) for entry in entries] if is_lean else entries,
             }
         written = msgspec.json.encode(structured)
-        if len(written) <= TOOL_RESULT - _TEXT_BYTES:
-            return _RenderedPage(rows, msgspec.Raw(written), links)
+        if len(written) <= limit_bytes:
+            return _RenderedPage(msgspec.Raw(written), links)
+    fitting = smaller_limit(len(page.get("data", ())), limit_bytes, len(written))
     raise ResourceLimit(
-        "This page is too large for one answer.", hint="Ask for a smaller limit, or for fewer fields."
+        "This page is too large for one answer.",
+        hint=f"Ask for a smaller limit, such as limit={fitting}, or for fewer fields.",
     )
+
+
+def _without_repeats(entry: Json) -> Json:
+    return {
+        kind: [
+            {key: fact for key, fact in rung.items() if key not in _REPEATED or "read" not in rung}
+            for rung in cast("list[Json]", rungs)
+        ]
+        if isinstance(rungs, list)
+        else rungs
+        for kind, rungs in entry.items()
+    }
 
 
 def _cut_rows(
@@ -113,13 +131,26 @@ def _data_of(row: RecordRow) -> Json:
 
 
 def _named(reader: Reader, rows: list[_PageRow]) -> Iterator[tuple[str, RecordBody]]:
-    """Give each row with its id. Rows are read only as far as they are printed, which is a few of them."""
+    """Give each row with its id, and with its source if there are several. Rows are read as far as they are printed."""
+    has_sources = len({_source_of(row)[0] for row in rows}) > 1
     for row in rows:
         if isinstance(row, RecordRow):
             ref = RecordRef(row.connection_id, row.stream, row.id)
-            yield reader.handles.result_id(ref), {"data": _data_of(row)}
+            named: RecordBody = {"data": _data_of(row)}
         else:
-            yield reader.handles.result_id(ref_of(row)), row
+            ref = ref_of(row)
+            named = cast("RecordBody", {**row, "display_name": None})
+        if has_sources:
+            named["display_name"] = _source_of(row)[1]
+        yield reader.handles.result_id(ref), named
+
+
+def _source_of(row: _PageRow) -> tuple[str, str]:
+    """Give the connection of a row, and what to call it."""
+    if isinstance(row, RecordRow):
+        return row.connection_id, row.display_name or row.connector_key
+    connection = str(row.get("connection_id") or "")
+    return connection, str(row.get("display_name") or row.get("connector_key") or connection)
 
 
 def shorten_row(reader: Reader, row: RecordBody, inline_chars: int) -> tuple[Json | None, Ladder]:

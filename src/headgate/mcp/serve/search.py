@@ -11,7 +11,7 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of_hit
 from headgate.model.query import SearchQuery
 from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
-from headgate.text.budget import TOOL_RESULT
+from headgate.text.budget import ENVELOPE, TOOL_RESULT, smaller_limit
 from headgate.text.ladder import Handles
 from headgate.text.marks import cut_marked
 from headgate.text.search import search_text, source_mix
@@ -19,7 +19,6 @@ from headgate.text.titles import TITLE_CHARS, title
 
 _SHORT_CHARS = 96
 _WINDOWS = 3
-_TEXT_BYTES = 4_000
 
 
 async def search(reader: Reader, query: SearchQuery) -> Outcome:
@@ -40,23 +39,29 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
     mix = source_mix(hits)
     if len(mix) > 1:
         structured["source_mix"] = mix
-    text = search_text(body, results)
-    return Outcome(_fitted(structured, body), text)
+    text = search_text(body, results, cursor=query.cursor, tool=reader.windows.tool)
+    return Outcome(_fitted(structured, body, text), text)
 
 
-def _fitted(structured: Json, body: SearchBody) -> msgspec.Raw:
+def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:
     """Encode an answer; while it is too large, leave out windows, then shorten the excerpts.
 
     Raises:
         ResourceLimit: it is too large even then.
     """
+    limit_bytes = TOOL_RESULT - ENVELOPE - len(msgspec.json.encode(text))
     reductions: tuple[Callable[[Json, SearchBody], None], ...] = (_keep_all, _drop_windows, _shorten_excerpts)
+    written = b""
     for reduce in reductions:
         reduce(structured, body)
         written = msgspec.json.encode(structured)
-        if len(written) <= TOOL_RESULT - _TEXT_BYTES:
+        if len(written) <= limit_bytes:
             return msgspec.Raw(written)
-    raise ResourceLimit("This page of hits is too large for one answer.", hint="Ask for a smaller limit.")
+    fitting = smaller_limit(len(structured["results"]), limit_bytes, len(written))
+    raise ResourceLimit(
+        "This page of hits is too large for one answer.",
+        hint=f"Ask for a smaller limit, such as limit={fitting}.",
+    )
 
 
 def _keep_all(_structured: Json, _body: SearchBody) -> None:
