@@ -165,7 +165,7 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
     Setting(
         "strict_core",
-        "Refuse filters, expansion, views and grouped sums to clients, as PDPP Core does.",
+        "Refuse filters, expansion, views, grouped sums and package tokens at /v1, as PDPP Core does.",
         "false",
         _switch,
     ),

@@ -125,6 +125,7 @@ DIFFERENCES = (
 
 #: Rows that one answer does not show, and the test that does.
 PROVEN_ELSEWHERE = {
+    "package tokens at `/v1`": "test_a_package_reads_all_its_sources_over_rest_and_nothing_else",
     "sums, minima, maxima and distinct counts by group; `group_by` together with `group_by_time`": (
         "test_groups_have_a_value_beside_their_count_and_both_keys"
     ),

@@ -62,7 +62,7 @@ CASES = (*STRANGERS, *CONSENT_OVER, *KINDS)
 
 EXPECTED: dict[Callers, dict[str, Outcome]] = {
     Callers.ANYONE: dict.fromkeys(CASES, ADMITTED),
-    Callers.READERS: STRANGERS | CONSENT_OVER | {"owner": ADMITTED, "client": ADMITTED, "package": REFUSED},
+    Callers.READERS: STRANGERS | CONSENT_OVER | {"owner": ADMITTED, "client": ADMITTED, "package": ADMITTED},
     Callers.OWNER: STRANGERS | CONSENT_OVER | {"owner": ADMITTED, "client": REFUSED, "package": REFUSED},
     Callers.AGENTS: STRANGERS
     | {case: replace(outcome, status=401) for case, outcome in CONSENT_OVER.items()}
@@ -174,6 +174,20 @@ async def test_every_address_treats_every_caller_as_the_table_says(tmp_path: Pat
             if answer.status == 401:
                 assert outcome.code is not None
                 assert answer.headers["www-authenticate"] == challenge(row, case, outcome.code)
+
+
+async def test_strict_core_refuses_packages_at_every_address_for_readers_and_admits_them_for_agents(
+    tmp_path: Path,
+):
+    async with world(tmp_path, strict_core="true") as made:
+        for number, row in enumerate(ROWS):
+            answer = await made.call(row, "package", f"strict-{number}")
+            if row.callers is Callers.READERS:
+                assert (answer.status, answer.code) == (REFUSED.status, REFUSED.code), row.route
+                assert [event["via"] for event in await made.logged(f"strict-{number}")] == [row.route]
+                assert is_from_the_handler(row, await made.call(row, "client", f"client-{number}")), row.route
+            elif row.callers is Callers.AGENTS:
+                assert is_from_the_handler(row, answer), row.route
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.route)

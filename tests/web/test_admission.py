@@ -39,14 +39,25 @@ async def test_no_token_and_an_unknown_token_get_the_challenge(program: LocalPro
         assert found.body["resource"] == "http://127.0.0.1"
 
 
-async def test_owner_routes_refuse_clients_and_packages_read_nothing_here(program: LocalProgram):
-    token = await token_for(program)
+async def test_a_package_reads_all_its_sources_over_rest_and_nothing_else(program: LocalProgram):
+    await token_for(program)
     await program.declare("shop", shop_document())
-    shop = await program.connect("shop")
+    mail, shop, other = [await program.connect(key) for key in ("mail", "shop", "mail")]
     package = await program.grant(
-        grant(stream_grant("messages", "id", connections=(ConnectionId("cin_x"),)), id_="grt_a"),
+        grant(stream_grant("messages", "id", connections=(ConnectionId(mail),)), id_="grt_a"),
         grant(stream_grant("orders", "id", connections=(ConnectionId(shop),)), id_="grt_b", source="shop"),
     )
+    schema = (await program.get("/v1/schema", package)).body
+    assert [one["connector_key"] for one in schema["connectors"]] == ["mail", "shop"]
+    for stream in ("messages", "orders"):
+        assert (await program.get(f"/v1/streams/{stream}/records", package)).status == 200
+    hidden = await program.get(f"/v1/streams/messages/records?connection_id={other}", package)
+    assert hidden.code == "connection_not_found"
+    assert (await program.get("/v1/streams/attachments/records", package)).code == "grant_stream_not_allowed"
+
+
+async def test_owner_routes_refuse_clients(program: LocalProgram):
+    token = await token_for(program)
     for method, path in (
         ("PUT", "/v1/declarations/mail"),
         ("POST", "/v1/connections"),
@@ -59,7 +70,6 @@ async def test_owner_routes_refuse_clients_and_packages_read_nothing_here(progra
     ):
         answer = await program.ask(method, path, token, body=b"{}")
         assert (answer.status, answer.code) == (403, "permission_error"), path
-    assert (await program.get("/v1/schema", package)).code == "permission_error"
     assert (await program.get("/metrics", token)).status == 403
     assert (await program.get("/metrics", program.owner)).status == 200
 

@@ -21,7 +21,7 @@ class Callers(StrEnum):
 
     #: No token is looked at.
     ANYONE = "anyone"
-    #: An owner's token, or a client's within its grant.
+    #: An owner's token, or a client's or a package's within its grants.
     READERS = "readers"
     OWNER = "owner"
     #: A client's or a package's token; never an owner's.
@@ -37,12 +37,21 @@ class Callers(StrEnum):
 class EdgeAdmission:
     """Admits requests, and puts what their token stands for into their context."""
 
-    __slots__ = ("_admission", "_limits", "_password")
+    __slots__ = ("_admission", "_limits", "_password", "_strict_core")
 
-    def __init__(self, admission: Admission, limits: RequestLimits, introspection_password: str) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        limits: RequestLimits,
+        introspection_password: str,
+        *,
+        strict_core: bool = False,
+    ) -> None:
         self._admission = admission
         self._limits = limits
         self._password = introspection_password
+        #: The core protocol has one grant for each token, so it refuses packages at REST addresses.
+        self._strict_core = strict_core
 
     def admit(self, context: RequestContext, callers: Callers) -> None:
         """Admit a request.
@@ -74,6 +83,8 @@ class EdgeAdmission:
             else:
                 access = self._admission.admit(token)
                 _check_kind(access, callers)
+                if self._strict_core and callers is Callers.READERS:
+                    _refuse_package(access)
                 context.access = access
         except AuthenticationFailed:
             self._limits.record_failed_token(context.client_address)
@@ -112,10 +123,13 @@ def _check_kind(access: Access, callers: Callers) -> None:
     kind = access.token_kind
     if callers is Callers.OWNER and kind is not TokenKind.OWNER:
         raise PermissionRefused("This needs an owner's token.")
-    if callers is Callers.READERS and kind is TokenKind.MCP_PACKAGE:
-        raise PermissionRefused("Package tokens are for /mcp only.")
     if callers is Callers.AGENTS and kind is TokenKind.OWNER:
         raise PermissionRefused(
             "An owner's token is not accepted here.",
             hint="Use a client's token, or a package's, that the owner granted for agents.",
         )
+
+
+def _refuse_package(access: Access) -> None:
+    if access.token_kind is TokenKind.MCP_PACKAGE:
+        raise PermissionRefused("Package tokens are for /mcp only.")

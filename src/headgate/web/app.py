@@ -41,7 +41,12 @@ def build_app(config: AppConfig) -> ASGIApp:
     return Front(
         AddressTable(addresses),
         guard=Guard(config.allowed, services.metrics),
-        admission=EdgeAdmission(services.admission, config.limits, config.introspection_password),
+        admission=EdgeAdmission(
+            services.admission,
+            config.limits,
+            config.introspection_password,
+            strict_core=services.reads.rules.strict_core,
+        ),
         services=services,
         # Starlette answers the ASGI lifespan messages; it sees no request.
         lifespan=Starlette(lifespan=config.lifespan),
