@@ -75,7 +75,7 @@ def test_a_stream_with_many_fields_names_them_within_the_budget():
         {"connectors": [connector("x", [stream("s", field_capabilities=many)])]}, connection_id=None
     )
     assert all(f"field_{n}" in shown for n in range(200))
-    assert size(shown) <= SCHEMA_STREAM_TEXT + 4096
+    assert size(shown) <= SCHEMA_STREAM_TEXT
 
 
 def test_a_full_schema_has_the_flags_of_its_usable_capabilities():
@@ -86,3 +86,34 @@ def test_a_full_schema_has_the_flags_of_its_usable_capabilities():
 
 def test_a_stream_that_is_not_granted_points_to_the_index():
     assert "call schema() for the index" in stream_text({"connectors": []}, connection_id=None)
+
+
+def many_sources(count: int) -> dict[str, object]:
+    """A stream of one shape in many grants, each with one connection."""
+    sources = []
+    for n in range(count):
+        one = connector("mail", [{**MESSAGES, "record_count": 2}])
+        one["granted_connections"] = [{"connection_id": f"cin_{n:024}", "display_name": f"Mailbox {n}"}]
+        sources.append(one)
+    return {"connectors": sources}
+
+
+@pytest.mark.parametrize("count", [9, 24, 175])
+def test_every_connection_is_named_and_fields_of_one_shape_are_printed_once(count: int):
+    shown = stream_text(many_sources(count), connection_id=None)
+    assert set(re.findall(r"cin_\d{24}", shown)) == {f"cin_{n:024}" for n in range(count)}
+    assert shown.count("fields=id[") == 1
+    assert f" records={2 * count} " in shown
+    assert shown.splitlines()[-1].startswith("next: ")
+    assert size(shown) <= SCHEMA_STREAM_TEXT
+
+
+def test_connectors_that_do_not_fit_are_counted_with_the_call_that_describes_them():
+    many = {f"field_{n}": "t=string,eq,lex,a=count_distinct|group_by" for n in range(40)}
+    sources = [connector(f"kind{n}", [stream("s", field_capabilities=many)]) for n in range(90)]
+    shown = stream_text({"connectors": sources}, connection_id=None)
+    printed = len(re.findall(r"^stream name=", shown, re.MULTILINE))
+    left = int(re.search(r"more_sources=(\d+) do not fit; schema\(stream, connection_id\)", shown)[1])
+    assert printed + left == 90
+    assert shown.splitlines()[-1].startswith("next: ")
+    assert size(shown) <= SCHEMA_STREAM_TEXT

@@ -15,7 +15,7 @@ AGGREGATE_TEXT = 1800
 SCHEMA_INDEX_TEXT = 18_000
 #: The names of all streams together, as encoded in JSON; a longer list does not help a model.
 SCHEMA_NAMES_TEXT = 34_000
-SCHEMA_STREAM_TEXT = 6_000
+SCHEMA_STREAM_TEXT = 12_000
 TOOL_RESULT = 100_000
 #: What a result has beside its text, its structure and its links.
 ENVELOPE = 1_000

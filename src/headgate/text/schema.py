@@ -6,7 +6,7 @@ It is made from a schema document, whether that holds flag lines or full objects
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from headgate.model.flags import aggregations_of, flag_line, searches_of, usable_only
 from headgate.model.wire import ConnectorBody, FieldFlags, GrantedConnection, SchemaBody, StreamBody
@@ -33,6 +33,9 @@ _NEXT_STREAM = (
 _ROWS = 50
 _CONNECTIONS = 8
 _NAME_CHARS = 60
+_LEAST_LINE = 400
+#: The members that make two streams allow the same.
+_SHAPE = ("name", "cursor_field", "field_capabilities", "expand_capabilities", "views", "count", "query")
 
 
 _Row = tuple[ConnectorBody, StreamBody]
@@ -52,17 +55,48 @@ def index_text(document: SchemaBody) -> str:
 
 
 def stream_text(document: SchemaBody, *, connection_id: str | None) -> str:
-    """Write what one stream allows, a line for each source that has it."""
-    rows = list(_rows(document))
-    lines = [Line(_heading(document, rows)), Line(_LEGEND_LINE)]
+    """Write what one stream allows: a line for each connector that has it, with all its connections.
+
+    Sources of one connector that allow the same share a line, so that their fields are printed once.
+    """
+    rows = _merged(_rows(document))
+    lines = [Line(_heading(document, list(_rows(document)))), Line(_LEGEND_LINE)]
     if connection_id is not None:
         lines.append(Line(f"schema_scope connection_id={json_text(connection_id)}"))
-    space = SCHEMA_STREAM_TEXT // max(1, len(rows))
-    lines += [Line(stream_line(connector, stream, space)) for connector, stream in rows]
-    lines.append(
-        Line(_NEXT_STREAM if rows else "No granted stream has that name; call schema() for the index.", 1)
-    )
-    return compose(lines, SCHEMA_STREAM_TEXT)
+    ending = _NEXT_STREAM if rows else "No granted stream has that name; call schema() for the index."
+    more = "more_sources={} do not fit; schema(stream, connection_id) describes one of them"
+    space = SCHEMA_STREAM_TEXT - sum(size(line.text) + 1 for line in lines) - size(ending) - size(more) - 8
+    printed = 0
+    for connector, stream in rows:
+        share = max(_LEAST_LINE, space // (len(rows) - printed))
+        text = stream_line(connector, stream, min(share, space))
+        space -= size(text) + 1
+        if space < 0 and printed:
+            break
+        lines.append(Line(text))
+        printed += 1
+    lines += [Line(more.format(len(rows) - printed))] if printed < len(rows) else []
+    return compose([*lines, Line(ending)], SCHEMA_STREAM_TEXT)
+
+
+def _merged(rows: Iterable[_Row]) -> list[_Row]:
+    """Join the sources of one connector whose streams allow the same."""
+    found: dict[str, _Row] = {}
+    for connector, stream in rows:
+        shape = {member: stream.get(member) for member in _SHAPE}
+        key = json_text([connector.get("connector_key"), shape])
+        if key not in found:
+            found[key] = connector, {**stream, "granted_connections": list(_granted(connector, stream))}
+            continue
+        first = found[key][1]
+        known = {one.get("connection_id") for one in first.get("granted_connections", [])}
+        first.setdefault("granted_connections", []).extend(
+            one for one in _granted(connector, stream) if one.get("connection_id") not in known
+        )
+        counts = first.get("record_count"), stream.get("record_count")
+        if isinstance(counts[0], int) and isinstance(counts[1], int):
+            first["record_count"] = counts[0] + counts[1]
+    return list(found.values())
 
 
 def _line_of(capability: str | FieldFlags) -> str:
@@ -74,7 +108,7 @@ def stream_line(connector: ConnectorBody, stream: StreamBody, limit_bytes: int) 
     """Write everything one stream of one source allows in one line."""
     capabilities = stream.get("field_capabilities") or {}
     named: dict[str, str] = {path: _line_of(one) for path, one in capabilities.items()}
-    head = _index_row(connector, stream)
+    head = _index_row(connector, stream, limit_bytes // 2)
     tail = " ".join(
         [
             "projection=fields",
@@ -82,7 +116,7 @@ def stream_line(connector: ConnectorBody, stream: StreamBody, limit_bytes: int) 
             "count=none|estimated|exact",
             f"expand={_expand(stream)}",
             f"search={_search(named)}",
-            f"aggregations={_aggregations(stream, named)}",
+            f"aggregations={_aggregations(stream, named, limit_bytes // 8)}",
             *([f"views={views}"] if (views := _views(stream)) else []),
         ]
     )
@@ -153,13 +187,18 @@ def _all_named(lines: list[Line], rows: Sequence[_Row]) -> list[Line]:
     return lines
 
 
-def _index_row(connector: ConnectorBody, stream: StreamBody) -> str:
+def _index_row(connector: ConnectorBody, stream: StreamBody, connections_bytes: int | None = None) -> str:
     facts = [f"stream name={json_text(stream.get('name'))}", f"connector_key={_key(connector)}"]
     label = connector.get("display_name") or stream.get("connector_display_name")
     facts += [f"display_name={json_text(cut(str(label), _NAME_CHARS))}"] if label else []
     count = stream.get("record_count")
     facts += [f"records={count}"] if isinstance(count, int) else []
-    return " ".join([*facts, f"connections={_connections(connector, stream)}"])
+    connections = (
+        _connections(connector, stream)
+        if connections_bytes is None
+        else _all_connections(_granted(connector, stream), connections_bytes)
+    )
+    return " ".join([*facts, f"connections={connections}"])
 
 
 def _name_of(stream: StreamBody) -> str:
@@ -170,18 +209,31 @@ def _key(connector: ConnectorBody) -> str:
     return json_text(connector.get("connector_key"))
 
 
+def _granted(connector: ConnectorBody, stream: StreamBody) -> Sequence[GrantedConnection]:
+    granted = stream.get("granted_connections") or connector.get("granted_connections") or []
+    return granted or ([cast("GrantedConnection", stream)] if stream.get("connection_id") else [])
+
+
 def _connections(connector: ConnectorBody, stream: StreamBody) -> str:
-    granted: Sequence[GrantedConnection | StreamBody] = (
-        stream.get("granted_connections") or connector.get("granted_connections") or []
-    )
-    if not granted and stream.get("connection_id"):
-        granted = [stream]
+    granted = _granted(connector, stream)
     entries = [_connection(connection) for connection in granted[:_CONNECTIONS]]
     more = [f"more:{len(granted) - _CONNECTIONS}"] if len(granted) > _CONNECTIONS else []
     return "|".join([*entries, *more]) or "none"
 
 
-def _connection(connection: GrantedConnection | StreamBody) -> str:
+def _all_connections(granted: Sequence[GrantedConnection], limit_bytes: int) -> str:
+    """Name all connections: with their labels while these fit, then by their ids, and count what does not fit."""
+    full = [_connection(connection) for connection in granted]
+    bare = [name(str(connection.get("connection_id"))) for connection in granted]
+    spare = limit_bytes - sum(size(entry) + 1 for entry in bare)
+    chosen: list[str] = []
+    for entry, short in zip(full, bare, strict=True):
+        spare -= size(entry) - size(short)
+        chosen.append(entry if spare >= 0 else short)
+    return _within(chosen, limit_bytes, "|") or "none"
+
+
+def _connection(connection: GrantedConnection) -> str:
     label = connection.get("display_name")
     named = f",display_name:{json_text(cut(str(label), _NAME_CHARS))}" if label else ""
     return f"{{connection_id:{name(str(connection.get('connection_id')))}{named}}}"
@@ -201,7 +253,7 @@ def _fields(named: Mapping[str, str], space: int) -> str:
     return _within(chosen, space)
 
 
-def _within(entries: Sequence[str], space: int) -> str:
+def _within(entries: Sequence[str], space: int, joint: str = ";") -> str:
     fitting: list[str] = []
     for entry in entries:
         space -= size(entry) + 1
@@ -209,7 +261,7 @@ def _within(entries: Sequence[str], space: int) -> str:
             break
         fitting.append(entry)
     more = [f"more:{len(entries) - len(fitting)}"] if len(fitting) < len(entries) else []
-    return ";".join([*fitting, *more])
+    return joint.join([*fitting, *more])
 
 
 def _sort(stream: StreamBody) -> str:
@@ -232,12 +284,15 @@ def _search(named: Mapping[str, str]) -> str:
     return "|".join([*modes, "hybrid"] if len(modes) > 1 else modes) or "none"
 
 
-def _aggregations(stream: StreamBody, named: Mapping[str, str]) -> str:
+def _aggregations(stream: StreamBody, named: Mapping[str, str], limit_bytes: int) -> str:
     by_kind: dict[str, list[str]] = {}
     for path, line in named.items():
         for kind in aggregations_of(line):
             by_kind.setdefault(kind, []).append(name(path))
     found = [f"{kind}={','.join(paths)}" for kind, paths in by_kind.items()]
+    if sum(map(size, found)) > max(limit_bytes, _LEAST_LINE):
+        # The flags of the fields say it too.
+        found = [f"{kind}={len(paths)} fields with a={kind}" for kind, paths in by_kind.items()]
     return ";".join(["count", *found]) if _counts(stream, found) else ";".join(found) or "none"
 
 

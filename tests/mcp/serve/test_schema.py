@@ -128,3 +128,23 @@ def test_an_ambiguous_full_schema_says_what_to_choose_from():
     assert (error["code"], error["retry_with"]) == ("ambiguous_schema_detail", "connection_id")
     assert error["available_connections"] == options
     assert outcome.structured["http_status"] == 409
+
+
+@pytest.mark.parametrize("fields", [30, 400])
+@pytest.mark.parametrize("sources", [1, 175])
+def test_a_stream_of_many_sources_and_fields_has_at_most_60_000_bytes(sources: int, fields: int):
+    flags = {f"field_{n}": "t=string,eq,lex,a=group_by" for n in range(fields)}
+    connectors = [
+        {
+            "connector_key": "mail",
+            "granted_connections": [{"connection_id": f"cin_{n:024}", "display_name": f"Mailbox {n}"}],
+            "streams": [stream("messages", field_capabilities=flags)],
+        }
+        for n in range(sources)
+    ]
+    outcome = run(CountingPort(schema={"connectors": connectors}), "schema", stream="messages")
+    assert len(json.dumps(outcome.wire()).encode()) <= 60_000
+    assert len(outcome.text.encode()) <= 12_000
+    assert all(f"cin_{n:024}" in outcome.text for n in range(sources))
+    assert all(f"field_{n}" in outcome.text for n in range(fields))
+    assert ("reduced" in outcome.structured["data"].get("meta", {})) == (sources > 1)

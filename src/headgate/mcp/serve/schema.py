@@ -13,13 +13,13 @@ from headgate.mcp.serve.reader import Reader
 from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
 from headgate.model.wire import Json, SchemaBody
-from headgate.text.budget import TOOL_RESULT
 from headgate.text.schema import index_text, stream_text
 
 _INDEX_BYTES = 59_000
 #: The bytes of a document beside its connectors.
 _OVERHEAD = 3_000
-_TEXT_BYTES = 20_000
+_STREAM_BYTES = 60_000
+_REDUCED_STREAM = "Some sources are left out or have no fields here; call schema with connection_id for one."
 #: The members that only an answer about one stream has.
 _DETAIL = (
     "field_capabilities",
@@ -47,14 +47,47 @@ async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
         _index(document)
         text = index_text(cast("SchemaBody", document))
         return Outcome(reader.structured(_fitted(document), answer), text)
-    if len(answer.content) > TOOL_RESULT - _TEXT_BYTES:
+    text = stream_text(cast("SchemaBody", document), connection_id=query.connection_id)
+    space = _STREAM_BYTES - _OVERHEAD - len(msgspec.json.encode(text))
+    if query.full and len(answer.content) > space:
         raise ResourceLimit(
             "This stream's schema is too large for one answer.", hint="Ask with detail compact."
         )
     if not query.full:
         document["field_capability_legend"] = LEGEND
-    text = stream_text(cast("SchemaBody", document), connection_id=query.connection_id)
+        _reduce_stream(document, space)
     return Outcome(reader.structured(document, answer), text)
+
+
+def _reduce_stream(document: Json, limit_bytes: int) -> None:
+    """Leave out of a compact answer about one stream what does not fit; the text has the rest."""
+    for reduce in (_first_shape_only, _connectors_last):
+        if len(msgspec.json.encode(document)) <= limit_bytes:
+            return
+        reduce(document, limit_bytes)
+        document.setdefault("meta", {})["reduced"] = _REDUCED_STREAM
+
+
+def _first_shape_only(document: Json, _limit_bytes: int) -> None:
+    """Describe the fields of sources that allow the same once."""
+    seen: set[bytes] = set()
+    for stream in _streams(document):
+        shape = msgspec.json.encode([stream.get("connector_key"), stream.get("field_capabilities")])
+        if shape in seen:
+            for member in _DETAIL:
+                stream.pop(member, None)
+        seen.add(shape)
+
+
+def _connectors_last(document: Json, limit_bytes: int) -> None:
+    """Keep the first sources as they are, as many as fit."""
+    connectors = _connectors(document)
+    space = limit_bytes - _OVERHEAD
+    for position, connector in enumerate(connectors):
+        space -= len(msgspec.json.encode(connector)) + 1
+        if space < 0:
+            del connectors[position:]
+            break
 
 
 def _index(document: Json) -> None:
