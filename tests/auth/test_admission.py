@@ -11,6 +11,7 @@ import pytest
 
 from headgate.auth.introspect import USER, load_secret
 from headgate.model.ids import ConnectionId
+from headgate.model.instants import iso
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -74,6 +75,9 @@ async def test_a_days_records_can_be_used_up(program: LocalProgram):
     spent = await program.get("/v1/streams/messages/records", token)
     assert (spent.status, spent.code) == (429, "rate_limit_exceeded")
     assert int(spent.headers["retry-after"]) > 0
+    message = spent.body["error"]["message"]
+    assert "4 records" in message
+    assert iso((program.clock.at // DAY + 1) * DAY) in message
     await program.services.pump.flush()
     assert (await program.get("/v1/streams/messages/records", token)).status == 429
     program.clock.at += DAY

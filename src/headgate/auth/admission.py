@@ -20,7 +20,7 @@ from headgate.errors import (
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, GrantState, TokenKind
 from headgate.model.ids import GrantId, RequestId
-from headgate.model.instants import DAY_US
+from headgate.model.instants import DAY_US, iso
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.store.ledger import Ledger
 
@@ -135,7 +135,11 @@ class Admission:
         shown = self._ledger.spent(issued.grant.id, day) + self._unwritten(issued.grant.id)
         if shown >= issued.daily_records:
             seconds = (DAY_US - into) // 1_000_000 + 1
-            raise RateLimited("The records of this day are used up.", data={"retry_after_seconds": seconds})
+            raise RateLimited(
+                f"The {issued.daily_records} records that this grant allows in a day are used up; "
+                f"the next day begins at {iso((day + 1) * DAY_US)}.",
+                data={"retry_after_seconds": seconds},
+            )
 
 
 def _is_valid(issued: IssuedToken, now: int) -> bool:

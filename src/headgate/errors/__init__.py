@@ -125,7 +125,7 @@ class InvalidArgument(InvalidRequest):
     """An argument contradicts another one."""
 
     code = "invalid_argument"
-    hint = "Send only one of the two arguments, or make them agree."
+    hint = "Send the one connection_id that is meant."
 
 
 class InvalidCursor(InvalidRequest):
@@ -146,28 +146,28 @@ class InvalidExpand(InvalidRequest):
     """The relation cannot be expanded that way."""
 
     code = "invalid_expand"
-    hint = "Read expand_capabilities in schema for the relations and limits of this stream."
+    hint = "Call schema with the stream to see its relations; expand names them, expand_limit their children."
 
 
 class InvalidFilter(InvalidRequest):
     """The filter is not an object of declared fields with a value or a range."""
 
     code = "invalid_filter"
-    hint = 'Pass a typed object such as {"field": "value"} or {"field": {"gte": "2026-01-01"}}.'
+    hint = 'Pass filter as a typed object such as {"field": "value"} or {"field": {"gte": "2026-01-01"}}.'
 
 
 class UnknownField(InvalidRequest):
     """The stream has no such field."""
 
     code = "unknown_field"
-    hint = "Read the stream's schema for its fields."
+    hint = "Call schema with the stream to see its fields."
 
 
 class InvalidFieldPath(InvalidRequest):
     """The field path is not the name of a top-level field."""
 
     code = "invalid_field_path"
-    hint = "Pass the field's name exactly as schema shows it."
+    hint = "Pass field_path exactly as schema shows the field's name."
 
 
 class InvalidWindow(InvalidRequest):
@@ -334,7 +334,7 @@ class TimeRangeExceeded(PermissionRefused):
     """The time range reaches outside this grant."""
 
     code = "grant_time_range_exceeded"
-    hint = "Ask for a time range inside the grant."
+    hint = "Narrow filter to a time inside the grant."
 
 
 class OwnerCredentialRefused(PermissionRefused):
@@ -469,14 +469,14 @@ class CursorExpired(HeadgateError):
     """The cursor is too old, or what it pointed at has changed."""
 
     code, status = "cursor_expired", 410
-    hint = "Start again from the beginning."
+    hint = "Start again from the beginning, without cursor."
 
 
 class ResourceLimit(HeadgateError):
     """The request or answer is larger than this server allows."""
 
     code, status = "resource_limit", 413
-    hint = "Ask for less, or send it in smaller parts."
+    hint = "Ask for less with limit or fields, or send it in smaller parts."
 
 
 class MisdirectedRequest(HeadgateError):
@@ -497,7 +497,7 @@ class RateLimited(HeadgateError):
     """Too many requests."""
 
     code, status = "rate_limit_exceeded", 429
-    hint = "Wait for the time that Retry-After gives."
+    hint = "Wait for the seconds that retry_after_seconds, or the header Retry-After, gives."
 
 
 class SlowDown(RateLimited):
@@ -562,7 +562,7 @@ class QueryTimeout(StorageUnusable):
     """The query took longer than the server allows."""
 
     code = "query_timeout"
-    hint = "Narrow the time range, the streams or the words."
+    hint = "Narrow it with filter or streams, or with fewer words in q."
 
 
 class StorageFull(StorageUnusable):

@@ -24,7 +24,7 @@ def authorize(scope: StreamScope, name: FieldName, use: Use) -> Field:
     if capability is None:
         raise _invisible(scope, name, use)
     if not capability.usable(use):
-        raise _unusable(name, use)
+        raise _unusable(scope, name, use)
     return capability.field
 
 
@@ -36,16 +36,29 @@ def _invisible(scope: StreamScope, name: FieldName, use: Use) -> HeadgateError:
     return FieldNotGranted(f"Field '{name}' is outside this grant.", param=_PARAMS[use])
 
 
-def _unusable(name: FieldName, use: Use) -> HeadgateError:
+def _unusable(scope: StreamScope, name: FieldName, use: Use) -> HeadgateError:
     if use is Use.SORT:
         return InvalidSort(f"The stream is not ordered by '{name}'.", param="sort")
-    if use in FILTERS:
-        return InvalidRequest(f"'{name}' cannot be filtered so.", param="filter", hint=_FILTER_HINT)
-    hint = f"Use a field that the schema of the stream flags with a={use.value}."
-    return InvalidRequest(f"'{name}' is not declared for {use.value}.", param=_PARAMS[use], hint=hint)
+    param, hint = _PARAMS[use], _fields_with(scope, use)
+    if use not in FILTERS:
+        return InvalidRequest(f"'{name}' is not declared for {use.value}.", param=param, hint=hint)
+    operators = scope.capability.fields[name].operators
+    if use is Use.EXACT_FILTER and operators:
+        hint = f"'{name}' has a range ({', '.join(operators)}). {hint}"
+    return InvalidRequest(f"'{name}' has no {use.value.replace('_', ' ')}.", param=param, hint=hint)
 
 
-_FILTER_HINT = "Filter by a field that the schema of the stream flags with eq, or by a range of one with r= and its operators."
+def _fields_with(scope: StreamScope, use: Use) -> str:
+    """Name the fields that this access may use so, as many as a hint has room for."""
+    names = [name for name, capability in scope.capability.fields.items() if capability.usable(use)]
+    param, words = _PARAMS[use], use.value.replace("_", " ")
+    if not names:
+        return f"No field of this stream can be used so; leave {param} out."
+    rest = "; call schema with the stream for the others" if len(names) > _MOST_NAMES else ""
+    return f"In {param}, these fields have {words}: {', '.join(names[:_MOST_NAMES])}{rest}."
+
+
+_MOST_NAMES = 20
 _PARAMS = {
     Use.SELECT: "fields",
     Use.SORT: "sort",

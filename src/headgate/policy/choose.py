@@ -61,6 +61,7 @@ def ambiguous(
     only: Iterable[ConnectionId] | None = None,
     error: type[HeadgateError] = AmbiguousConnection,
     param: str = "connection_id",
+    hint: str = "",
 ) -> HeadgateError:
     """Make the refusal that lists the fitting connections, at most twelve."""
     fitting = None if only is None else set(only)
@@ -79,7 +80,9 @@ def ambiguous(
         data["available_connections_truncated"] = True
         data["available_connections_omitted"] = len(choices) - MAX_CHOICES
         data["discovery_hint"] = "schema shows every connection; then repeat the call with connection_id."
-    return error(f"{len(choices)} connections fit; choose one with connection_id.", param=param, data=data)
+    return error(
+        f"{len(choices)} connections fit; choose one with connection_id.", param=param, hint=hint, data=data
+    )
 
 
 def label(connection: Connection) -> str | None:

@@ -60,8 +60,13 @@ def _filter(scope: StreamScope, asked: Filter) -> Filter:
         field = authorize(scope, asked.field, Use.EXACT_FILTER)
         return ExactFilter(field.name, exact_value(field, asked.value))
     field = authorize(scope, asked.field, Use.RANGE_FILTER)
-    if asked.operator not in scope.capability.fields[field.name].operators:
-        raise InvalidRequest(f"'{field.name}' has no range filter '{asked.operator}'.", param="filter")
+    operators = scope.capability.fields[field.name].operators
+    if asked.operator not in operators:
+        raise InvalidRequest(
+            f"'{field.name}' has no range filter '{asked.operator}'.",
+            param="filter",
+            hint=f"In filter, '{field.name}' takes {', '.join(operators)}.",
+        )
     return RangeFilter(field.name, asked.operator, ordered_value(field, asked.value))
 
 

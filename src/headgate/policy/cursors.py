@@ -21,6 +21,10 @@ from headgate.model.sealed import Failure, Kind, Sealer
 from headgate.policy.allowance import Allowance
 
 BEGINNING = "beginning"
+_CHANGES_HINT = (
+    f"Pass changes_since '{BEGINNING}', or next_changes_since as an answer about this stream and connection_id "
+    "printed it. Dates go into filter."
+)
 CURSOR_SECONDS = 24 * 3600
 BOOKMARK_SECONDS = BOOKMARK_DAYS * 24 * 3600
 _Payload = TypeVar("_Payload")
@@ -133,7 +137,7 @@ def open_bookmark(seals: Seals, token: str, binding: bytes) -> Bookmark:
         return Bookmark(0)
     raw = _open_bytes(seals, Kind.CHANGES, token, binding, "changes_since")
     if raw[:1] != b"b":
-        raise InvalidCursor(param="changes_since")
+        raise InvalidCursor(param="changes_since", hint=_CHANGES_HINT)
     return Bookmark(_narrow(raw[1:9])[0])
 
 
@@ -168,9 +172,10 @@ def _open_bytes(seals: Seals, kind: Kind, token: str, binding: bytes, param: str
     try:
         return seals.sealer.open(kind, token, binding=binding, now=seals.now)
     except SealBroken as error:
+        hint = _CHANGES_HINT if param == "changes_since" else ""
         if error.reason == Failure.EXPIRED:
-            raise CursorExpired(param=param) from None
-        raise InvalidCursor(param=param) from None
+            raise CursorExpired(param=param, hint=hint) from None
+        raise InvalidCursor(param=param, hint=hint) from None
 
 
 def _wide(*numbers: int) -> bytes:

@@ -122,7 +122,13 @@ def decide_changes(
     """
     scope = choose(allowance, query.stream, query.connection_id)
     if len(scope.connections) > 1:
-        raise ambiguous(allowance.access, [scope], error=InvalidArgument, param="changes_since")
+        raise ambiguous(
+            allowance.access,
+            [scope],
+            error=InvalidArgument,
+            param="changes_since",
+            hint="Changes are those of one connection: repeat the call with one connection_id of available_connections.",
+        )
     limit, warnings = _page_limit(query.limit)
     reach = scope.reach(clauses.select(scope, query.fields))
     binding = cursors.session_binding(allowance, query)
@@ -199,7 +205,11 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
     _refuse_extras(allowance, filters=query.filters)
     scope = choose(allowance, query.stream, query.connection_id)
     if scope.capability.counts is None:
-        raise NotFound(f"Stream '{scope.stream}' has no aggregations.", param="metric")
+        raise NotFound(
+            f"Stream '{scope.stream}' has no aggregations.",
+            param="metric",
+            hint="List its records with query_records; count=exact gives their number.",
+        )
     _refuse_aggregate_mix(query)
     if allowance.refuses_extras:
         _refuse_aggregate_extras(query)

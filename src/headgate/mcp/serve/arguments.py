@@ -5,7 +5,6 @@ An error found here is answered without a call to the resource server.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,6 +20,7 @@ from headgate.errors import (
     InvalidResultId,
 )
 from headgate.mcp.serve.handles import HandleMaker
+from headgate.mcp.serve.mistakes import mistake
 from headgate.model import ids
 from headgate.model.declaration import RangeOperator
 from headgate.model.query import (
@@ -51,8 +51,6 @@ _Limit = Annotated[int, Meta(ge=1, le=100)]
 _WindowLimit = Annotated[int, Meta(ge=1, le=16384)]
 _Context = Annotated[int, Meta(ge=0, le=8192)]
 _Mode = Literal["lexical", "semantic", "hybrid"]
-_WHERE = re.compile(r"`\$\.(\w+)")
-_FIELD = re.compile(r"field `([^`]*)`")
 _MAX_FILTERS = 32
 
 
@@ -153,7 +151,7 @@ def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise mistake(str(error), arguments, shape.__struct_fields__) from error
 
 
 def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
@@ -422,10 +420,3 @@ def _field(text: str | None) -> ids.FieldName | None:
 
 def _fields(names: list[str] | None) -> tuple[ids.FieldName, ...] | None:
     return None if names is None else tuple(ids.field_name(name) for name in names)
-
-
-def _refusal(message: str) -> InvalidRequest:
-    named = _WHERE.search(message) or _FIELD.search(message)
-    param = named[1] if named else None
-    kinds = {"filter": InvalidFilter, "expand_limit": InvalidExpand, "expand": InvalidExpand}
-    return kinds.get(param or "", InvalidRequest)(f"{message}.", param=param)

@@ -75,24 +75,24 @@ async def call(name: str, arguments: Arguments, reader: Reader) -> Outcome:
         # The arguments are read when this returns; the port has not been called yet.
         running = TOOL_HANDLERS[name](reader, arguments)
     except HeadgateError as error:
-        return refused(error)
+        return refused(error, name)
     try:
         return await running
     except HeadgateError as error:
-        return failed(error, reader.provider_url, reader.request_id)
+        return failed(error, name, reader.provider_url, reader.request_id)
     except Exception:  # noqa: BLE001 - a client learns that it failed, and nothing more
         get_logger().exception("tool_failed", tool=name)
-        return failed(ToolHandlerFailed(), reader.provider_url, reader.request_id)
+        return failed(ToolHandlerFailed(), name, reader.provider_url, reader.request_id)
 
 
 async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) -> Outcome:
     """Call a tool with a reader that is made for this call; failing to make it is an outcome as well."""
     if not is_text(arguments):
-        return refused(_LONE_SURROGATE)
+        return refused(_LONE_SURROGATE, name)
     try:
         reader = reader_of(f"mcp:{name}")
     except HeadgateError as error:
-        return failed(error, "")
+        return failed(error, name, "")
     return await call(name, arguments, reader)
 
 

@@ -1,44 +1,78 @@
-"""Failures as results that a model can act on, and as data of a protocol error."""
+"""Failures as results that a model can act on, and as data of a protocol error.
+
+Below this edge a failure names a parameter of REST; here it gets the name that the tool has for it, and a remedy that
+is a call of a tool.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, InvalidRequest
 from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.tools import TOOLS
+from headgate.model.wire import Json
 from headgate.text.quote import json_text
 
 _MESSAGE_CHARS = 1000
+_INPUTS: Mapping[str, Json] = {str(tool["name"]): tool["inputSchema"]["properties"] for tool in TOOLS}
+#: The argument of a tool in which a parameter of REST is given, where their names differ.
+_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "search": {"stream": "streams"},
+    "fetch": {"stream": "id", "record_id": "id"},
+    "read_record_field": {"field": "field_path", "fields": "field_path"},
+}
 
 
-def refused(error: HeadgateError) -> Outcome:
+def refused(error: HeadgateError, tool: str) -> Outcome:
     """Answer that the arguments cannot be used; no read was made."""
-    return _outcome({"error": {"type": "adapter_error", **_facts(error)}})
+    return _outcome({"error": {"type": "adapter_error", **_facts(error, tool)}})
 
 
-def failed(error: HeadgateError, provider_url: str, request_id: str | None = None) -> Outcome:
+def failed(error: HeadgateError, tool: str, provider_url: str, request_id: str | None = None) -> Outcome:
     """Answer with the failure of the resource server, its code and data unchanged."""
-    return _outcome(failure(error, provider_url, request_id))
+    return _outcome(failure(error, provider_url, request_id, tool=tool))
 
 
-def failure(error: HeadgateError, provider_url: str, request_id: str | None = None) -> dict[str, Any]:
+def failure(
+    error: HeadgateError, provider_url: str, request_id: str | None = None, *, tool: str | None = None
+) -> dict[str, Any]:
     """Write a failure of the resource server as a structure."""
     request_id = error.data.get("request_id", request_id)
     return {
-        "error": {"type": error.type, **_facts(error)},
+        "error": {"type": error.type, **_facts(error, tool)},
         "provider_url": provider_url,
         "http_status": error.status,
         "request_id": request_id if isinstance(request_id, str) else None,
     }
 
 
-def _facts(error: HeadgateError) -> dict[str, Any]:
+def _facts(error: HeadgateError, tool: str | None) -> dict[str, Any]:
     facts: dict[str, Any] = {"code": error.code, "message": error.message[:_MESSAGE_CHARS]}
-    if error.param is not None:
-        facts["param"] = error.param
-    if error.hint:
-        facts["hint"] = error.hint
+    param = error.param if tool is None else _argument(tool, error.param)
+    hint = error.hint if tool is None else _remedy(tool, param, error.hint)
+    if param is not None:
+        facts["param"] = param
+    if hint:
+        facts["hint"] = hint
     return {**facts, **{key: value for key, value in error.data.items() if key not in facts}}
+
+
+def _argument(tool: str, param: str | None) -> str | None:
+    if param is None or param in _INPUTS[tool]:
+        return param
+    return _ARGUMENTS.get(tool, {}).get(param, param)
+
+
+def _remedy(tool: str, param: str | None, hint: str) -> str:
+    """Replace the hint that only says to correct something by the description of what is to be corrected."""
+    if hint != InvalidRequest.hint:
+        return hint
+    inputs = _INPUTS[tool]
+    if param not in inputs:
+        return f"Correct the arguments and call {tool} again; it takes {', '.join(inputs)}."
+    return f"Correct {param} and call {tool} again. {param}: {inputs[param]['description']}"
 
 
 def _outcome(structured: dict[str, Any]) -> Outcome:

@@ -1,0 +1,176 @@
+"""Every error that a tool can give names an argument that the tool has, and a remedy that exists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from headgate import errors
+from headgate.errors import HeadgateError
+from headgate.mcp.serve.errors import failed
+from headgate.mcp.serve.tools import TOOLS
+from headgate.model.grant import StreamGrant
+from tests.mcp.serve.prepared import CountingPort, run
+from tests.mcp.serve.test_arguments import WRONG
+from tests.mcp.serve.test_world import in_world, mail
+from tests.mcp.serve.world import World
+
+INPUTS: dict[str, dict[str, Any]] = {tool["name"]: tool["inputSchema"]["properties"] for tool in TOOLS}
+ARGUMENTS = {name for inputs in INPUTS.values() for name in inputs}
+#: Members of answers that a hint may name.
+MEMBERS = {
+    *("next_cursor", "next_changes_since", "available_connections", "retry_after_seconds", "count_distinct"),
+    *("sent_at", "is_read"),
+}
+#: Names that consist of several words, which no sentence has by chance.
+NAMES = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+
+
+def faults(tool: str, error: dict[str, Any], given: dict[str, Any]) -> list[str]:
+    """Give what a model cannot act on in an error of a tool."""
+    hint, param = error.get("hint", ""), error.get("param")
+    words = set(re.findall(r"[a-z_]+", hint.casefold()))
+    return [
+        *([f"no argument {param}"] if param not in {None, *INPUTS[tool], *given} else []),
+        *(
+            f"nothing is called {name}"
+            for name in NAMES.findall(hint)
+            if name not in ARGUMENTS | {*INPUTS, *MEMBERS}
+        ),
+        *(["no argument and no tool is named"] if not words & {*INPUTS, *INPUTS[tool]} else []),
+    ]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "code", "param"), WRONG)
+def test_a_refusal_of_arguments_names_what_exists(
+    tool: str, arguments: dict[str, Any], code: str, param: str | None
+):
+    del code, param
+    error = run(CountingPort(), tool, **arguments).structured["error"]
+    assert faults(tool, error, arguments) == []
+
+
+#: What a tool can be answered with by the resource server, raised with the hint of its class.
+RAISED = [
+    *(errors.InvalidRequest, errors.InvalidCursor, errors.InvalidSort, errors.InvalidExpand),
+    *(errors.InvalidFilter, errors.UnknownField, errors.InvalidFieldPath, errors.InvalidResultId),
+    *(errors.StreamNotAllowed, errors.FieldNotGranted, errors.InsufficientScope, errors.TimeRangeExceeded),
+    *(errors.NotFound, errors.ConnectionNotFound, errors.FieldNotFound, errors.CursorExpired),
+    *(errors.AmbiguousConnection, errors.AmbiguousSchemaDetail, errors.FieldNotText, errors.QueryTimeout),
+    *(errors.ResourceLimit, errors.InvalidArgument),
+]
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_a_failure_of_the_resource_server_names_what_exists(kind: type[HeadgateError]):
+    found = {
+        tool: faults(tool, failed(kind(), tool, "https://rs.example").structured["error"], {})
+        for tool in INPUTS
+    }
+    # An error belongs to some tools, not to all: a remedy that none of them has is the fault.
+    assert [] in found.values(), found
+
+
+@pytest.mark.parametrize(
+    ("tool", "param", "shown"),
+    [
+        ("read_record_field", "fields", "field_path"),
+        ("read_record_field", "field", "field_path"),
+        ("search", "stream", "streams"),
+        ("fetch", "stream", "id"),
+        ("fetch", "record_id", "id"),
+        ("query_records", "stream", "stream"),
+    ],
+)
+def test_a_parameter_of_rest_has_the_name_that_the_tool_has_for_it(tool: str, param: str, shown: str):
+    error = failed(errors.InvalidRequest("No.", param=param), tool, "https://rs.example").structured["error"]
+    assert error["param"] == shown
+    assert INPUTS[tool][shown]["description"] in error["hint"]
+
+
+READS: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "query_records",
+        {"changes_since": "2026-01-01", "connection_id": "Home mail"},
+        "changes_since",
+        "beginning",
+    ),
+    ("query_records", {"changes_since": "beginning"}, "changes_since", "connection_id"),
+    ("query_records", {"filter": {"attachment": "x"}}, "filter", "sender"),
+    ("query_records", {"filter": {"sender": {"gte": "a"}}}, "filter", "sent_at"),
+    ("query_records", {"filter": {"size": {"gt": 5}}}, "filter", "gte, lt"),
+    ("query_records", {"view": "nope"}, "view", "view"),
+    ("query_records", {"cursor": "pg1.x"}, "cursor", "cursor"),
+    ("query_records", {"fields": ["nope"]}, "fields", "schema"),
+    ("query_records", {"connection_id": "cin_none"}, "connection_id", "schema"),
+    ("query_records", {"stream": "nope"}, "stream", "schema"),
+    ("query_records", {"expand": ["nope"]}, "expand", "schema"),
+    ("query_records", {"sort": "subject"}, "sort", "sort"),
+    ("aggregate", {"metric": "sum"}, "field", "field"),
+    ("aggregate", {"metric": "sum", "field": "subject"}, "field", "size"),
+    ("aggregate", {"metric": "count", "group_by": "body"}, "group_by", "sender"),
+    ("aggregate", {"metric": "count", "group_by_time": "sent_at"}, "granularity", "granularity"),
+    ("aggregate", {"metric": "count", "stream": "attachments"}, "metric", "query_records"),
+    ("search", {"q": "x", "streams": ["nope"]}, "streams", "schema"),
+    ("search", {"q": "!!"}, "q", "q"),
+    ("fetch", {"id": "nope:1"}, "id", "schema"),
+    ("read_record_field", {"id": "Home mail/messages:m1", "field_path": "nope"}, "field_path", "schema"),
+]
+
+
+@pytest.mark.parametrize(("tool", "given", "param", "named"), READS)
+def test_the_refusal_of_a_read_names_what_to_do(tool: str, given: dict[str, Any], param: str, named: str):
+    async def work(w: World) -> None:
+        def known(text: Any) -> Any:
+            for name, connection in w.connections.items():
+                text = text.replace(name, connection) if isinstance(text, str) else text
+            return text
+
+        ids = tuple(w.connections[name] for name in ("Home mail", "Work mail"))
+        granted = mail(w).grants[0].streams
+        attachments = StreamGrant("attachments", ids, ("id", "message_id", "name", "file"))
+        access = w.access(w.grant("Home mail", "Work mail", streams=[*granted, attachments]))
+        arguments = {name: known(value) for name, value in given.items()}
+        if tool in {"query_records", "aggregate"}:
+            arguments.setdefault("stream", "messages")
+        answer = await w.call(access, tool, **arguments)
+        assert answer.is_error, answer.text
+        error = answer.structured["error"]
+        assert error["param"] == param, error
+        assert named in error["hint"], error
+        assert faults(tool, error, arguments) == [], error
+
+    in_world(work)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("search", {"text": "x"}, "Use q "),
+        ("search", {"q": "x", "stream": "messages"}, "Use streams "),
+        ("query_records", {"streams": ["m"]}, "Use stream "),
+        ("query_records", {"stream": "m", "where": {}}, "Use filter "),
+        ("query_records", {"stream": "m", "connector_instance_id": "c"}, "Use connection_id "),
+        ("fetch", {"record_id": "m1"}, "Use id "),
+        ("fetch", {"id": "m:1", "field": "a"}, "Use fields "),
+        ("schema", {"xyzzy": 1}, "detail, stream, connection_id"),
+        ("aggregate", {"stream": "m", "metric": "median"}, "count, sum, min, max, count_distinct"),
+        ("aggregate", {"stream": "m", "metric": "count", "granularity": "eon"}, "month"),
+        ("query_records", {"stream": "m", "order": "up"}, "asc, desc"),
+        ("schema", {"detail": "huge"}, "compact, full"),
+        ("search", {"q": "x", "mode": "fuzzy"}, "lexical"),
+    ],
+)
+def test_a_wrong_name_or_value_is_answered_with_the_right_one(
+    tool: str, arguments: dict[str, Any], named: str
+):
+    error = run(CountingPort(), tool, **arguments).structured["error"]
+    assert named in error["hint"], error
+
+
+def test_an_unknown_argument_is_repeated_up_to_64_characters():
+    outcome = run(CountingPort(), "schema", **{"x" * 100_000: 1})
+    assert outcome.structured["error"]["param"] == "x" * 64
+    assert len(outcome.text) < 1000
