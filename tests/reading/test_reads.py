@@ -323,6 +323,14 @@ async def test_a_stream_has_the_schema_of_each_field_and_a_connector_objects_for
     assert {stream["object"] for row in rows for stream in row["streams"]} == {"stream"}
 
 
+@pytest.mark.parametrize("mode", ["semantic", "hybrid"])
+async def test_a_search_that_is_not_offered_says_so_and_names_the_one_that_is(home: Home, mode: str):
+    answer = await home.get(f"/v1/search/{mode}?q=bridge")
+    assert (answer.status, answer.code) == (404, "unsupported")
+    assert "/v1/search" in answer.body["error"]["hint"]
+    assert f"no {mode} search" in answer.body["error"]["message"]
+
+
 @pytest.mark.parametrize("query", ["q=", "", "q=x&rank=1", "q=x&fields=id", "q=x&filter[sender]=s1"])
 async def test_search_refuses_what_it_does_not_take(home: Home, query: str):
     assert (await home.get(f"/v1/search?{query}")).status == 400

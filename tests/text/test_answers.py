@@ -123,7 +123,10 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
         ({"data": []}, "No record fits. Loosen or leave out filter"),
         ({"data": [], "next_changes_since": "ch1.x"}, "Nothing changed. Next time pass changes_since"),
         ({"data": [{"data": {}}], "next_changes_since": "ch1.x"}, "Next time pass changes_since="),
-        ({"data": [{"data": {}}], "has_more": True}, "For the next page repeat the call with cursor"),
+        (
+            {"data": [{"data": {}}], "has_more": True, "next_cursor": "c"},
+            "For the next page repeat the call with cursor",
+        ),
     ],
 )
 def test_a_page_says_what_to_do_next(body: dict[str, object], hint: str):

@@ -20,6 +20,7 @@ failure is shown: each edge (REST, MCP, terminal) has one function that translat
     │  ├─ OwnerCredentialRefused           an owner's credential where an agent reads
     │  └─ GrantExpired, GrantRevoked, GrantInvalid, GrantConsumed, PackageRevoked
     ├─ NotFound                       404  nothing that the token can see
+    │  ├─ Unsupported                      a kind of search that this server does not offer
     │  └─ ConnectionNotFound, BlobNotFound, FieldNotFound, QueryNotFound, StreamNotDeclared
     ├─ MethodRefused                  405  the address does not take this method
     ├─ Conflict                       409  the request fits more than one thing, or another request
@@ -33,6 +34,7 @@ failure is shown: each edge (REST, MCP, terminal) has one function that translat
     ├─ ServerFault                    500  our fault
     │  ├─ IntegrityBroken, ToolHandlerFailed
     │  ├─ ResourceServerUnreachable   502  another resource server did not answer
+    │  ├─ AnswerNotUnderstood         502  it answered in a form that is not the protocol's
     │  ├─ Overloaded                  503  too many requests are under way
     │  └─ StorageUnusable             503  the store cannot be used now
     │     └─ StorageReadOnly, QueryTimeout, StorageFull (507)
@@ -389,6 +391,13 @@ class NotFound(HeadgateError):
     hint = "Use an id from an answer to this same token."
 
 
+class Unsupported(NotFound):
+    """This server does not offer that kind of search."""
+
+    code = "unsupported"
+    hint = "Use lexical search: leave mode out, or send the request to /v1/search."
+
+
 class ConnectionNotFound(NotFound):
     """No connection of this grant has that id."""
 
@@ -570,6 +579,13 @@ class StorageFull(StorageUnusable):
 
     code, status = "storage_full", 507
     hint = "Free some space and send the batch again."
+
+
+class AnswerNotUnderstood(ServerFault):
+    """The resource server's answer does not have the form that the protocol gives it."""
+
+    code, status = "resource_server_answer_unknown", 502
+    hint = "The call may be right; the operator of the resource server has to look at its version."
 
 
 class RemoteRefused(HeadgateError):

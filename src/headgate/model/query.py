@@ -160,6 +160,14 @@ class AggregateQuery(msgspec.Struct, frozen=True):
     connection_id: ConnectionId | None = None
 
 
+class SearchMode(StrEnum):
+    """How matches are found: by words, by meaning, or both."""
+
+    LEXICAL = "lexical"
+    SEMANTIC = "semantic"
+    HYBRID = "hybrid"
+
+
 class SearchQuery(msgspec.Struct, frozen=True):
     """Records that hold some words."""
 
@@ -169,6 +177,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     limit: int = DEFAULT_PAGE
     filters: tuple[Filter, ...] = ()
     cursor: str | None = None
+    mode: SearchMode = SearchMode.LEXICAL
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from headgate.model.query import (
     ListQuery,
     RecordQuery,
     SchemaQuery,
+    SearchMode,
     SearchQuery,
     WindowQuery,
 )
@@ -127,7 +128,8 @@ def search_link(query: SearchQuery, cursor: str | None) -> str:
         *_filters(query.filters),
         ("cursor", cursor),
     ]
-    return with_params("/v1/search", params)
+    path = "/v1/search" if query.mode is SearchMode.LEXICAL else f"/v1/search/{query.mode}"
+    return with_params(path, params)
 
 
 def schema_link(query: SchemaQuery) -> str:

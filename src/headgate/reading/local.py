@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headgate.audit.disclose import disclosed
-from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
+from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound, Unsupported
 from headgate.model.declaration import Cardinality
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.grant import Access
@@ -28,6 +28,7 @@ from headgate.model.query import (
     ListQuery,
     RecordQuery,
     SchemaQuery,
+    SearchMode,
     SearchQuery,
     WindowQuery,
 )
@@ -343,6 +344,8 @@ class LocalResourceServer(msgspec.Struct):
         return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
 
     async def _search(self, decisions: DecisionMemo, query: SearchQuery, title_chars: int | None) -> _Served:
+        if query.mode is not SearchMode.LEXICAL:
+            raise Unsupported(f"This server has no {query.mode} search.", param="mode")
         decision = deciding.decide_search(
             decisions.allowance,
             query,

@@ -7,15 +7,23 @@ again, and nothing but the one token is ever sent.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import httpx2
 import msgspec
 from msgspec.structs import replace
 
-from headgate.errors import HeadgateError, RemoteRefused, ResourceLimit, ResourceServerUnreachable
+from headgate.errors import (
+    AnswerNotUnderstood,
+    HeadgateError,
+    InvalidCursor,
+    RemoteRefused,
+    ResourceLimit,
+    ResourceServerUnreachable,
+)
 from headgate.model.ids import ConnectionId, RecordId, RequestId, StreamName
 from headgate.model.query import (
     AggregateQuery,
@@ -38,6 +46,7 @@ _NO_ROUTE = frozenset({404, 405, 501})
 #: What a server answers when the token itself is not accepted; it refuses every other read as well.
 _TOKEN_REFUSED = frozenset({401, 403})
 _PIECE = 64 * 1024
+_Form = TypeVar("_Form", bound=msgspec.Struct)
 
 
 def http_client(token: str) -> httpx2.AsyncClient:
@@ -50,6 +59,43 @@ def http_client(token: str) -> httpx2.AsyncClient:
     )
 
 
+class _Schema(msgspec.Struct):
+    connectors: list[dict[str, msgspec.Raw]]
+
+
+class _List(msgspec.Struct):
+    data: list[dict[str, msgspec.Raw]]
+
+
+class _Record(msgspec.Struct):
+    data: dict[str, msgspec.Raw]
+
+
+class _WindowPlace(msgspec.Struct):
+    text: str
+    start_chars: int
+    end_chars: int
+    limit_chars: int
+    complete: bool
+    #: Unset if the server has no cursors into texts.
+    next_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
+    previous_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class _Window(msgspec.Struct):
+    stream: str
+    record_id: str
+    window: _WindowPlace
+
+
+class _Number(msgspec.Struct):
+    value: msgspec.Raw
+
+
+class _Groups(msgspec.Struct):
+    groups: list[dict[str, msgspec.Raw]]
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteResourceServer:
     """Another resource server, for the token that the client carries."""
@@ -59,11 +105,11 @@ class RemoteResourceServer:
 
     async def schema(self, query: SchemaQuery) -> ReadAnswer:
         """Ask ``/v1/schema``."""
-        return await self._get(links.schema_link(query))
+        return await self._read(links.schema_link(query), _Schema)
 
     async def streams(self, connection_id: ConnectionId | None = None) -> ReadAnswer:
         """Ask ``/v1/streams``."""
-        return await self._get(links.connection_link("/v1/streams", connection_id))
+        return await self._read(links.connection_link("/v1/streams", connection_id), _List)
 
     async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> ReadAnswer:
         """Ask for one stream."""
@@ -74,14 +120,14 @@ class RemoteResourceServer:
     ) -> ReadAnswer:
         """Ask for a page; texts come whole, and the caller shortens them."""
         del preview_chars
-        return await self._get(links.list_link(query, query.cursor))
+        return await self._read(links.list_link(query, query.cursor), _List)
 
     async def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
     ) -> ReadAnswer:
         """Ask for one record; the other server keeps the log."""
         del preview_chars
-        answer = await self._get(links.record_link(query))
+        answer = await self._read(links.record_link(query), _Record)
         if show is not None:
             show(answer)
         return answer
@@ -89,7 +135,16 @@ class RemoteResourceServer:
     async def window(self, query: WindowQuery) -> ReadAnswer:
         """Ask for a window into a text; only the window travels."""
         # Windows into objects are our own; another server would not know what is asked.
-        return await self._get(links.window_link(replace(query, as_json=False)))
+        answer = await self._get(links.window_link(replace(query, as_json=False)))
+        place = _understood(answer, _Window).window
+        if query.cursor is not None and place.next_cursor is msgspec.UNSET is place.previous_cursor:
+            # It ignored the cursor, and sent the beginning of the text again.
+            raise InvalidCursor(
+                "This resource server has no cursors into texts.",
+                param="cursor",
+                hint="Go on with offset_chars.",
+            )
+        return answer
 
     async def has_windows(self) -> bool:
         """Ask whether the server knows the route of windows at all.
@@ -121,12 +176,12 @@ class RemoteResourceServer:
 
     async def aggregate(self, query: AggregateQuery) -> ReadAnswer:
         """Ask for a number."""
-        return await self._get(links.aggregate_link(query))
+        return await self._read(links.aggregate_link(query), _Number, _Groups)
 
     async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
         """Ask for hits."""
         del title_chars
-        return await self._get(links.search_link(query, query.cursor))
+        return await self._read(links.search_link(query, query.cursor), _List)
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file."""
@@ -156,6 +211,11 @@ class RemoteResourceServer:
             raise _refusal(answer.status_code, await _whole(answer), answer.headers)
         return answer
 
+    async def _read(self, path: str, *forms: type[msgspec.Struct]) -> ReadAnswer:
+        answer = await self._get(path)
+        _understood(answer, *forms)
+        return answer
+
     async def _get(self, path: str) -> ReadAnswer:
         answer = await self._send(self.client.build_request("GET", self.base_url + path))
         content = await _whole(answer)
@@ -168,6 +228,18 @@ class RemoteResourceServer:
             return await self.client.send(request, stream=True)
         except httpx2.HTTPError as error:
             raise ResourceServerUnreachable from error
+
+
+def _understood(answer: ReadAnswer, *forms: type[_Form]) -> _Form:
+    """Read an answer in one of the forms that the protocol gives it.
+
+    Raises:
+        AnswerNotUnderstood: it has none of them. Read on, it would pass for an answer that holds nothing.
+    """
+    for form in forms:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(answer.content, type=form)
+    raise AnswerNotUnderstood(data={"request_id": answer.request_id} if answer.request_id else None)
 
 
 async def _whole(answer: httpx2.Response) -> bytes:

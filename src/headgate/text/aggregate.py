@@ -38,7 +38,11 @@ def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counte
     shown = ", ".join(_group(group) for group in groups[:_SHOWN])
     more = max(0, len(groups) - _SHOWN)
     lines = [Line(f"{what}: {len(groups)} group(s) [{shown}]")]
-    tail = f"other_count={json_text(body.get('other_count', 0))}; {counted}"
+    # Another server may send none, which is not the same as 0.
+    others = (
+        f"other_count={json_text(body['other_count'])}" if "other_count" in body else "other_count unknown"
+    )
+    tail = f"{others}; {counted}"
     lines.append(Line(f"more_groups={more}; {tail}" if more else tail))
     if more:
         rest = ", ".join(_group(group) for group in groups[_SHOWN:])

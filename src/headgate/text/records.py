@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -16,6 +16,8 @@ from headgate.text.quote import json_text, json_within, name
 #: A page of this many rows is printed whole; each row has at least its share of the text.
 SHARES = 25
 _NAMED = 8
+_WARNINGS = 3
+_WARNING_CHARS = 120
 #: How much of a value is printed; the next smaller number is tried while a row is larger than its share.
 _VALUE_CHARS = (96, 40)
 _JSON_CHARS = 192
@@ -67,12 +69,28 @@ def rest_hint(left: int, printed: int, cursor: str | None) -> str:
 
 
 def paging_line(body: PageBody | SearchBody) -> str:
-    """Write what the next call needs: whether there is more, the cursors and the count."""
+    """Write what the next call needs: whether there is more, the cursors and the count, and the server's warnings."""
     parts = [f"has_more={json_text(bool(body.get('has_more')))}"]
+    if body.get("has_more") and not body.get("next_cursor"):
+        parts.append("(the server gave no cursor: narrow the call to see the rest)")
     cursors = {key: body.get(key) for key in ("next_cursor", "next_changes_since")}
     parts += [f"{key}={json_text(cursor)}" for key, cursor in cursors.items() if cursor]
     count = count_of(body)
-    return " ".join([*parts, count] if count else parts)
+    return " ".join([*parts, *([count] if count else []), *_warnings(body)])
+
+
+def _warnings(body: PageBody | SearchBody) -> Iterator[str]:
+    meta: Any = body.get("meta")
+    if not isinstance(meta, dict):
+        return
+    warnings: Any = cast("Mapping[str, Any]", meta).get("warnings")
+    if not isinstance(warnings, list):
+        return
+    for warning in cast("list[Any]", warnings)[:_WARNINGS]:
+        if isinstance(warning, dict):
+            fields = cast("Mapping[str, Any]", warning)
+            message = cut(str(fields.get("message") or ""), _WARNING_CHARS)
+            yield f"warning={name(cut(str(fields.get('code')), _WARNING_CHARS))} {json_text(message)}"
 
 
 def count_of(body: PageBody | SearchBody) -> str:
@@ -99,7 +117,7 @@ def _footer(body: PageBody, total: int, printed: int, cursor: str | None, more: 
     hints = ["Pass an id to fetch to read that record.", *([more] if more else [])]
     if total > printed:
         hints.append(rest_hint(total - printed, printed, cursor))
-    elif body.get("has_more"):
+    elif body.get("next_cursor"):
         hints.append("For the next page repeat the call with cursor=next_cursor.")
     if body.get("next_changes_since"):
         hints.append("Next time pass changes_since=next_changes_since to get only what changed.")

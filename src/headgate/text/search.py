@@ -67,12 +67,17 @@ def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
     return [
         {
             "connection_id": connection,
-            "connector_key": first[connection].get("connector_key"),
+            **({"connector_key": key} if (key := _connector(first[connection])) else {}),
             **({"display_name": label} if (label := first[connection].get("display_name")) else {}),
             "count": count,
         }
         for connection, count in counts.items()
     ]
+
+
+def _connector(hit: HitBody) -> str | None:
+    """Give the connector's key; other servers give it under its former name, or not at all."""
+    return hit.get("connector_key") or hit.get("connector_id")
 
 
 def _mix(hits: Sequence[HitBody]) -> list[str]:
@@ -160,9 +165,9 @@ def _written(printed: _PrintedHit, title_chars: int, snippet_chars: int, *, is_f
 def _origin(hit: HitBody, *, is_full: bool, has_sources: bool) -> list[str]:
     label = hit.get("display_name")
     if not is_full:
-        source = label or hit.get("connector_key") or hit.get("connection_id")
+        source = label or _connector(hit) or hit.get("connection_id")
         return [f"source={json_within(str(source), _LABEL_BYTES)}"] if has_sources and source else []
-    origin = {"connector_key": hit.get("connector_key"), "stream": hit.get("stream"), "display_name": label}
+    origin = {"connector_key": _connector(hit), "stream": hit.get("stream"), "display_name": label}
     return [f"{key}={_label(value)}" for key, value in origin.items() if value]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,8 @@ class Provider:
     has_windows: bool = True
     #: What its schema says about the token; None for a server that says nothing.
     bearer: dict[str, Any] | None = None
+    #: What it answers instead, by path.
+    faults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
 
@@ -40,6 +42,8 @@ class Provider:
         return JSONResponse(body, status, headers={"Request-Id": "req_7"})
 
     def _body(self, path: str) -> tuple[int, Any]:
+        if path in self.faults:
+            return 200, self.faults[path]
         if path.endswith("/field-window") and not self.has_windows:
             return 404, {"detail": "Not Found"}
         if path.startswith("/v1/blobs/"):
@@ -62,9 +66,11 @@ class Provider:
 
 
 @contextmanager
-def provider(*, has_windows: bool = True, bearer: dict[str, Any] | None = None) -> Iterator[Provider]:
+def provider(
+    *, has_windows: bool = True, bearer: dict[str, Any] | None = None, faults: Mapping[str, Any] | None = None
+) -> Iterator[Provider]:
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
-    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows, bearer)
+    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows, bearer, faults or {})
     with serving(Starlette(routes=[Route("/{path:path}", made.answer)]), taken):
         yield made

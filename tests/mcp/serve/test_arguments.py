@@ -54,7 +54,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("search", {}, "invalid_request", "q"),
     ("search", {"query": ""}, "invalid_request", "query"),
     ("search", {"q": "x", "query": "x"}, "invalid_request", "query"),
-    ("search", {"q": "x", "mode": "semantic"}, "invalid_request", "mode"),
+    ("search", {"q": "x", "mode": "psychic"}, "invalid_request", "mode"),
     ("search", {"q": "x", "filter": {"a": 1}}, "invalid_filter", "filter"),
     ("fetch", {}, "invalid_request", "id"),
     (

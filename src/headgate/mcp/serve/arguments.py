@@ -40,6 +40,7 @@ from headgate.model.query import (
     RangeFilter,
     RecordQuery,
     SchemaQuery,
+    SearchMode,
     SearchQuery,
     WindowQuery,
 )
@@ -50,7 +51,6 @@ _Texts = Annotated[list[_Text], Meta(min_length=1)]
 _Limit = Annotated[int, Meta(ge=1, le=100)]
 _WindowLimit = Annotated[int, Meta(ge=1, le=16384)]
 _Context = Annotated[int, Meta(ge=0, le=8192)]
-_Mode = Literal["lexical", "semantic", "hybrid"]
 _MAX_FILTERS = 32
 
 
@@ -107,7 +107,7 @@ class SearchArguments(_Strict, frozen=True):
     streams: _Texts | None = None
     limit: _Limit | None = None
     cursor: _Text | None = None
-    mode: _Mode | None = None
+    mode: SearchMode | None = None
     filter: dict[str, Any] | None = None
     connection_id: _Text | None = None
 
@@ -208,10 +208,6 @@ def aggregate_query(arguments: Mapping[str, Any]) -> AggregateQuery:
 def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
     """Read the query of ``search``."""
     given = typed(arguments, SearchArguments)
-    if given.mode not in {None, "lexical"}:
-        raise InvalidRequest(
-            f"This server has no {given.mode} search.", param="mode", hint="Leave mode out, or use lexical."
-        )
     words = _words(given)
     streams = None if given.streams is None else tuple(_stream(stream) for stream in given.streams)
     chosen = filters(given.filter)
@@ -224,6 +220,7 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
         limit=given.limit or DEFAULT_PAGE,
         filters=chosen,
         cursor=given.cursor,
+        mode=given.mode or SearchMode.LEXICAL,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.errors import UnsupportedVersion
+from headgate.errors import Unsupported, UnsupportedVersion
+from headgate.model.query import SearchMode
 from headgate.reading.port import ReadAnswer
 from headgate.web.addresses import Address, Handler, WebRequest
 from headgate.web.admission import Callers
@@ -42,7 +43,7 @@ _CALLERS = {Who.READER: Callers.READERS, Who.OWNER: Callers.OWNER}
 
 def api_addresses() -> tuple[Address, ...]:
     """Make the rows of the table that belong to the REST interface."""
-    return tuple(
+    defined = (
         Address(
             endpoint.method,
             endpoint.path,
@@ -54,6 +55,16 @@ def api_addresses() -> tuple[Address, ...]:
         )
         for endpoint in ENDPOINTS
     )
+    # Part of the protocol, but not offered: clients learn that, and which search to use.
+    absent = (
+        Address("GET", f"/v1/search/{mode}", Callers.READERS, _no_such_search, headers=(PDPP_VERSION,))
+        for mode in (SearchMode.SEMANTIC, SearchMode.HYBRID)
+    )
+    return (*defined, *absent)
+
+
+async def _no_such_search(request: WebRequest) -> HttpReply:
+    raise Unsupported(f"This server has no {request.scope['path'].strip('/').rpartition('/')[2]} search.")
 
 
 def _bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:
