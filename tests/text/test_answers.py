@@ -339,7 +339,56 @@ def test_a_document_has_five_members_and_says_whence_it_is():
     # Its key is in its id, and its time was not given.
     assert "record_id" not in made["metadata"]
     assert made["metadata"]["emitted_at"] == "2026-01-01T00:00:00Z"
-    assert made["metadata"]["other_fields"] == ["nested"]
+    assert made["metadata"]["nested"] == {"a": 1}
+    assert "other_fields" not in made["metadata"]
+
+
+def test_every_field_beside_a_text_is_inline_or_on_the_ladder_with_its_call():
+    data = {
+        "text": "hello",
+        "empty": None,
+        "tags": ["a", "b"],
+        "note": "n" * 161,
+        "long": "l" * 9_000,
+        "list": ["entry"] * 100,
+        "holder": {"name": "x", "raw": ENCODED},
+        "file": {"blob_id": "blob_9", "mime_type": "image/png", "caption": "the canal"},
+    }
+    made, shown, _ = document(
+        {"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths={}
+    )
+    metadata = made["metadata"]
+    rungs = {
+        rung["field_path"]: rung
+        for kind, rungs in metadata["content_ladder"].items()
+        if kind in {"field_windows", "json_fields"}
+        for rung in rungs
+    }
+    assert metadata["empty"] is None
+    assert metadata["tags"] == ["a", "b"]
+    assert set(rungs) == {"note", "long", "list", "holder", "file"}
+    assert all(path in json.dumps(rung["read"]["args"]) for path, rung in rungs.items())
+    assert {path: rung["size_chars"] for path, rung in rungs.items()} == {
+        path: len(data[path] if isinstance(data[path], str) else json_text(data[path])) for path in rungs
+    }
+    # A document would leave the bytes and the caption out again.
+    assert {rungs[path]["read"]["tool"] for path in ("holder", "file")} == {"read_record_field"}
+    assert shown >= data.keys() - {"empty"}
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_cut_text_ends_with_an_ellipsis_and_is_read_on_from_there(is_begun: bool):  # noqa: FBT001 - a case
+    body = "".join(f"{n:04} " for n in range(4_000))
+    lengths = {"text": (len(body), None)} if is_begun else {}
+    data = {"text": body[:16_384] if is_begun else body}
+    made, *_ = document(
+        {"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths=lengths
+    )
+    assert made["text"].endswith("…")
+    (rung,) = made["metadata"]["content_ladder"]["field_windows"]
+    at = rung["read"]["args"]["offset_chars"]
+    assert made["text"][:-1] + body[at:] == body
+    assert rung["size_chars"] == made["metadata"]["text_total_chars"] == len(body)
 
 
 @settings(max_examples=30)

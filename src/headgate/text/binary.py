@@ -28,6 +28,12 @@ def binary_facts(value: Any) -> dict[str, Any] | None:
     return None
 
 
+def has_other_members(value: Mapping[str, Any]) -> bool:
+    """Say whether a file's object holds more than what is known about files."""
+    known = {"blob_id", "blobId", *(name for names in _TWINS.values() for name in names)}
+    return not known.issuperset(value)
+
+
 def _blob_facts(value: Mapping[str, Any]) -> dict[str, Any] | None:
     blob_id = value.get("blob_id") or value.get("blobId")
     if not isinstance(blob_id, str):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from headgate.model.wire import Json, RecordBody
-from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, cut
-from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, shorten
+from headgate.text.budget import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS, cut
+from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, json_entry, shorten, window_entry
 from headgate.text.quote import json_text
 from headgate.text.titles import title, title_field
 
@@ -45,17 +45,36 @@ def document(
 ) -> Document:
     """Turn a record into a document; a field that does not fit is begun, and has an entry in the ladder."""
     data = row.get("data") or {}
-    if not lengths and is_whole(data, inline_chars):
-        return Document(*_document(row, data, asked_id, url), Ladder())
-    handles = naming()
-    short, ladder = shorten(data, handles, inline_chars=inline_chars, lengths=lengths)
+    ladder = Ladder()
+    short = data
+    if lengths or not is_whole(data, inline_chars):
+        short, ladder = shorten(data, naming(), inline_chars=inline_chars, lengths=lengths)
     made, shown = _document(row, short, asked_id, url)
+    others: list[str] = made["metadata"].get("other_fields", [])
+    if not others and not ladder.members():
+        return Document(made, shown, ladder)
+    handles = naming()
+    _add_others(short, others, handles, ladder)
     made["metadata"] |= _cut_facts(short, ladder)
     if rungs := ladder.members():
         made["metadata"]["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
         # Each entry shows the beginning of its field, or facts about a file.
         shown |= {entry["field_path"] for entries in rungs.values() for entry in entries}
     return Document(made, shown, ladder)
+
+
+def _add_others(data: Mapping[str, Any], others: Sequence[str], handles: Handles, ladder: Ladder) -> None:
+    """Give the fields beside the text that are not inline their entries, with the call that reads each."""
+    known = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
+    for path in others:
+        value = data[path]
+        if path in known:
+            continue
+        if isinstance(value, str):
+            ladder.field_windows.append(window_entry(path, value, handles, len(value), None))
+        else:
+            size_chars = len(json_text(value))
+            ladder.json_fields.append(json_entry(path, value, handles.read_json(path, size_chars)))
 
 
 def _document(
@@ -98,6 +117,10 @@ def _cut_facts(short: Mapping[str, Any], ladder: Ladder) -> Json:
     main = _main_field(short)
     for rung in ladder.field_windows:
         if rung["field_path"] == main:
+            args = rung["read"]["args"]
+            if "offset_chars" in args:
+                # Reading on begins where the text stops, before its ellipsis.
+                args["offset_chars"] = len(short[rung["field_path"]]) - len(ELLIPSIS)
             return {"text_truncated": True, "text_total_chars": rung["size_chars"]}
     return {}
 
@@ -115,7 +138,7 @@ def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> tuple[Json, 
     short: Json = {}
     others: list[str] = []
     for path, value in data.items():
-        if path == main or value is None or _is_known(value, known):
+        if path == main or _is_known(value, known):
             continue
         if _is_short(value):
             short[path] = value
@@ -129,7 +152,9 @@ def _is_known(value: Any, known: set[str]) -> bool:
 
 
 def _is_short(value: Any) -> bool:
-    return len(value) <= _SHORT_CHARS if isinstance(value, str) else isinstance(value, _NUMBERS)
+    if isinstance(value, str):
+        return len(value) <= _SHORT_CHARS
+    return value is None or isinstance(value, _NUMBERS) or len(json_text(value)) <= _SHORT_CHARS
 
 
 def _as_json(data: Mapping[str, Any]) -> tuple[str, Json, Collection[str]]:

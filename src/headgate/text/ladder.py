@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.text.binary import SHORT_CHARS, binary_facts
+from headgate.text.binary import SHORT_CHARS, binary_facts, has_other_members
 from headgate.text.budget import FETCH_CHARS, cut
 
 READ_TOOL = "read_record_field"
@@ -62,6 +62,10 @@ class Handles(msgspec.Struct, frozen=True):
     def read_json(self, path: str, size_chars: int) -> dict[str, Any]:
         """Write how to read an object or a list: as a document while it fits into one, else by window."""
         return self._fetch(path) if size_chars <= FETCH_CHARS else self._read(path, Windows.JSON)
+
+    def read_raw(self, path: str) -> dict[str, Any]:
+        """Write how to read an object or a list as it is stored, with the encoded bytes in it."""
+        return self._read(path, Windows.JSON)
 
     def _read(self, path: str, needed: Windows) -> dict[str, Any]:
         if self.windows < needed:
@@ -161,14 +165,16 @@ def _short_text(
         return whole
     if size_chars <= inline_chars and len(value) == size_chars:
         return value
-    preview = cut(value, inline_chars)
-    ladder.field_windows.append(_window_entry(path, preview, handles, size_chars, digest))
+    # A value that is only the beginning ends with an ellipsis too, though it fits.
+    preview = cut(value if len(value) == size_chars else f"{value} ", min(inline_chars, len(value)))
+    ladder.field_windows.append(window_entry(path, preview, handles, size_chars, digest))
     return preview
 
 
-def _window_entry(
+def window_entry(
     path: str, preview: str, handles: Handles, size_chars: int, digest: str | None
 ) -> dict[str, Any]:
+    """Write the entry of a text that is not shown whole."""
     entry: dict[str, Any] = {
         "field_path": path,
         "text_like": True,
@@ -187,24 +193,34 @@ def _short_nested(path: str, value: Any, handles: Handles, inline_chars: int, la
         ladder.binary_fields.append(
             {"field_path": path, **facts, "resource_uri": handles.blob_uri(facts["blob_id"])}
         )
+        if has_other_members(value):
+            ladder.json_fields.append(json_entry(path, value, handles.read_raw(path)))
         return facts
     clean = without_bytes(value)
     text = msgspec.json.encode(clean).decode()
     if len(text) <= inline_chars:
+        if clean is not value:
+            # Only a window shows the bytes that are left out here; a document would leave them out again.
+            ladder.json_fields.append(json_entry(path, value, handles.read_raw(path), clean))
         return clean
     preview = cut(text, min(inline_chars, JSON_PREVIEW_CHARS))
-    ladder.json_fields.append(
-        {
-            "field_path": path,
-            "json_field": True,
-            "text_like": False,
-            "preview_status": "truncated",
-            "size_chars": len(text),
-            "preview_text": preview,
-            **handles.read_json(path, len(text)),
-        }
-    )
+    read = handles.read_json(path, len(text)) if clean is value else handles.read_raw(path)
+    ladder.json_fields.append(json_entry(path, value, read, clean))
     return preview
+
+
+def json_entry(path: str, value: Any, read: Mapping[str, Any], clean: Any = None) -> dict[str, Any]:
+    """Write the entry of an object or a list that is not shown whole; its size is that of the whole value."""
+    shown = without_bytes(value) if clean is None else clean
+    return {
+        "field_path": path,
+        "json_field": True,
+        "text_like": False,
+        "preview_status": "truncated",
+        "size_chars": len(msgspec.json.encode(value).decode()),
+        "preview_text": cut(msgspec.json.encode(shown).decode(), JSON_PREVIEW_CHARS),
+        **read,
+    }
 
 
 def without_bytes(value: Any) -> Any:
