@@ -190,8 +190,8 @@ class Scene:
 
     async def logged(self) -> set[tuple[str, str]]:
         """Give the fields that the newest entry names, with their streams."""
-        await self.server.program.pump.flush()
-        event = read_event(next(newest_entries(self.server.program.ledger)))
+        await self.server.services.pump.flush()
+        event = read_event(next(newest_entries(self.server.services.ledger)))
         assert event.outcome == "answered"
         return {(part.stream, field) for part in event.parts for field in part.fields}
 
