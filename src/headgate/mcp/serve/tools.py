@@ -66,7 +66,7 @@ _EXPAND_LIMIT: Json = {
 }
 _FIELDS = _names("Only these fields.")
 _CURSOR = _text("next_cursor of the last answer; keep the other arguments.")
-_OR_NULL: Json = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+_OR_NULL: Json = {"type": ["string", "null"]}
 
 
 def _answer(properties: Json, required: tuple[str, ...]) -> Json:
