@@ -397,3 +397,15 @@ def test_a_document_without_a_text_field_shows_its_data(data: dict[str, object])
     made, *_ = document({"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths={})
     assert isinstance(made["text"], str)
     assert len(made["text"]) <= 16384
+
+
+@pytest.mark.parametrize(
+    ("deleted", "advice"),
+    [((1, 1), ["nothing to read of them"]), ((1, 0), ["Pass an id to fetch", "nothing to read of them"])],
+)
+def test_a_page_of_deleted_records_does_not_say_to_fetch_them(deleted: tuple[int, int], advice: list[str]):
+    gone = {"deleted": True, "deleted_at": "2026-02-11T18:30:00Z"}
+    rows = [gone if one else {"data": {"a": 1}} for one in deleted]
+    text = records_text("m", {"data": rows}, [(f"c/m:{n}", row) for n, row in enumerate(rows)])
+    found = [one for one in ("Pass an id to fetch", "nothing to read of them") if one in text]
+    assert found == advice

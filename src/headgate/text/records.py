@@ -27,6 +27,8 @@ _LEAST_VALUE = 32
 _NESTED = (dict, list)
 _LEAST_PREVIEW = 24
 _FILE = ("binary_field", "mime_type", "size_bytes", "preview_status")
+_FETCH = "Pass an id to fetch to read that record."
+_DELETED = "Rows with deleted_at are gone: there is nothing to read of them."
 _MORE_FIELDS = "(+n fields) names what a row leaves out: call fetch with its id, or ask with fields."
 
 
@@ -45,7 +47,13 @@ def records_text(
     total = len(body.get("data", ()))
     lines = [_header(stream, body, total)]
     # Reserved for the longest footer, so that the rows do not depend on what it says.
-    space = QUERY_TEXT - size(lines[0]) - size(_footer(body, total, 0, cursor, _MORE_FIELDS)) - 3
+    space = (
+        QUERY_TEXT
+        - size(lines[0])
+        - size(_footer(body, total, 0, cursor, [_FETCH, _DELETED, _MORE_FIELDS]))
+        - 3
+    )
+    deleted = 0
     for position, (record_id, row) in enumerate(rows):
         share = space // max(1, min(total, SHARES) - position)
         text = _row(f"record[{position}]", row, record_id, windows, share - 1)
@@ -53,9 +61,9 @@ def records_text(
         if space < 0:
             # The printed rows are the first ones, so that it is clear which are missing.
             break
+        deleted += bool(row.get("deleted"))
         lines.append(text)
-    more = _MORE_FIELDS if any(" fields: " in text for text in lines[1:]) else ""
-    lines.append(_footer(body, total, len(lines) - 1, cursor, more))
+    lines.append(_footer(body, total, len(lines) - 1, cursor, _advice(lines[1:], deleted)))
     return "\n".join(lines)
 
 
@@ -111,10 +119,10 @@ def _header(stream: str, body: PageBody, total: int) -> str:
     return f"records from stream {json_text(stream)}: {total} record(s). {paging_line(body)}"
 
 
-def _footer(body: PageBody, total: int, printed: int, cursor: str | None, more: str) -> str:
+def _footer(body: PageBody, total: int, printed: int, cursor: str | None, advice: Iterable[str]) -> str:
     if not total:
         return _nothing(body)
-    hints = ["Pass an id to fetch to read that record.", *([more] if more else [])]
+    hints = [*advice]
     if total > printed:
         hints.append(rest_hint(total - printed, printed, cursor))
     elif body.get("next_cursor"):
@@ -122,6 +130,16 @@ def _footer(body: PageBody, total: int, printed: int, cursor: str | None, more: 
     if body.get("next_changes_since"):
         hints.append("Next time pass changes_since=next_changes_since to get only what changed.")
     return " ".join(hints)
+
+
+def _advice(printed: Sequence[str], deleted: int) -> list[str]:
+    """Say what can be done with the printed rows, of which some can be deleted."""
+    fits = {
+        _FETCH: len(printed) > deleted or not printed,
+        _DELETED: deleted > 0,
+        _MORE_FIELDS: any(" fields: " in text for text in printed),
+    }
+    return [advice for advice, does_fit in fits.items() if does_fit]
 
 
 def _nothing(body: PageBody) -> str:

@@ -54,7 +54,13 @@ def index_text(document: SchemaBody) -> str:
     return compose(_all_named(lines, rows), SCHEMA_INDEX_TEXT)
 
 
-def stream_text(document: SchemaBody, *, connection_id: str | None) -> str:
+_RAW_SCHEMA = (
+    "raw JSON Schema: in structuredContent at data.connectors[].streams[].schema, not in this text; "
+    "the fields below have the same types and flags."
+)
+
+
+def stream_text(document: SchemaBody, *, connection_id: str | None, is_full: bool = False) -> str:
     """Write what one stream allows: a line for each connector that has it, with all its connections.
 
     Sources of one connector that allow the same share a line, so that their fields are printed once.
@@ -63,6 +69,8 @@ def stream_text(document: SchemaBody, *, connection_id: str | None) -> str:
     lines = [Line(_heading(document, list(_rows(document)))), Line(_LEGEND_LINE)]
     if connection_id is not None:
         lines.append(Line(f"schema_scope connection_id={json_text(connection_id)}"))
+    if is_full:
+        lines.append(Line(_RAW_SCHEMA))
     ending = _NEXT_STREAM if rows else "No granted stream has that name; call schema() for the index."
     more = "more_sources={} do not fit; schema(stream, connection_id) describes one of them"
     space = SCHEMA_STREAM_TEXT - sum(size(line.text) + 1 for line in lines) - size(ending) - size(more) - 8

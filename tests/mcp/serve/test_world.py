@@ -589,3 +589,16 @@ def test_what_was_read_is_disclosed_under_the_tool():
         assert [entry.via for entry in w.log.written[before:]] == ["test"]
 
     in_world(work)
+
+
+def test_a_full_schema_says_in_its_text_where_the_raw_schema_is():
+    async def work(w: World) -> None:
+        access = mail(w, "Home mail")
+        answer = await w.call(access, "schema", stream="messages", detail="full")
+        assert "data.connectors[].streams[].schema" in answer.text
+        (stream,) = answer.structured["data"]["connectors"][0]["streams"]
+        assert stream["schema"]["properties"]
+        compact = await w.call(access, "schema", stream="messages")
+        assert "raw JSON Schema" not in compact.text
+
+    in_world(work)

@@ -47,7 +47,7 @@ async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
         _index(document)
         text = index_text(cast("SchemaBody", document))
         return Outcome(reader.structured(_fitted(document), answer), text)
-    text = stream_text(cast("SchemaBody", document), connection_id=query.connection_id)
+    text = stream_text(cast("SchemaBody", document), connection_id=query.connection_id, is_full=query.full)
     space = _STREAM_BYTES - _OVERHEAD - len(msgspec.json.encode(text))
     if query.full and len(answer.content) > space:
         raise ResourceLimit(
