@@ -41,6 +41,19 @@ def reads(shipped: Product) -> dict[str, tuple[str, dict[str, Any]]]:
             "aggregate",
             {"stream": "messages", "metric": "count", "group_by": "sender"},
         ),
+        "/v1/streams/messages/aggregate?metric=count&group_by=sender&connector_key=mail": (
+            "aggregate",
+            {"stream": "messages", "metric": "count", "group_by": "sender", "connector_key": "mail"},
+        ),
+        "/v1/streams/messages/records?limit=3&connector_key=mail": (
+            "query_records",
+            {"stream": "messages", "limit": 3, "connector_key": "mail"},
+        ),
+        "/v1/search?q=bridge&limit=4&connector_key=mail": (
+            "search",
+            {"q": "bridge", "limit": 4, "connector_key": "mail"},
+        ),
+        "/v1/search?q=bridge&connector_key=none": ("search", {"q": "bridge", "connector_key": "none"}),
         "/v1/search?q=bridge&limit=4": ("search", {"q": "bridge", "limit": 4}),
         "/v1/schema?view=compact&stream=messages": ("schema", {"stream": "messages"}),
         record + "&fields=nope": ("fetch", {"id": f"{connection}/messages:m00001", "fields": ["nope"]}),

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from headgate.errors import HeadgateError
 from headgate.model.declaration import RangeOperator
 from headgate.model.grant import Access, Grant, StreamGrant, TimeConstraint
-from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
 from headgate.model.plan import ExpandPlan, Reach, SearchReach, TimeGroups, WindowPlan
 from headgate.model.query import (
     AggregateQuery,
@@ -67,6 +67,7 @@ EXPAND = st.lists(
     st.builds(ExpandRequest, st.sampled_from(["attachments", "parents"]), st.none() | st.integers(-1, 60)),
     max_size=2,
 ).map(tuple)
+CONNECTORS = st.none() | st.sampled_from([ConnectorKey("mail"), ConnectorKey("shop"), ConnectorKey("none")])
 PICKED = st.none() | st.lists(FIELDS, max_size=4).map(tuple)
 TOKENS = st.none() | st.text(max_size=20)
 
@@ -79,6 +80,7 @@ def queries() -> st.SearchStrategy[Query]:
             ListQuery, STREAMS, CONNECTIONS, st.integers(-1, 200), st.none() | st.sampled_from(Order),
             st.none() | FIELDS | FIELDS.map(lambda name: "-" + name), st.sampled_from(Count), PICKED,
             st.none() | st.sampled_from(["subjects", "other"]), FILTERS, EXPAND, TOKENS, st.booleans(),
+            CONNECTORS,
         ),
         st.builds(
             ChangesQuery, STREAMS, st.just("beginning") | st.text(max_size=9), CONNECTIONS,
@@ -93,13 +95,13 @@ def queries() -> st.SearchStrategy[Query]:
             AggregateQuery, STREAMS, st.sampled_from(Metric), st.none() | FIELDS, st.none() | FIELDS,
             st.none() | FIELDS, st.none() | st.sampled_from(Granularity),
             st.none() | st.sampled_from(["UTC", "Europe/Paris", "../etc/passwd", "+02:00", "x\0"]),
-            st.integers(0, 101), FILTERS, CONNECTIONS,
+            st.integers(0, 101), FILTERS, CONNECTIONS, CONNECTORS,
         ),
         st.builds(
             SearchQuery, st.text(max_size=8), st.none() | st.lists(STREAMS, max_size=2).map(tuple), CONNECTIONS,
-            st.integers(0, 200), FILTERS, TOKENS,
+            st.integers(0, 200), FILTERS, TOKENS, connector_key=CONNECTORS,
         ),
-        st.builds(SchemaQuery, st.none() | STREAMS, CONNECTIONS, st.booleans(), st.booleans()),
+        st.builds(SchemaQuery, st.none() | STREAMS, CONNECTIONS, st.booleans(), st.booleans(), CONNECTORS),
         st.builds(BlobQuery, st.just(BlobId("blob_" + "0" * 64)), CONNECTIONS),
     )  # fmt: skip
 

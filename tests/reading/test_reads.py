@@ -18,7 +18,7 @@ from headgate.store.sqlite.maintenance.opening import writing_store
 from headgate.store.sqlite.maintenance.retention import KEEP_DAYS, ChangeRetention
 from headgate.store.sqlite.read import search
 from tests.in_process import NOW, LocalProgram, local_program, record
-from tests.policy.worlds import grant, stream_grant
+from tests.policy.worlds import grant, shop_document, stream_grant
 from tests.schema.declarations import declaration
 
 pytestmark = pytest.mark.anyio
@@ -506,3 +506,32 @@ async def test_a_projection_is_exactly_the_fields_asked_for(home: Home):
     assert page.body["data"][0]["data"].keys() == {"subject", "size"}
     one = await home.get("/v1/streams/messages/records/m2?fields=size")
     assert one.body["data"] == {"size": 2}
+
+
+async def test_a_connector_key_reads_all_connections_of_one_connector(home: Home):
+    program, owner = home.program, home.program.owner
+    await program.declare("shop", shop_document())
+    shop = await program.connect("shop")
+    await program.ingest(shop, "messages", [record("m1", sender="s0", subject="bridge shop")])
+    messages = "/v1/streams/messages"
+    for path in (f"{messages}/records", f"{messages}/aggregate?metric=count"):
+        assert (await program.get(path, owner)).code == "ambiguous_connection"
+    page = (await program.get(f"{messages}/records?connector_key=mail&limit=100", owner)).body
+    assert {row["connection_id"] for row in page["data"]} == {home.first, home.second}
+    first = (await program.get(f"{messages}/records?connector_key=mail&limit=1", owner)).body
+    assert (await program.get(first["links"]["next"], owner)).body["data"] == page["data"][1:2]
+    counts = (await program.get(f"{messages}/aggregate?metric=count&connector_key=mail", owner)).body
+    assert counts["value"] == 21
+    hits = (await program.get("/v1/search?q=bridge&connector_key=shop", owner)).body
+    assert [hit["connection_id"] for hit in hits["data"]] == [shop]
+    schema = (await program.get("/v1/schema?connector_key=shop", owner)).body
+    assert [one["connector_key"] for one in schema["connectors"]] == ["shop"]
+    both = await program.get(f"{messages}/records?connector_key=shop&connection_id={home.first}", owner)
+    assert (both.status, both.body["error"]["param"]) == (404, "connection_id")
+    # A connector outside the grant and one that does not exist are refused alike.
+    for path in (f"{messages}/records?", f"{messages}/aggregate?metric=count&", "/v1/search?q=bridge&"):
+        hidden, unknown = [await home.get(f"{path}connector_key={key}") for key in ("shop", "none")]
+        assert hidden.body["error"] | {"request_id": ""} == unknown.body["error"] | {"request_id": ""}
+        assert (hidden.status, hidden.body["error"]["param"]) == (404, "connector_key")
+    changes = await home.get(f"{messages}/records?changes_since=beginning&connector_key=mail")
+    assert (changes.status, changes.body["error"]["param"]) == (400, "connector_key")

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from headgate.model.declaration import RangeOperator
-from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
 
 DEFAULT_PAGE = 25
 MAX_PAGE = 100
@@ -105,6 +105,7 @@ class ListQuery(msgspec.Struct, frozen=True):
     expand: tuple[ExpandRequest, ...] = ()
     cursor: str | None = None
     with_extent: bool = False
+    connector_key: ConnectorKey | None = None
 
 
 class ChangesQuery(msgspec.Struct, frozen=True):
@@ -158,6 +159,7 @@ class AggregateQuery(msgspec.Struct, frozen=True):
     limit: int = DEFAULT_GROUPS
     filters: tuple[Filter, ...] = ()
     connection_id: ConnectionId | None = None
+    connector_key: ConnectorKey | None = None
 
 
 class SearchMode(StrEnum):
@@ -178,6 +180,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     filters: tuple[Filter, ...] = ()
     cursor: str | None = None
     mode: SearchMode = SearchMode.LEXICAL
+    connector_key: ConnectorKey | None = None
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):
@@ -188,6 +191,7 @@ class SchemaQuery(msgspec.Struct, frozen=True):
     full: bool = False
     #: Everything about one stream of one connection: refused when that is not what was named.
     exhaustive: bool = False
+    connector_key: ConnectorKey | None = None
 
 
 class BlobQuery(msgspec.Struct, frozen=True):

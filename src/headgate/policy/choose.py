@@ -22,18 +22,25 @@ MAX_CHOICES = 12
 _PLACEHOLDERS = frozenset({"", "legacy", "default_account", "default account"})
 
 
-def choose(allowance: Allowance, stream: StreamName, connection_id: ConnectionId | None) -> StreamScope:
-    """Find the one scope that a stream name and perhaps a connection mean.
+def choose(
+    allowance: Allowance,
+    stream: StreamName,
+    connection_id: ConnectionId | None,
+    connector_key: ConnectorKey | None = None,
+) -> StreamScope:
+    """Find the one scope that a stream name and perhaps a connection or a connector mean.
 
     Raises:
         StreamNotAllowed: a client does not reach such a stream, there or not.
         StreamNotDeclared: the owner has no such stream.
-        ConnectionNotFound: no visible connection has the id.
+        ConnectionNotFound: no visible connection has the id, or is of the connector.
         AmbiguousConnection: streams of several sources have the name.
     """
     candidates = allowance.by_stream.get(stream, ())
     if not candidates:
         raise _no_stream(allowance.access, stream)
+    if connector_key is not None:
+        candidates = of_connector(candidates, connector_key)
     if connection_id is not None:
         candidates = on_connection(candidates, connection_id)
     first, *others = candidates
@@ -52,6 +59,20 @@ def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) ->
     if not narrowed:
         raise ConnectionNotFound(param="connection_id")
     return narrowed
+
+
+def of_connector(scopes: Iterable[StreamScope], connector_key: ConnectorKey) -> tuple[StreamScope, ...]:
+    """Leave the scopes of one connector, with all its connections.
+
+    Raises:
+        ConnectionNotFound: none of them is of the connector.
+    """
+    found = tuple(scope for scope in scopes if scope.connector_key == connector_key)
+    if not found:
+        raise ConnectionNotFound(
+            "No connection that this token reaches is of this connector.", param="connector_key"
+        )
+    return found
 
 
 def ambiguous(

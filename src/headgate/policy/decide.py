@@ -62,7 +62,7 @@ from headgate.policy import clauses, cursors
 from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.authorize import authorize
 from headgate.policy.capability import Use
-from headgate.policy.choose import ambiguous, choose, on_connection
+from headgate.policy.choose import ambiguous, choose, of_connector, on_connection
 from headgate.policy.cursors import Seals
 
 _Plan = TypeVar("_Plan")
@@ -94,7 +94,7 @@ def decide_list(
 ) -> Decision[PagePlan]:
     """Decide on a page of a stream."""
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
-    scope = choose(allowance, query.stream, query.connection_id)
+    scope = choose(allowance, query.stream, query.connection_id, query.connector_key)
     limit, warnings = _page_limit(query.limit)
     binding = cursors.list_binding(allowance, query)
     plan = PagePlan(
@@ -203,7 +203,7 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
         InvalidRequest: the parts of the question do not go together.
     """
     _refuse_extras(allowance, filters=query.filters)
-    scope = choose(allowance, query.stream, query.connection_id)
+    scope = choose(allowance, query.stream, query.connection_id, query.connector_key)
     if scope.capability.counts is None:
         raise NotFound(
             f"Stream '{scope.stream}' has no aggregations.",
@@ -273,6 +273,8 @@ def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope
             param="detail",
         )
     scopes = allowance.scopes if query.stream is None else allowance.by_stream.get(query.stream, ())
+    if query.connector_key is not None:
+        scopes = tuple(one for one in scopes if one.connector_key == query.connector_key)
     if query.connection_id is not None:
         scopes = tuple(found for one in scopes if (found := one.on(query.connection_id)) is not None)
     if query.exhaustive and sum(len(scope.connections) for scope in scopes) > 1:
@@ -458,6 +460,10 @@ def _searched(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ..
                 if name not in allowance.by_stream:
                     choose(allowance, name, None)
         scopes = tuple(scope for scope in scopes if scope.stream in query.streams)
+    if query.connector_key is not None:
+        # A connector without such streams is searched, and has no hits; one that is not visible is refused.
+        of_connector(allowance.scopes, query.connector_key)
+        scopes = tuple(scope for scope in scopes if scope.connector_key == query.connector_key)
     if query.connection_id is None:
         return scopes
     if not any(scope.on(query.connection_id) for scope in allowance.scopes):

@@ -109,7 +109,16 @@ def window_link(query: WindowQuery) -> str:
 
 def aggregate_link(query: AggregateQuery) -> str:
     """Give the address of a number."""
-    names = ("metric", "field", "group_by", "group_by_time", "granularity", "time_zone", "connection_id")
+    names = (
+        "metric",
+        "field",
+        "group_by",
+        "group_by_time",
+        "granularity",
+        "time_zone",
+        "connection_id",
+        "connector_key",
+    )
     params = [
         *((name, getattr(query, name)) for name in names),
         ("limit", None if query.limit == DEFAULT_GROUPS else query.limit),
@@ -124,6 +133,7 @@ def search_link(query: SearchQuery, cursor: str | None) -> str:
         ("q", query.q),
         *(("streams[]", name) for name in query.streams or ()),
         ("connection_id", query.connection_id),
+        ("connector_key", query.connector_key),
         ("limit", None if query.limit == DEFAULT_PAGE else query.limit),
         *_filters(query.filters),
         ("cursor", cursor),
@@ -138,6 +148,7 @@ def schema_link(query: SchemaQuery) -> str:
         ("view", None if query.full else "compact"),
         ("stream", query.stream),
         ("connection_id", query.connection_id),
+        ("connector_key", query.connector_key),
         ("detail", "full" if query.exhaustive else None),
     ]
     return with_params("/v1/schema", params)
@@ -157,6 +168,7 @@ def _list(query: ListQuery) -> Iterator[tuple[str, object]]:
     yield "view", query.view
     yield "window", "exact" if query.with_extent else None
     yield "connection_id", query.connection_id
+    yield "connector_key", query.connector_key
     yield from _filters(query.filters)
     yield from _expand(query.expand)
 

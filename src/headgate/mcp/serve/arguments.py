@@ -64,6 +64,7 @@ class SchemaArguments(_Strict, frozen=True):
     detail: Literal["compact", "full"] | None = None
     stream: _Text | None = None
     connection_id: _Text | None = None
+    connector_key: _Text | None = None
 
 
 class QueryArguments(_Strict, frozen=True):
@@ -82,6 +83,7 @@ class QueryArguments(_Strict, frozen=True):
     expand: _Texts | None = None
     expand_limit: dict[str, Any] | None = None
     connection_id: _Text | None = None
+    connector_key: _Text | None = None
 
 
 class AggregateArguments(_Strict, frozen=True):
@@ -97,6 +99,7 @@ class AggregateArguments(_Strict, frozen=True):
     limit: _Limit | None = None
     filter: dict[str, Any] | None = None
     connection_id: _Text | None = None
+    connector_key: _Text | None = None
 
 
 class SearchArguments(_Strict, frozen=True):
@@ -110,6 +113,7 @@ class SearchArguments(_Strict, frozen=True):
     mode: SearchMode | None = None
     filter: dict[str, Any] | None = None
     connection_id: _Text | None = None
+    connector_key: _Text | None = None
 
 
 class FetchArguments(_Strict, frozen=True):
@@ -165,7 +169,13 @@ def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
         )
     stream = None if given.stream is None else _stream(given.stream)
     is_full = given.detail == "full"
-    return SchemaQuery(stream, _connection(given.connection_id), full=is_full, exhaustive=is_full)
+    return SchemaQuery(
+        stream,
+        _connection(given.connection_id),
+        full=is_full,
+        exhaustive=is_full,
+        connector_key=_connector(given.connector_key),
+    )
 
 
 def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
@@ -176,6 +186,7 @@ def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
     return ListQuery(
         _stream(given.stream),
         connection_id=_connection(given.connection_id),
+        connector_key=_connector(given.connector_key),
         limit=given.limit or DEFAULT_PAGE,
         order=given.order,
         sort=given.sort,
@@ -202,6 +213,7 @@ def aggregate_query(arguments: Mapping[str, Any]) -> AggregateQuery:
         limit=given.limit or DEFAULT_GROUPS,
         filters=filters(given.filter),
         connection_id=_connection(given.connection_id),
+        connector_key=_connector(given.connector_key),
     )
 
 
@@ -217,6 +229,7 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
         words,
         streams=streams,
         connection_id=_connection(given.connection_id),
+        connector_key=_connector(given.connector_key),
         limit=given.limit or DEFAULT_PAGE,
         filters=chosen,
         cursor=given.cursor,
@@ -347,7 +360,7 @@ def _words(given: SearchArguments) -> str:
 def _changes(given: QueryArguments, since: str) -> ChangesQuery:
     if given.expand is not None or given.expand_limit is not None:
         raise InvalidExpand("changes_since excludes expand.", param="expand")
-    for name in ("sort", "order", "count", "filter", "view"):
+    for name in ("sort", "order", "count", "filter", "view", "connector_key"):
         if getattr(given, name) is not None:
             raise InvalidRequest(f"changes_since excludes {name}.", param=name)
     return ChangesQuery(
@@ -409,6 +422,10 @@ def _stream(text: str) -> ids.StreamName:
 
 def _connection(text: str | None) -> ids.ConnectionId | None:
     return None if text is None else ids.connection_id(text)
+
+
+def _connector(text: str | None) -> ids.ConnectorKey | None:
+    return None if text is None else ids.connector_key(text)
 
 
 def _field(text: str | None) -> ids.FieldName | None:

@@ -43,7 +43,8 @@ def _names(about: str) -> Json:
 
 
 _STREAM = _text("Stream name from schema.")
-_CONNECTION = _text("Which connection, when several have the stream; ids are in schema.")
+_CONNECTOR = _text("All connections of this connector.")
+_CONNECTION = _text("One connection; ids are in schema.")
 _SCALARS: tuple[Json, ...] = ({"type": "string"}, {"type": "number"}, {"type": "boolean"})
 _BOUND: Json = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 _FILTER: Json = {
@@ -186,6 +187,7 @@ TOOLS: tuple[Json, ...] = (
                     "detail": _one_of(("compact", "full"), "Default compact; full needs stream."),
                     "stream": _STREAM,
                     "connection_id": _CONNECTION,
+                    "connector_key": _CONNECTOR,
                 }
             ),
             _answer(_BODY, ("data",)),
@@ -217,6 +219,7 @@ TOOLS: tuple[Json, ...] = (
                     "expand": _EXPAND,
                     "expand_limit": _EXPAND_LIMIT,
                     "connection_id": _CONNECTION,
+                    "connector_key": _CONNECTOR,
                 },
                 required=("stream",),
             ),
@@ -226,9 +229,9 @@ TOOLS: tuple[Json, ...] = (
     _tool(
         "aggregate",
         "Count and sum",
-        "One number over a stream, or one for each group: by value (largest first), by time (ascending; needs "
-        "granularity), or each value in each bucket. other_count is how many records lie in groups beyond limit; "
-        "missing_value_count, how many have no usable value in field. Use fields that schema flags with a=.",
+        "One number over a stream, or one for each group: by value, by time, or both. other_count is how many "
+        "records lie in groups beyond limit; missing_value_count, how many have no usable value in field. "
+        "Use fields that schema flags with a=.",
         (
             _object(
                 {
@@ -242,6 +245,7 @@ TOOLS: tuple[Json, ...] = (
                     "limit": _whole(1, 100, "Groups; default 10."),
                     "filter": _FILTER,
                     "connection_id": _CONNECTION,
+                    "connector_key": _CONNECTOR,
                 },
                 required=("stream", "metric"),
             ),
@@ -263,8 +267,14 @@ TOOLS: tuple[Json, ...] = (
                     "limit": _whole(1, 100, "Hits; default 25."),
                     "cursor": _CURSOR,
                     "mode": _one_of(("lexical",), "Default lexical."),
-                    "filter": {**_FILTER, "description": "As in query_records; needs exactly one stream."},
+                    # The list of tools has a budget: the types are written out in query_records.
+                    "filter": {
+                        "type": "object",
+                        "minProperties": 1,
+                        "description": "As in query_records; needs exactly one stream.",
+                    },
                     "connection_id": _CONNECTION,
+                    "connector_key": _CONNECTOR,
                 }
             ),
             _answer(

@@ -122,6 +122,7 @@ PLACES: Mapping[str, str] = {
 }
 
 CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")
+CONNECTOR = Param("connector_key", "All connections of one connector.")
 ALIAS = Param("connector_instance_id", "Deprecated name of `connection_id`.")
 NEEDED_CONNECTION = Param("connection_id", "The connection.", required=True)
 LIMIT = Param(
@@ -151,6 +152,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("detail", "`full` for everything about one stream of one connection.", choices=("full",)),
             Param("stream", "Only this stream."),
             CONNECTION,
+            CONNECTOR,
             ALIAS,
         ),
         answer="Schema",
@@ -197,6 +199,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
                 choices=("none", "exact"),
             ),
             CONNECTION,
+            CONNECTOR,
             ALIAS,
         ),
         answer="List",
@@ -278,6 +281,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             ),
             FILTER,
             CONNECTION,
+            CONNECTOR,
             ALIAS,
         ),
         answer="Aggregation",
@@ -295,6 +299,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             CURSOR,
             FILTER,
             CONNECTION,
+            CONNECTOR,
             ALIAS,
         ),
         answer="List",

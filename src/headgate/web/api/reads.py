@@ -48,7 +48,7 @@ _SHOWN_IN_PLACE = frozenset(
     }
 )
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
-_NOT_WITH_CHANGES = ("sort", "order", "count", "window", "view")
+_NOT_WITH_CHANGES = ("sort", "order", "count", "window", "view", "connector_key")
 
 
 def schema(call: Call) -> Awaitable[ReadAnswer]:
@@ -57,6 +57,7 @@ def schema(call: Call) -> Awaitable[ReadAnswer]:
     query = SchemaQuery(
         stream=None if stream is None else stream_name(stream),
         connection_id=call.given.connection(),
+        connector_key=call.given.connector(),
         full=call.given.get("view") != "compact",
         exhaustive=call.given.get("detail") == "full",
     )
@@ -129,6 +130,7 @@ def aggregate(call: Call) -> Awaitable[ReadAnswer]:
         limit=DEFAULT_GROUPS if limit is None else limit,
         filters=given.filters,
         connection_id=given.connection(),
+        connector_key=given.connector(),
     )
     return call.resource_server().aggregate(query)
 
@@ -141,6 +143,7 @@ def search(call: Call) -> Awaitable[ReadAnswer]:
         q=given.get("q"),
         streams=None if names is None else tuple(stream_name(name) for name in names),
         connection_id=given.connection(),
+        connector_key=given.connector(),
         limit=given.get("limit") or DEFAULT_PAGE,
         filters=given.filters,
         cursor=given.get("cursor"),
@@ -185,6 +188,7 @@ def _list(call: Call) -> ListQuery:
     return ListQuery(
         stream=_stream(call),
         connection_id=given.connection(),
+        connector_key=given.connector(),
         limit=given.get("limit") or DEFAULT_PAGE,
         order=None if order is None else Order(order),
         sort=given.get("sort"),
