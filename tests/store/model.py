@@ -387,7 +387,7 @@ def _bucket(local: datetime, granularity: Granularity) -> str:
 def fold(text: str) -> str:
     """Leave case and accents out."""
     plain = unicodedata.normalize("NFD", text)
-    return "".join(letter for letter in plain if not unicodedata.combining(letter)).lower()
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)).lower().replace("ß", "ss")
 
 
 def words(text: str) -> list[str]:

@@ -105,6 +105,9 @@ def test_whatever_a_query_holds_it_is_only_words(ledger: Ledger, q: str):
     [
         ("Crème Brûlée", ["creme", "CRÈME", "brulee", "brûl*"]),
         ("cre\u0300me", ["crème", "creme"]),
+        ("die größe", ["GRÖSSE", "grösse", "größe", "GRÖẞE", "gros*", "grös*", "größ*"]),
+        ("GRÖSSE und STRAẞE", ["größe", "straße", "strasse", "STRASSE"]),
+        ("ß und ßa", ["ß", "ss", "ssa", "s*"]),
         ("ЁЛКА и счёт", ["ёлка", "СЧЁТ"]),
         ("ΟΔΥΣΣΕΥΣ", ["οδυσσευσ", "ΟΔΥΣΣΕΥΣ"]),
         ("東京都に行きました", ["東京", "京都", "東京都", "行", "に行き", "た"]),

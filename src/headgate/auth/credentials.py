@@ -22,6 +22,7 @@ from headgate.model.instants import instant
 OWNER_VARIABLES = ("PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_DEFAULT_PORTS = {"https": 443, "http": 80}
 _OWNER_KINDS = frozenset({"owner", "control_plane", "owner_agent"})
 #: The members in which servers name the kind of a token.
 _KIND_MEMBERS = ("token_kind", "pdpp_token_kind", "kind", "role", "scope")
@@ -30,22 +31,27 @@ _KIND_MEMBERS = ("token_kind", "pdpp_token_kind", "kind", "role", "scope")
 def provider_address(text: str) -> str:
     """Read a provider's address: https, or http on this machine; no path, no user.
 
+    Different spellings of one address give the same text, since the token's file is found by it.
+
     Raises:
         ConfigInvalid: it is not such an address.
     """
     try:
         parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
-        host, parts = None, urlsplit("")
+        host, port, parts = None, None, urlsplit("")
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
-    if not host or not is_safe or parts.username or parts.query or parts.fragment:
+    is_bare = not (parts.username or parts.query or parts.fragment or parts.path.strip("/"))
+    if not host or not is_safe or not is_bare:
         raise ConfigInvalid(
-            "The provider's address must be https://host, or http:// on this machine.",
+            "The provider's address must be https://host, or http:// on this machine, without a path.",
             hint="Pass it with --provider-url.",
             param="provider_url",
         )
-    return text.rstrip("/")
+    name = f"[{host}]" if ":" in host else host
+    is_default = port is None or port == _DEFAULT_PORTS[parts.scheme]
+    return f"{parts.scheme}://{name}" if is_default else f"{parts.scheme}://{name}:{port}"
 
 
 def refuse_owner_environment(environment: Mapping[str, str]) -> None:
@@ -91,7 +97,7 @@ def read_token(path: Path, *, now_seconds: int, hint: str) -> str:
     if content is None:
         raise _unusable("There is no token for this server yet.", hint)
     credential = _credential(content, path, hint)
-    if credential.get("pdpp_token_kind") in _OWNER_KINDS:
+    if any(isinstance(kind := credential.get(name), str) and kind in _OWNER_KINDS for name in _KIND_MEMBERS):
         raise OwnerCredentialRefused(f"{path} holds an owner's token.")
     token = credential.get("access_token")
     if not isinstance(token, str) or not token:

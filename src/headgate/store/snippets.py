@@ -117,15 +117,26 @@ def _term_pattern(term: Term) -> str:
         for word in re.findall(rf"{_WORD}+(?:{_MARKS}{_WORD}+)*", _query_fold(text))
     ]
     # ["to", "be"] -> tMoBbMe
-    body = _BETWEEN.join(_MARKS.join(map(re.escape, word)) for word in words)
+    body = _BETWEEN.join(_word_pattern(word) for word in words)
     if RUN.search("".join(words)):
         # "東京" -> 東M京, anywhere in a run: these scripts show no ends of words.
         return body or r"(?!)"
     # "cat*" -> cMaMtW*, which finds "cats"; "cat" -> cMaMtM(?!W), which does not.
     tail = rf"{_WORD}*" if term.is_prefix else rf"{_MARKS}(?!{_WORD})"
+    if term.is_prefix and body.endswith("s"):
+        # "gros*" -> the beginning of "groß" as well, which the index holds as "gross".
+        body = f"{body[:-1]}[sß]"
+    if words and (words[0].startswith("ss") or body.startswith("[")):
+        return rf"(?<!{_WORD}){body}{tail}"
     # "cat" -> c(?<!Wc)..., which does not find "concat". The letter stands before the look behind it, because a
     # pattern that begins with a letter is found far sooner. A term without words ("!") matches nothing.
     return rf"{words[0][0]}(?<!{_WORD}{words[0][0]}){body[1:]}{tail}" if body else r"(?!)"
+
+
+def _word_pattern(word: str) -> str:
+    """Write a word as a pattern: "cat" -> cMaMt, and "ss" also finds "ß"."""
+    letters = _MARKS.join(map(re.escape, word))
+    return letters.replace(f"s{_MARKS}s", f"(?:s{_MARKS}s|ß)")
 
 
 def _signed_pattern(term: Term) -> str:
@@ -141,7 +152,7 @@ def _signed_pattern(term: Term) -> str:
 
 def _query_fold(text: str) -> str:
     composed = unicodedata.normalize("NFC", text)
-    return fold(composed)
+    return fold(composed).replace("ß", "ss")
 
 
 def _word_start(text: str, start: int, match: int) -> int:

@@ -2,7 +2,8 @@
 
 Scripts that write no spaces between words (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are indexed
 as overlapping pairs: a run ABCD becomes "AB BC CD D". A query of two or more such characters is then the
-phrase of its pairs, and a single one is the beginning of a pair. Everything else is words as they stand.
+phrase of its pairs, and a single one is the beginning of a pair. Everything else is words as they stand; the
+index folds case and accents, and only "ß", which it does not know to be "ss", is written so here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from headgate.model.plan import Term
 
 #: Raise it when `cut` changes: a store notes it, and makes its index again when it is opened with another one.
-VERSION = 1
+VERSION = 2
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3031-\u3035\u3040-\u30ff"
     "\u3105-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
@@ -25,7 +26,10 @@ RUN = re.compile(f"[{_UNSPACED}]+")
 
 def cut(text: str) -> str:
     """Prepare a text for the index."""
-    if text.isascii() or not RUN.search(text):
+    if text.isascii():
+        return text
+    text = _without_sharp_s(text)
+    if not RUN.search(text):
         return text
     return RUN.sub(lambda run: f" {' '.join(_pairs(run.group()))} ", unicodedata.normalize("NFKC", text))
 
@@ -34,9 +38,14 @@ def match_expression(term: Term) -> str:
     """Write a term in the index's query language; whatever is in it stays a word."""
     text = " ".join(term.words).replace("\0", "").replace('"', " ")
     is_prefix = term.is_prefix
+    text = _without_sharp_s(text)
     if not text.isascii() and RUN.search(text):
         text, is_prefix = _cut_query(unicodedata.normalize("NFKC", text), is_prefix=is_prefix)
     return f'"{text}" *' if is_prefix else f'"{text}"'
+
+
+def _without_sharp_s(text: str) -> str:
+    return text.replace("ß", "ss").replace("ẞ", "ss")
 
 
 def _pairs(run: str) -> Iterator[str]:

@@ -79,11 +79,35 @@ def test_an_answer_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "ftp://a", "http://a.example", "https://u@a.example", "https://a/?q", "http://[::1"]
+    "text",
+    [
+        "",
+        "x",
+        "ftp://a",
+        "http://a.example",
+        "https://u@a.example",
+        "https://a/?q",
+        "http://[::1",
+        "https://a.example/v1",
+    ],
 )
 def test_an_address_that_is_not_safe_is_refused(text: str):
     with pytest.raises(ConfigInvalid):
         provider_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("HTTPS://A.Example", "https://a.example"),
+        ("https://a.example:443/", "https://a.example"),
+        ("https://a.example:8443", "https://a.example:8443"),
+        ("http://LOCALHOST:80", "http://localhost"),
+        ("http://[::1]:8321", "http://[::1]:8321"),
+    ],
+)
+def test_spellings_of_an_address_are_one_address(text: str, address: str):
+    assert provider_address(text) == address
 
 
 def test_an_address_loses_its_last_slash():

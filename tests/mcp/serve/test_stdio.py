@@ -136,9 +136,19 @@ def test_an_owners_credential_in_the_environment_ends_it_with_77(name: str):
 
 
 @pytest.mark.requirement("S2-16", "S2-17")
-@pytest.mark.parametrize("kind", ["owner", "control_plane", "owner_agent"])
-def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path, kind: str):
-    save(tmp_path, "https://a.example", pdpp_token_kind=kind)
+@pytest.mark.parametrize(
+    ("member", "kind"),
+    [
+        ("pdpp_token_kind", "owner"),
+        ("pdpp_token_kind", "control_plane"),
+        ("pdpp_token_kind", "owner_agent"),
+        ("token_kind", "owner"),
+        ("kind", "owner"),
+        ("role", "owner"),
+    ],
+)
+def test_an_owners_token_in_the_cache_ends_it_with_77(tmp_path: Path, member: str, kind: str):
+    save(tmp_path, "https://a.example", **{member: kind})
     outcome = run(PDPP_PROVIDER_URL="https://a.example", PDPP_CACHE_ROOT=str(tmp_path))
     assert outcome.returncode == 77
 
