@@ -237,6 +237,23 @@ def test_fields_that_do_not_fit_are_named_with_the_call_that_reads_them():
     assert "names what a row leaves out: call fetch with its id, or ask with fields." in shown
 
 
+def test_an_object_that_is_cut_is_marked_like_a_text():
+    row = {"data": {"tags": ["a"], "parts": ["part"] * 100}}
+    shown = records_text("m", {"data": [row]}, [("c/m:1", row)])
+    assert "complete=false read=read_record_field field_path=parts offset_chars=0 id=c/m:1" in shown
+
+
+def test_related_records_are_printed_by_their_ids():
+    row = {"data": {"a": 1}, "expanded": {"files": ["c/f:1", "c/f:2"], "author": []}}
+    shown = records_text("m", {"data": [row]}, [("c/m:1", row)])
+    assert '{"a":1} expanded files=[c/f:1, c/f:2] expanded author=[] id=c/m:1' in shown
+    row = {"data": {"a": 1}, "expanded": {"files": [f"c/f:{n}" for n in range(50)]}}
+    shown = records_text("m", {"data": [row] * 25}, [("c/m:1", row)] * 25)
+    printed, left = re.search(r"expanded files=\[(.*?), \+(\d+) more: fetch with expand\]", shown).groups()
+    assert len(printed.split(", ")) + int(left) == 50
+    assert shown.count("record[") == 25
+
+
 def test_an_aggregate_is_one_line():
     plain = {"stream": "messages", "metric": "count", "value": 42, "filtered_record_count": 42}
     assert aggregate_text(plain) == "count(messages) = 42. filtered_record_count=42"

@@ -156,13 +156,32 @@ def _row(label: str, row: RecordBody, record_id: str, windows: Windows, limit_by
     head = f"{label} source={json_within(label_of, _LABEL_BYTES)}" if label_of else label
     data = row.get("data") or {}
     space = limit_bytes - size(f"{head}  id={record_id}")
+    children = _children(row.get("expanded"), space // 2)
+    space -= size(children)
     for value_chars in _VALUE_CHARS:
-        shown, paths = _shown(data, value_chars)
+        shown, paths = _shown(data, value_chars, windows)
         text = json_text(shown) + _reading(paths, windows)
         if size(text) <= space:
-            return f"{head} {text} id={record_id}"
-    shown, paths = _shown(data, _VALUE_CHARS[-1])
-    return f"{head} {_within(shown, paths, windows, max(space, _LEAST_PREVIEW))} id={record_id}"
+            return f"{head} {text}{children} id={record_id}"
+    shown, paths = _shown(data, _VALUE_CHARS[-1], windows)
+    return f"{head} {_within(shown, paths, windows, max(space, _LEAST_PREVIEW))}{children} id={record_id}"
+
+
+def _children(expanded: Any, limit_bytes: int) -> str:
+    """Name the related records of a row by their ids, as many as fit, and count the others."""
+    parts: list[str] = []
+    for relation, ids in cast("Mapping[str, Sequence[str]]", expanded or {}).items():
+        limit_bytes -= size(relation) + len(" expanded =[], +99 more")
+        fitting: list[str] = []
+        for child in ids:
+            limit_bytes -= size(child) + 2
+            if limit_bytes < 0:
+                break
+            fitting.append(child)
+        left = len(ids) - len(fitting)
+        more = [f"+{left} more: fetch with expand"] if left else []
+        parts.append(f" expanded {name(relation)}=[{', '.join([*fitting, *more])}]")
+    return "".join(parts)
 
 
 def _reading(paths: Sequence[str], windows: Windows) -> str:
@@ -175,7 +194,7 @@ def _reading(paths: Sequence[str], windows: Windows) -> str:
     return f" complete=false read={windows.tool} field_path={name(paths[0])}{also} offset_chars=0"
 
 
-def _shown(data: Mapping[str, Any], value_chars: int) -> tuple[dict[str, Any], list[str]]:
+def _shown(data: Mapping[str, Any], value_chars: int, windows: Windows) -> tuple[dict[str, Any], list[str]]:
     """Cut the values of a record, and name the fields that were cut."""
     shown = dict(data)
     named: list[str] = []
@@ -185,7 +204,9 @@ def _shown(data: Mapping[str, Any], value_chars: int) -> tuple[dict[str, Any], l
                 short = shown[path] = binary_facts(value) or cut(value, value_chars)
                 named += [path] if isinstance(short, str) else []
         elif isinstance(value, _NESTED):
-            shown[path] = _short(value)
+            short = shown[path] = _short(value)
+            # A server that reads only texts in windows cannot read an object on.
+            named += [path] if isinstance(short, str) and windows is not Windows.TEXT else []
     return shown, named[:_NAMED]
 
 

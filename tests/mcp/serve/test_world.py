@@ -279,6 +279,7 @@ def test_the_members_beside_the_selected_fields_are_declared():
             await w.call(access, "query_records", **asked),
             await w.call(access, "query_records", **asked, expand=["attachments"]),
         ]
+        assert re.search(r" expanded attachments=\[cin_\w+/attachments:\w+\] id=", pages[1].text)
         begun = await w.call(access, "query_records", **asked, changes_since="beginning")
         since = begun.structured["data"]["next_changes_since"]
         await w.store.delete_record(w.connections["Work mail"], "messages", "m00003", at=NOW)

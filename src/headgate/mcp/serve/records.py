@@ -139,10 +139,26 @@ def _named(reader: Reader, rows: list[_PageRow]) -> Iterator[tuple[str, RecordBo
             named: RecordBody = {"data": _data_of(row)}
         else:
             ref = ref_of(row)
-            named = cast("RecordBody", {**row, "display_name": None})
+            named = cast("RecordBody", {**row, "display_name": None, "expanded": None})
+        if expanded := _expanded_in(row):
+            # By their ids: the structure has the records.
+            named["expanded"] = cast("Any", _child_ids(reader, expanded))
         if has_sources:
             named["display_name"] = _source_of(row)[1]
         yield reader.handles.result_id(ref), named
+
+
+def _expanded_in(row: _PageRow) -> Any:
+    return row.expanded or None if isinstance(row, RecordRow) else row.get("expanded")
+
+
+def _child_ids(reader: Reader, expanded: Any) -> dict[str, list[str]]:
+    # In process the children are rows as well: read as a client reads them.
+    relations = expanded_of({"expanded": msgspec.to_builtins(expanded)})
+    return {
+        name: [reader.handles.result_id(ref_of(child)) for child in related_rows(related)]
+        for name, related in relations.items()
+    }
 
 
 def _source_of(row: _PageRow) -> tuple[str, str]:
