@@ -56,3 +56,11 @@ def test_files_and_encoded_bytes_are_distinguished_from_text(
     facts = binary_facts(value)
     found = None if facts is None else (facts.get("blob_id"), facts["mime_type"])
     assert found == expected
+
+
+@pytest.mark.parametrize("joint", ["\n", "\r\n"])
+def test_encoded_bytes_in_lines_are_binary_and_lines_of_words_are_not(joint: str):
+    encoded = base64.b64encode(bytes(range(256)) * 4).decode()
+    lines = joint.join(encoded[at : at + 76] for at in range(0, len(encoded), 76))
+    assert binary_facts(lines)["size_chars"] == len(lines)
+    assert binary_facts(joint.join(["alpha", "beta", "gamma", "delta"] * 40)) is None

@@ -10,6 +10,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 #: Texts below this are never taken for encoded bytes.
 SHORT_CHARS = 256
 _MIN_DISTINCT = 4
+_LINE_WIDTHS = (60, 64, 72, 76)
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _TWINS = {
     "mime_type": ("mime_type", "content_type", "mimeType", "contentType"),
@@ -52,12 +53,24 @@ def _encoded_facts(value: str) -> dict[str, Any] | None:
     found = _DATA_URL.match(value[:SHORT_CHARS])
     if found:
         return {**_about(), "mime_type": found[1], "size_chars": len(value)}
+    if "\n" in value[:SHORT_CHARS]:
+        return _encoded_facts_of_lines(value)
     # A short look first: almost every long text has a space early on.
     if not _ENCODED.fullmatch(value, 0, SHORT_CHARS):
         return None
     if len(value) % 4 or len(set(value[:SHORT_CHARS])) < _MIN_DISTINCT or not _ENCODED.fullmatch(value):
         return None
     return {**_about(), "mime_type": "application/octet-stream", "size_chars": len(value)}
+
+
+def _encoded_facts_of_lines(value: str) -> dict[str, Any] | None:
+    """Describe encoded bytes in lines of one width, as mail and certificates have them."""
+    lines = value.split()
+    width = len(lines[0]) if lines else 0
+    if width not in _LINE_WIDTHS or any(len(line) != width for line in lines[:-1]):
+        return None
+    facts = _encoded_facts("".join(lines))
+    return facts and {**facts, "size_chars": len(value)}
 
 
 def _about() -> dict[str, Any]:
