@@ -119,7 +119,7 @@ DIFFERENCES = (
     Difference(
         "semantic and hybrid search, event subscriptions",
         "rest-(search-(hybrid|semantic)|event-subscriptions)",
-        r"[-+] .*|code None -> not_found|status 200 None -> 404 (not_found|unsupported)",
+        r"[-+] .*|code None -> (not_found|unsupported)|status 200 None -> 404 (not_found|unsupported)",
     ),
 )
 

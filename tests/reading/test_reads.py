@@ -518,6 +518,11 @@ async def test_a_connector_key_reads_all_connections_of_one_connector(home: Home
         assert (await program.get(path, owner)).code == "ambiguous_connection"
     page = (await program.get(f"{messages}/records?connector_key=mail&limit=100", owner)).body
     assert {row["connection_id"] for row in page["data"]} == {home.first, home.second}
+    old = (await program.get(f"{messages}/records?connector_id=mail&limit=100", owner)).body
+    assert old["data"] == page["data"]
+    assert [one["code"] for one in old["meta"]["warnings"]] == ["deprecated_alias_used"]
+    both = await program.get(f"{messages}/records?connector_id=mail&connector_key=shop", owner)
+    assert (both.status, both.code) == (400, "invalid_argument")
     first = (await program.get(f"{messages}/records?connector_key=mail&limit=1", owner)).body
     assert (await program.get(first["links"]["next"], owner)).body["data"] == page["data"][1:2]
     counts = (await program.get(f"{messages}/aggregate?metric=count&connector_key=mail", owner)).body

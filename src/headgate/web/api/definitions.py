@@ -123,6 +123,7 @@ PLACES: Mapping[str, str] = {
 
 CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")
 CONNECTOR = Param("connector_key", "All connections of one connector.")
+CONNECTOR_ALIAS = Param("connector_id", "Deprecated name of `connector_key`.")
 ALIAS = Param("connector_instance_id", "Deprecated name of `connection_id`.")
 NEEDED_CONNECTION = Param("connection_id", "The connection.", required=True)
 LIMIT = Param(
@@ -153,6 +154,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("stream", "Only this stream."),
             CONNECTION,
             CONNECTOR,
+            CONNECTOR_ALIAS,
             ALIAS,
         ),
         answer="Schema",
@@ -200,6 +202,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             ),
             CONNECTION,
             CONNECTOR,
+            CONNECTOR_ALIAS,
             ALIAS,
         ),
         answer="List",
@@ -282,6 +285,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             FILTER,
             CONNECTION,
             CONNECTOR,
+            CONNECTOR_ALIAS,
             ALIAS,
         ),
         answer="Aggregation",

@@ -17,6 +17,7 @@ from headgate.model.warning import ReadWarning, WarningCode
 from headgate.web.api.definitions import Endpoint, Param, Shape
 
 MAX_PARAMS = 200
+_OLD_NAMES = {"connector_instance_id": "connection_id", "connector_id": "connector_key"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _BRACKET = re.compile(r"(filter|expand_limit)\[(.+)\]")
 _RANGE = re.compile(r"(.+)\]\[(\w+)")
@@ -156,21 +157,15 @@ def _filter(inside: str, text: str) -> Filter:
 
 
 def _checked(endpoint: Endpoint, values: dict[str, Any], given: Given) -> Given:
-    alias = values.pop("connector_instance_id", None)
     warnings = given.warnings
-    if alias is not None:
-        if values.setdefault("connection_id", alias) != alias:
-            raise InvalidArgument(
-                "connection_id and connector_instance_id disagree.", param="connector_instance_id"
-            )
-        warnings = (
-            *warnings,
-            ReadWarning(
-                WarningCode.DEPRECATED_ALIAS,
-                "connector_instance_id is an old name; send connection_id.",
-                "connector_instance_id",
-            ),
-        )
+    for old, new in _OLD_NAMES.items():
+        value = values.pop(old, None)
+        if value is None:
+            continue
+        if values.setdefault(new, value) != value:
+            raise InvalidArgument(f"{new} and {old} disagree.", param=old)
+        message = f"{old} is an old name; send {new}."
+        warnings = (*warnings, ReadWarning(WarningCode.DEPRECATED_ALIAS, message, old))
     for param in endpoint.requires:
         if not values.get(param.name):
             raise _missing(endpoint, param)
