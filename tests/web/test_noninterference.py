@@ -30,6 +30,7 @@ def pairs(**choices: st.SearchStrategy[str]) -> st.SearchStrategy[list[tuple[str
 
 FIELD = one_of(*FIELDS)
 CONNECTION = one_of(HOME, WORK, HIDDEN, "cin_none")
+CONNECTOR = one_of("mail", "mail", "none")
 SINCE = one_of("2026-03-05T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-20T00:00:00Z")
 VALUE = one_of("ann", "bob", "5", "true", "2026-05-03", "amber")
 FILTERS = st.one_of(
@@ -53,6 +54,7 @@ LIST = st.tuples(
             count=one_of("none", "exact"), fields=one_of("id", "subject,size", "body", "id,weight"),
             window=one_of("exact"), connection_id=CONNECTION, cursor=one_of("<next>"), expand=one_of("attachments"),
             view=one_of("subjects", "nothing"), connector_instance_id=CONNECTION,
+            connector_key=CONNECTOR,
         ),
         FILTERS, EXPAND_LIMIT,
     ),
@@ -129,6 +131,7 @@ AGGREGATE = st.tuples(
             metric=one_of("count", "count", "sum", "max", "count_distinct"), field=FIELD, group_by=FIELD,
             group_by_time=one_of("sent_at", "day"), granularity=one_of("day", "month"), limit=one_of("1", "50"),
             connection_id=CONNECTION, connector_instance_id=CONNECTION, time_zone=one_of("UTC", "Asia/Tokyo"),
+            connector_key=CONNECTOR,
         ),
         FILTERS,
     ),
@@ -145,6 +148,7 @@ SEARCH = st.tuples(
             connection_id=CONNECTION,
             cursor=one_of("<next>"),
             connector_instance_id=CONNECTION,
+            connector_key=CONNECTOR,
         ),
         st.one_of(st.just([]), one_of(*STREAMS).map(lambda name: [("streams[]", name)])),
         st.one_of(st.just([]), st.just([]), FILTERS),
@@ -163,6 +167,7 @@ SCHEMA = st.tuples(
     pairs(
         view=one_of("compact"), stream=one_of(*STREAMS), connection_id=CONNECTION, detail=one_of("full"),
         connector_instance_id=CONNECTION,
+        connector_key=CONNECTOR,
     ),
 )  # fmt: skip
 BLOB = st.tuples(
