@@ -54,7 +54,7 @@ LIST = st.tuples(
             count=one_of("none", "exact"), fields=one_of("id", "subject,size", "body", "id,weight"),
             window=one_of("exact"), connection_id=CONNECTION, cursor=one_of("<next>"), expand=one_of("attachments"),
             view=one_of("subjects", "nothing"), connector_instance_id=CONNECTION,
-            connector_key=CONNECTOR,
+            connector_key=CONNECTOR, connector_id=CONNECTOR,
         ),
         FILTERS, EXPAND_LIMIT,
     ),
@@ -74,6 +74,10 @@ CLEAN_AGGREGATE = st.tuples(
 CLEAN_WINDOW = st.tuples(
     one_of(*KEYS).map(lambda key: f"/v1/streams/messages/records/{key}/field-window"),
     one_of(HOME, WORK).map(lambda name: [("connection_id", name), ("field", "subject")]),
+)
+CLEAN_RECORD = st.tuples(
+    one_of(*KEYS).map(lambda key: f"/v1/streams/messages/records/{key}"),
+    one_of(HOME, WORK).map(lambda name: [("connection_id", name)]),
 )
 CLEAN_FILTER = st.tuples(
     st.just("/v1/streams/messages/records"),
@@ -131,7 +135,7 @@ AGGREGATE = st.tuples(
             metric=one_of("count", "count", "sum", "max", "count_distinct"), field=FIELD, group_by=FIELD,
             group_by_time=one_of("sent_at", "day"), granularity=one_of("day", "month"), limit=one_of("1", "50"),
             connection_id=CONNECTION, connector_instance_id=CONNECTION, time_zone=one_of("UTC", "Asia/Tokyo"),
-            connector_key=CONNECTOR,
+            connector_key=CONNECTOR, connector_id=CONNECTOR,
         ),
         FILTERS,
     ),
@@ -167,14 +171,22 @@ SCHEMA = st.tuples(
     pairs(
         view=one_of("compact"), stream=one_of(*STREAMS), connection_id=CONNECTION, detail=one_of("full"),
         connector_instance_id=CONNECTION,
-        connector_key=CONNECTOR,
+        connector_key=CONNECTOR, connector_id=CONNECTOR,
     ),
 )  # fmt: skip
 BLOB = st.tuples(
     st.just(f"/v1/blobs/blob_{'0' * 64}"), pairs(connection_id=CONNECTION, connector_instance_id=CONNECTION)
 )
 CLEAN = st.one_of(
-    CLEAN_LIST, CLEAN_FILTER, CLEAN_AGGREGATE, CLEAN_WINDOW, CHILDREN, GROUPS, PLACES, STREAM_PLACES
+    CLEAN_LIST,
+    CLEAN_RECORD,
+    CLEAN_FILTER,
+    CLEAN_AGGREGATE,
+    CLEAN_WINDOW,
+    CHILDREN,
+    GROUPS,
+    PLACES,
+    STREAM_PLACES,
 )
 SINGLE = st.one_of(CLEAN, CLEAN, CLEAN, LIST, RECORD, WINDOW, AGGREGATE, SEARCH, SCHEMA, BLOB).map(
     lambda step: [step]
