@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -93,6 +94,7 @@ class FaultyServer:
     live_sessions: set[str] = field(default_factory=set)
     port: int = 0
     listening: Any = None
+    held: socket.socket | None = None
     tls: Any = None
     streams: list[asyncio.StreamWriter] = field(default_factory=list)
     tasks: set[Any] = field(default_factory=set)
@@ -117,6 +119,11 @@ class FaultyServer:
     async def stop(self) -> None:
         """Stop listening and cut every connection."""
         self.listening.close()
+        if self.held is None:
+            # Bound but not listening: no other process gets the port, so calls to it are refused.
+            self.held = socket.socket()
+            self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.held.bind(("127.0.0.1", self.port))
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -231,6 +238,8 @@ async def faulty_server(**how: Any) -> AsyncGenerator[FaultyServer]:
         yield server
     finally:
         await server.stop()
+        assert server.held is not None
+        server.held.close()
 
 
 # The faults

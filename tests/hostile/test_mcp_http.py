@@ -188,9 +188,11 @@ def test_an_owner_is_turned_away(shipped: Product):
     assert (status, document["error"]["code"]) == (403, "permission_error")
 
 
-def test_a_package_opens_nothing_but_mcp(shipped: Product):
-    status, _ = ask(shipped, "GET", "/v1/schema", Authorization=f"Bearer {shipped.package}")
-    assert status in {403, 404}
+def test_a_package_reads_and_does_nothing_that_only_the_owner_may(shipped: Product):
+    bearer = f"Bearer {shipped.package}"
+    assert ask(shipped, "GET", "/v1/schema", Authorization=bearer)[0] == 200
+    assert ask(shipped, "POST", "/v1/connections", Authorization=bearer)[0] == 403
+    assert ask(shipped, "GET", "/metrics", Authorization=bearer)[0] == 403
 
 
 @pytest.mark.hostile("6")

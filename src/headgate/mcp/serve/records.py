@@ -153,8 +153,8 @@ def _expanded_in(row: _PageRow) -> Any:
 
 
 def _child_ids(reader: Reader, expanded: Any) -> dict[str, list[str]]:
-    # In process the children are rows as well: read as a client reads them.
-    relations = expanded_of({"expanded": msgspec.to_builtins(expanded)})
+    # In process the children are rows with encoded data: read them as a client reads them.
+    relations = expanded_of({"expanded": msgspec.json.decode(msgspec.json.encode(expanded))})
     return {
         name: [reader.handles.result_id(ref_of(child)) for child in related_rows(related)]
         for name, related in relations.items()
