@@ -52,13 +52,10 @@ class Guard:
         if not is_known_host(headers.host, self._allowed.hosts):
             raise MisdirectedRequest
         origin = headers.values.get(b"origin")
-        if origin is not None and not self._is_allowed_origin(origin.decode("latin-1"), context.origin):
+        if origin is not None and origin.decode("latin-1") not in {context.origin, *self._allowed.origins}:
             raise PermissionRefused("Pages of that origin may not call this server.")
         if max(self._metrics.under_way - 1, _requests_ahead(scope)) >= self._allowed.max_requests:
             raise Overloaded
-
-    def _is_allowed_origin(self, origin: str, own: str) -> bool:
-        return origin == own or origin in self._allowed.origins
 
 
 def _requests_ahead(scope: Scope) -> int:

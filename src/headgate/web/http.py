@@ -41,7 +41,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timers."""
-        self._stop_timers()
+        self._stop_receive_timer()
+        self._stop_send_timer()
         super().connection_lost(exc)
         # Uvicorn leaves its timer running after an error.
         self._unset_keepalive_if_required()
@@ -133,10 +134,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             left = max(0.0, self._idle_since + self.timeout_keep_alive - self.loop.time())
             self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
 
-    def _stop_timers(self) -> None:
-        self._stop_receive_timer()
-        self._stop_send_timer()
-
     def _stop_receive_timer(self) -> None:
         if self._receive_timer is not None:
             self._receive_timer.cancel()
@@ -149,6 +146,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def _abort(self) -> None:
         self._is_aborted = True
-        self._stop_timers()
+        self._stop_receive_timer()
+        self._stop_send_timer()
         if not self.transport.is_closing():
             self.transport.abort()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html import escape
+from importlib.resources import files
+from string import Template
 
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import HTML, Header, HttpReply
-from headgate.web.templates import template
 
 _POLICY = b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 #: A page runs nothing, loads nothing, sends nothing and is shown inside no other page.
@@ -15,11 +17,12 @@ PAGE_HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
 )
-_ICON = (
-    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48"><rect width="48" height="48" rx="9" fill="#1b5e6b"/>'
-    b'<path d="M10 9h4v30h-4zM34 9h4v30h-4zM14 13h20v13H14z" fill="#fff"/>'
-    b'<path d="M14 32q5-4 10 0t10 0v7H14z" fill="#9fd3dc"/></svg>'
-)
+
+
+@cache
+def template(name: str) -> Template:
+    """Read a page of ``templates/``; what changes is filled in where ``$name`` stands."""
+    return Template(files("headgate.web").joinpath("templates", name).read_text(encoding="utf-8"))
 
 
 async def front_page(request: WebRequest) -> HttpReply:
@@ -31,4 +34,4 @@ async def front_page(request: WebRequest) -> HttpReply:
 async def icon(_request: WebRequest) -> HttpReply:
     """Answer with the server's icon."""
     headers = ((b"content-type", b"image/svg+xml"), (b"cache-control", b"public, max-age=86400"))
-    return HttpReply(_ICON, headers=headers)
+    return HttpReply(template("icon.svg").template.encode(), headers=headers)

@@ -17,9 +17,8 @@ import msgspec
 
 from headgate.web.addresses import WebRequest
 from headgate.web.api.openapi import openapi_document
-from headgate.web.pages import PAGE_HEADERS
+from headgate.web.pages import PAGE_HEADERS, template
 from headgate.web.replies import HttpReply
-from headgate.web.templates import template
 
 Part = Mapping[str, Any]
 _CODE = re.compile(r"`([^`]+)`")
