@@ -6,9 +6,9 @@ import asyncio
 import io
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -26,24 +26,10 @@ from headgate.web.app import build_app
 from headgate.web.limits import RequestLimits
 from headgate.web.metrics import Metrics
 from headgate.wiring import AppServices, build_services
+from tests.http_clients import HttpAnswer
 
 NOW = 1_800_000_000_000_000
 _COUNTER = itertools.count()
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-
-    @property
-    def body(self) -> Any:
-        return json.loads(self.content)
-
-    @property
-    def code(self) -> str:
-        return self.body["error"]["code"]
 
 
 class Clock:
@@ -76,7 +62,7 @@ class LocalProgram:
         body: bytes = b"",
         headers: Iterable[tuple[str, str]] = (),
         client: str = "127.0.0.1",
-    ) -> Answered:
+    ) -> HttpAnswer:
         raw, _, query = path.partition("?")
         if params:
             query = urlencode(params)
@@ -105,9 +91,9 @@ class LocalProgram:
         await self.app(scope, receive, send)
         content = b"".join(message.get("body", b"") for message in sent[1:])
         found = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
-        return Answered(sent[0]["status"], found, content)
+        return HttpAnswer(sent[0]["status"], found, content)
 
-    async def get(self, path: str, token: str | None = None, **more: Any) -> Answered:
+    async def get(self, path: str, token: str | None = None, **more: Any) -> HttpAnswer:
         return await self.ask("GET", path, token, **more)
 
     async def declare(self, key: str, document: Any) -> None:

@@ -20,7 +20,8 @@ from headgate.audit.report import newest_entries, read_event
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ConnectionId
 from headgate.web.api.definitions import ENDPOINTS, Who
-from tests.in_process import Answered, LocalProgram, local_program, record
+from tests.http_clients import HttpAnswer
+from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -177,7 +178,7 @@ class Scene:
     def __init__(self, server: LocalProgram, token: str, connection: str) -> None:
         self.server, self.token, self.connection = server, token, connection
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> Answered:
+    async def call(self, name: str, arguments: dict[str, Any]) -> HttpAnswer:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         headers = {
             "accept": "application/json, text/event-stream",

@@ -17,7 +17,8 @@ from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.instants import instant
 from tests.conftest import Figure
-from tests.in_process import Answered, LocalProgram, local_program, record
+from tests.http_clients import HttpAnswer
+from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -46,7 +47,7 @@ class Scene:
         time_ = TimeConstraint(FieldName("sent_at"), instant(SINCE))
         return grant(stream_grant("messages", *shown, connections=where, time=time_), id_=name)
 
-    async def get(self, path: str, token: str | None = None) -> Answered:
+    async def get(self, path: str, token: str | None = None) -> HttpAnswer:
         return await self.program.get(path, token or self.token)
 
     async def put(self, key: str, *, to: str | None = None, **data: Any) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from headgate.model.ids import ConnectionId
-from tests.in_process import Answered, LocalProgram, local_program, record
+from tests.http_clients import HttpAnswer
+from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -64,7 +65,7 @@ class Recorded:
     names: dict[str, str]
     tokens: dict[str, str | None]
 
-    async def ask(self, sample: dict[str, Any]) -> Answered:
+    async def ask(self, sample: dict[str, Any]) -> HttpAnswer:
         """Send the recorded request, with the names of this home."""
         path = sample["path"]
         if "NEXT" in path:
@@ -72,7 +73,7 @@ class Recorded:
             path = path.replace("NEXT", quote(first.body["next_cursor"]))
         return await self._ask(sample["method"], path, sample["who"], (sample["body"] or "").encode())
 
-    async def _ask(self, method: str, path: str, who: str, body: bytes) -> Answered:
+    async def _ask(self, method: str, path: str, who: str, body: bytes) -> HttpAnswer:
         for name, real in self.names.items():
             path = path.replace(name, real)
         return await self.program.ask(method, path, self.tokens[who], body=body)

@@ -21,7 +21,8 @@ from headgate.web.admission import Callers
 from headgate.web.api.definitions import ENDPOINTS
 from headgate.web.refusals import Flavour
 from headgate.web.table import ADDRESSES, GATEWAY
-from tests.in_process import Answered, LocalProgram, local_program
+from tests.http_clients import HttpAnswer
+from tests.in_process import LocalProgram, local_program
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -81,7 +82,7 @@ class World:
     tokens: dict[str, str | None]
     grants: dict[str, str]
 
-    async def call(self, row: Address, case: str, request_id: str, **more: Any) -> Answered:
+    async def call(self, row: Address, case: str, request_id: str, **more: Any) -> HttpAnswer:
         path = re.sub(r"\{(\w+)\}", lambda place: self._place(place[1], case), row.path)
         token = self.tokens[case]
         headers = [("request-id", request_id), *more.pop("headers", ())]
@@ -142,7 +143,7 @@ def challenge(row: Address, case: str, code: str) -> str:
     return f'Bearer resource_metadata="{metadata}/mcp", scope="records:read"{error}'
 
 
-def is_from_the_handler(row: Address, answer: Answered) -> bool:
+def is_from_the_handler(row: Address, answer: HttpAnswer) -> bool:
     """Say whether a request got past admission."""
     if answer.status not in {401, 403, 429}:
         return True

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Param, Shape
 from headgate.web.api.openapi import SCHEMAS, openapi_document
-from tests.in_process import Answered, LocalProgram, local_program, record
+from tests.http_clients import HttpAnswer
+from tests.in_process import LocalProgram, local_program, record
 from tests.schema.declarations import declaration
 
 CANARY = "seldom-seen-canary"
@@ -157,7 +158,7 @@ def test_a_number_outside_its_declared_bounds_is_refused_and_one_on_them_is_not(
     needed = {"window": "field=subject", "aggregate": "metric=count"}[endpoint.id]
     needed += "&q=a" if param.name in {"before_chars", "after_chars"} else ""
 
-    def ask(number: int) -> Answered:
+    def ask(number: int) -> HttpAnswer:
         query = f"connection_id={fuzzed.connection}&{needed}&{param.name}={number}"
         return fuzzed.runner.run(fuzzed.program.get(f"{path}?{query}", fuzzed.program.owner))
 

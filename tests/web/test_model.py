@@ -27,7 +27,8 @@ from hypothesis.stateful import (
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.instants import instant
-from tests.in_process import Answered, LocalProgram, local_program, record
+from tests.http_clients import HttpAnswer
+from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 from tests.web.gate_model import Held, Model, Paging
@@ -64,7 +65,7 @@ class Gate(RuleBasedStateMachine):
         await self.program.declare("mail", declaration())
         return await self.program.connect("mail"), await self.program.connect("mail")
 
-    def get(self, path: str, token: str) -> Answered:
+    def get(self, path: str, token: str) -> HttpAnswer:
         return self.runner.run(self.program.get(path, token))
 
     def somebody(self, data: st.DataObject) -> tuple[str, Held]:

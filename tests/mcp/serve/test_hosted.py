@@ -86,7 +86,7 @@ def headers(**changes: str | None) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode()) for name, value in given.items() if value is not None]
 
 
-Answered = tuple[int, dict[str, str], Any]
+HttpAnswer = tuple[int, dict[str, str], Any]
 
 
 @pytest.fixture(params=[True, False], ids=["fast", "sdk"])
@@ -95,7 +95,7 @@ def with_fast_path(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def post(*, with_fast_path: bool) -> Callable[..., Answered]:
+def post(*, with_fast_path: bool) -> Callable[..., HttpAnswer]:
     """Give a function that sends one request, to a server with the fast path or without."""
 
     def send(
@@ -104,8 +104,8 @@ def post(*, with_fast_path: bool) -> Callable[..., Answered]:
         method: str = "POST",
         body: bytes | None = None,
         through: CountingPort | None = None,
-    ) -> Answered:
-        async def go() -> Answered:
+    ) -> HttpAnswer:
+        async def go() -> HttpAnswer:
             app = hosted(through or port(), "http://gate.example", with_fast_path=with_fast_path)
             async with app.running():
                 content = request() if body is None else body
@@ -132,7 +132,7 @@ METADATA = "http://gate.example/.well-known/oauth-protected-resource/mcp"
     ],
 )
 def test_without_a_valid_token_there_is_a_challenge_and_no_read(
-    post: Callable[..., Answered], given: list[tuple[bytes, bytes]]
+    post: Callable[..., HttpAnswer], given: list[tuple[bytes, bytes]]
 ):
     through = port()
     status, found, answer = post(given, through=through)
@@ -145,19 +145,19 @@ def test_without_a_valid_token_there_is_a_challenge_and_no_read(
     assert through.calls == []
 
 
-def test_two_tokens_are_refused_and_nothing_is_read(post: Callable[..., Answered]):
+def test_two_tokens_are_refused_and_nothing_is_read(post: Callable[..., HttpAnswer]):
     through = port()
     assert post([*headers(), (b"authorization", b"Bearer client")], through=through)[0] == 400
     assert through.calls == []
 
 
-def test_the_challenge_without_a_token_names_no_error(post: Callable[..., Answered]):
+def test_the_challenge_without_a_token_names_no_error(post: Callable[..., HttpAnswer]):
     assert "error=" not in post(headers(authorization=None))[1]["www-authenticate"]
     assert 'error="invalid_token"' in post(headers(authorization="Bearer unknown"))[1]["www-authenticate"]
 
 
 @pytest.mark.requirement("S2-16", "S2-17", "S2-18")
-def test_an_owners_token_is_refused_and_nothing_is_processed(post: Callable[..., Answered]):
+def test_an_owners_token_is_refused_and_nothing_is_processed(post: Callable[..., HttpAnswer]):
     through = port()
     body = request("tools/call", name="schema", arguments={})
     status, _, answer = post(headers(authorization="Bearer owner"), body=body, through=through)
@@ -166,11 +166,11 @@ def test_an_owners_token_is_refused_and_nothing_is_processed(post: Callable[...,
     assert through.calls == []
 
 
-def test_a_package_without_members_is_refused(post: Callable[..., Answered]):
+def test_a_package_without_members_is_refused(post: Callable[..., HttpAnswer]):
     assert post(headers(authorization="Bearer empty"))[0] == 403
 
 
-def test_a_package_is_named_in_the_answer(post: Callable[..., Answered]):
+def test_a_package_is_named_in_the_answer(post: Callable[..., HttpAnswer]):
     status, found, _ = post(headers(authorization="Bearer package"))
     assert status == 200
     assert found["x-pdpp-grant-package-id"] == "pkg_1"
@@ -178,16 +178,16 @@ def test_a_package_is_named_in_the_answer(post: Callable[..., Answered]):
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
-def test_only_posts_are_answered(post: Callable[..., Answered], method: str):
+def test_only_posts_are_answered(post: Callable[..., HttpAnswer], method: str):
     status, found, _ = post(headers(), method=method)
     assert (status, found["allow"]) == (405, "POST")
 
 
-def test_a_body_that_is_too_large_is_not_read(post: Callable[..., Answered]):
+def test_a_body_that_is_too_large_is_not_read(post: Callable[..., HttpAnswer]):
     assert post(headers(content_length=str(5_000_000)))[0] == 413
 
 
-def test_a_token_over_its_rate_gets_the_time_to_wait(post: Callable[..., Answered]):
+def test_a_token_over_its_rate_gets_the_time_to_wait(post: Callable[..., HttpAnswer]):
     status, found, _ = post(headers(authorization="Bearer hasty"))
     assert (status, found["retry-after"]) == (429, "1")
 
@@ -202,7 +202,7 @@ def test_a_token_over_its_rate_gets_the_time_to_wait(post: Callable[..., Answere
     ],
 )
 def test_broken_messages_are_errors_of_the_protocol(
-    post: Callable[..., Answered], body: bytes, changes: dict[str, str], status: int, code: int
+    post: Callable[..., HttpAnswer], body: bytes, changes: dict[str, str], status: int, code: int
 ):
     answered, _, answer = post(headers(**changes), body=body)
     assert (answered, answer["error"]["code"]) == (status, code)
@@ -229,7 +229,7 @@ def test_a_get_is_answered_at_once(*, with_fast_path: bool):
         assert b"405" in raw.recv(100)
 
 
-def test_a_resource_that_is_not_there_is_an_error_with_its_uri(post: Callable[..., Answered]):
+def test_a_resource_that_is_not_there_is_an_error_with_its_uri(post: Callable[..., HttpAnswer]):
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -244,7 +244,7 @@ def test_a_resource_that_is_not_there_is_an_error_with_its_uri(post: Callable[..
     assert answer["error"]["data"]["error"]["code"] == "invalid_resource_uri"
 
 
-def test_what_is_cached_is_private(post: Callable[..., Answered]):
+def test_what_is_cached_is_private(post: Callable[..., HttpAnswer]):
     _, _, answer = post(
         headers(mcp_protocol_version="2026-07-28", mcp_method="tools/list"),
         body=request(
