@@ -71,8 +71,13 @@ def refuse_owner_bearer(bearer: Mapping[str, Any]) -> None:
     Raises:
         OwnerCredentialRefused: it is one.
     """
-    if any(isinstance(kind := bearer.get(name), str) and kind in _OWNER_KINDS for name in _KIND_MEMBERS):
+    if _is_owner(bearer):
         raise OwnerCredentialRefused("The server says that this token is an owner's.")
+
+
+def _is_owner(described: Mapping[str, Any]) -> bool:
+    kinds = (described.get(name) for name in _KIND_MEMBERS)
+    return any(isinstance(kind, str) and kind in _OWNER_KINDS for kind in kinds)
 
 
 def credential_path(cache_root: Path, provider_url: str) -> Path:
@@ -97,7 +102,7 @@ def read_token(path: Path, *, now_seconds: int, hint: str) -> str:
     if content is None:
         raise _unusable("There is no token for this server yet.", hint)
     credential = _credential(content, path, hint)
-    if any(isinstance(kind := credential.get(name), str) and kind in _OWNER_KINDS for name in _KIND_MEMBERS):
+    if _is_owner(credential):
         raise OwnerCredentialRefused(f"{path} holds an owner's token.")
     token = credential.get("access_token")
     if not isinstance(token, str) or not token:

@@ -8,19 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.errors import InvalidExpand, InvalidFilter, InvalidRequest
-from headgate.model.query import Count, Granularity, Metric, Order
+from headgate.mcp.serve.tools import TOOLS
 
 _WHERE = re.compile(r"`\$\.(\w+)")
 _FIELD = re.compile(r"field `([^`]*)`")
 #: An unknown name is repeated up to this length: it comes from the caller and can be of any size.
 _NAME_CHARS = 64
+#: The values of each argument that takes a few, as the input schemas list them.
 _ALLOWED: Mapping[str, Sequence[str]] = {
-    "detail": ("compact", "full"),
-    "order": tuple(Order),
-    "count": tuple(Count),
-    "metric": tuple(Metric),
-    "granularity": tuple(Granularity),
-    "mode": ("lexical",),
+    name: schema["enum"]
+    for tool in TOOLS
+    for name, schema in tool["inputSchema"]["properties"].items()
+    if "enum" in schema
 }
 #: Names that models use for an argument, and what they mean; the first that the tool has is meant.
 _MEANT: Mapping[str, Sequence[str]] = {
