@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from headgate.errors import ConnectionNotFound, InvalidRequest, NotFound
+from headgate.errors import BodyCutShort, ConnectionNotFound, InvalidRequest, NotFound
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.record import Connection
-from headgate.model.rows import IngestReport, LineError
+from headgate.model.rows import IngestReport, LineError, MarkedRecords, OnInvalid
+from headgate.sources.import_files import UploadDirectory
 from headgate.store.lines import MAX_LINE_BYTES
 from headgate.store.protocol import Batch, Store
 
@@ -23,21 +24,39 @@ _COLLECTED_BYTES = MAX_LINE_BYTES + 1
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Where lines go, and the key that makes a repeated push answer as the first one did."""
+    """Where lines go, and what becomes of those that break the schema or come twice."""
 
     connection_id: ConnectionId
     stream: StreamName
+    #: Makes a repeated push answer as the first one did.
     idempotency_key: str | None = None
+    on_invalid: OnInvalid = OnInvalid.REJECT
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What the owner says about a file."""
+
+    file_name: str
+    source: str | None = None
+    #: The connection's name; the source chooses one if it is None.
+    display_name: str | None = None
+    is_dry_run: bool = False
+    #: By which its progress can be read meanwhile; None: one is made.
+    import_id: str | None = None
 
 
 class Intake:
     """Stores declarations, connections, records and files."""
 
-    __slots__ = ("_clock", "_store")
+    __slots__ = ("_clock", "_store", "_uploads")
 
-    def __init__(self, store: Store, *, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Store, *, clock: Callable[[], int], uploads: UploadDirectory | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._uploads = uploads
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
         """Register a declaration."""
@@ -67,22 +86,34 @@ class Intake:
         await self._store.delete_connection(connection_id)
 
     async def push(self, where: Push, content: AsyncIterator[bytes]) -> IngestReport:
-        """Store lines as they arrive, batch by batch; a bad line is reported and stops no other."""
-        accepted, errors, before, number = 0, list[LineError](), 0, 0
-        async for lines in _batches(content):
-            key = None if where.idempotency_key is None else f"{where.idempotency_key}:{number}"
-            report = await self._store.ingest(
-                Batch(where.connection_id, where.stream, lines, self._clock(), key)
-            )
-            accepted += report.accepted
-            errors.extend(
-                LineError(one.index + before, one.code, one.message, one.pointer) for one in report.errors
-            )
-            before, number = before + len(lines), number + 1
+        """Store lines as they arrive, batch by batch; a bad line is reported and stops no other.
+
+        Raises:
+            BodyCutShort: the content stopped; it says how many records of whole batches are stored.
+        """
+        accepted, errors, invalid, before, number = 0, list[LineError](), list[LineError](), 0, 0
+        try:
+            async for lines in _batches(content):
+                key = None if where.idempotency_key is None else f"{where.idempotency_key}:{number}"
+                report = await self._store.ingest(
+                    Batch(where.connection_id, where.stream, lines, self._clock(), key, where.on_invalid)
+                )
+                accepted += report.accepted
+                errors.extend(replace(one, index=one.index + before) for one in report.errors)
+                invalid.extend(replace(one, index=one.index + before) for one in report.invalid)
+                before, number = before + len(lines), number + 1
+        except BodyCutShort:
+            raise BodyCutShort(data={"records_accepted": accepted, "records_rejected": len(errors)}) from None
         if number == 0:
             # Without a line there is no batch, but a wrong connection or stream is refused all the same.
             await self._store.ingest(Batch(where.connection_id, where.stream, [], self._clock()))
-        return IngestReport(accepted, tuple(errors))
+        return IngestReport(accepted, tuple(errors), tuple(invalid))
+
+    async def marked(
+        self, connection_id: ConnectionId, stream: StreamName, *, after: int, limit: int
+    ) -> MarkedRecords:
+        """List records that are stored although they break their stream's schema."""
+        return await self._store.marked(connection_id, stream, after=after, limit=limit)
 
     async def remove(self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId) -> None:
         """Remove a record.
@@ -96,6 +127,25 @@ class Intake:
     async def keep_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
         """Store a file; gives its id and size."""
         return await self._store.put_blob(content, mime_type)
+
+    async def import_file(self, upload: Upload, content: AsyncIterator[bytes]) -> dict[str, Any]:
+        """Import a file that arrives, or show what it would bring."""
+        from headgate.sources.uploads import import_upload  # noqa: PLC0415 - the parsers of all sources
+
+        return await import_upload(self._store, self._directory(), upload, content, clock=self._clock)
+
+    def import_progress(self, import_id: str) -> Any:
+        """Say how far an import is, or what became of it.
+
+        Raises:
+            NotFound: there was none of that id within the last day.
+        """
+        return self._directory().get(import_id)
+
+    def _directory(self) -> UploadDirectory:
+        if self._uploads is None:
+            raise NotFound("Files cannot be imported here.")
+        return self._uploads
 
     async def state(self, connection_id: ConnectionId) -> Any:
         """Give the document that a collector last stored for itself."""

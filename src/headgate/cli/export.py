@@ -1,0 +1,53 @@
+"""``headgate export``: what was brought in can leave."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from headgate.cli.sources import find_connection
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, settings_of
+
+if TYPE_CHECKING:
+    from headgate.sources.exporting import ExportReport
+    from headgate.wiring import HomeStores
+
+
+def export(
+    context: typer.Context,
+    connection: Annotated[str, typer.Argument(help="The connection's id or name.", metavar="CONNECTION")],
+    directory: Annotated[Path, typer.Argument(help="Where it goes; must not exist yet.", metavar="DIR")],
+    *,
+    form: Annotated[
+        Literal["jsonl", "csv", "sqlite", "mbox", "ics", "vcf"],
+        typer.Option("--format", help="How records are written; mbox, ics and vcf are for other programs."),
+    ] = "jsonl",
+    stream: Annotated[
+        list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the records of a connection, and the files they refer to, into a new directory.
+
+    In CSV a text that a spreadsheet would run as a formula begins with an apostrophe.
+    """
+
+    async def work(stores: HomeStores) -> ExportReport:
+        from headgate.sources.exporting import ExportFormat, export_connection  # noqa: PLC0415 - needs the extra
+
+        found = await find_connection(stores, connection)
+        return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())
+
+    report = with_stores(settings_of(context).settings, work)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(report), indent=2))
+        return
+    for name, count in report.records.items():
+        typer.echo(f"{name}: {count:,} records")
+    if report.file_count:
+        typer.echo(f"{report.file_count:,} files")

@@ -1,0 +1,180 @@
+"""``headgate import``: bring files in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, State, settings_of
+from headgate.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from headgate.sources.importing import ImportReport
+    from headgate.sources.inputs.tree import InputTree
+    from headgate.sources.planning import PlannedImport
+    from headgate.wiring import HomeStores
+
+#: Something was left out: rows were rejected, or reading ended early.
+EXIT_REJECTED = 65
+_NAMES_SHOWN = 10
+
+
+def import_files(
+    context: typer.Context,
+    paths: Annotated[list[Path], typer.Argument(help="Files, directories or archives.", metavar="PATH...")],
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Read them as this source; see 'headgate sources list'.", metavar="NAME"),
+    ] = None,
+    connection: Annotated[
+        str | None,
+        typer.Option(help="Call the connection so; the same name is the same one.", metavar="NAME"),
+    ] = None,
+    declare: Annotated[
+        Path | None, typer.Option(help="Correct how a table is understood.", metavar="FILE.toml")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would come in.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring files in: mail, calendars, chats, notes, tables. The same file again doubles nothing.
+
+    On a terminal it shows what it understood and asks. Ends with 65 if something was left out.
+    """
+    corrections = _corrections(declare)
+    with ExitStack() as stack, needs_extra("sources"):
+        from headgate.sources.inputs.opening import opened_tree  # noqa: PLC0415 - needs the extra
+
+        trees = [stack.enter_context(opened_tree(path)) for path in paths]
+        planned, unknown = _plan(trees, source, connection, corrections)
+        if dry_run:
+            _print_previews(planned, unknown, as_json=as_json)
+            return
+        if not yes and not as_json and sys.stdin.isatty() and sys.stderr.isatty():
+            _print_previews(planned, unknown, as_json=False)
+            typer.confirm("Import this?", abort=True, default=True, err=True)
+        reports = _run(context, planned)
+    _print_reports(context, reports, unknown, as_json=as_json)
+    if any(report.reject_count or report.failure for report in reports):
+        raise typer.Exit(EXIT_REJECTED)
+
+
+def _corrections(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"{path} cannot be read: {error}.", hint="It must be a TOML file.") from None
+
+
+def _plan(
+    trees: Sequence[InputTree], source: str | None, name: str | None, corrections: dict[str, Any] | None
+) -> tuple[Sequence[PlannedImport], Sequence[str]]:
+    from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - needs the extra
+
+    try:
+        among = chosen_sources(source)
+    except InvalidRequest as error:
+        raise typer.BadParameter(error.hint, param_hint="'--source'") from None
+    plan = plan_imports(trees, among, name=name, corrections=corrections)
+    return plan.imports, plan.unknown
+
+
+# Running
+
+
+def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[ImportReport]:
+    async def work(stores: HomeStores) -> list[ImportReport]:
+        from headgate.sources.importing import Importer  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+        importer = Importer(stores.store, clock=now)
+        reports: list[ImportReport] = []
+        for one in planned:
+            with import_progress() as show:
+                reports.append(await importer.run(one.job, show))
+        return reports
+
+    try:
+        return with_stores(settings_of(context).settings, work)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. What was read is stored; the same command goes on from there.", err=True)
+        raise
+
+
+# Printing
+
+
+def _print_previews(planned: Sequence[PlannedImport], unknown: Sequence[str], *, as_json: bool) -> None:
+    previews = [(one, one.preview()) for one in planned]
+    if as_json:
+        document = {
+            "imports": [one.document(shown) for one, shown in previews],
+            "unknown_files": list(unknown),
+        }
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+        return
+    for one, shown in previews:
+        files = f"{len(one.found.files):,} file{'s' if len(one.found.files) != 1 else ''}"
+        size = size_text(one.job.total_bytes)
+        typer.echo(f"{printable(one.job.display_name, 60)} ({one.found.source}; {files}, {size})")
+        typer.echo(preview_text(shown))
+    _print_unknown(unknown)
+
+
+def _print_unknown(unknown: Sequence[str]) -> None:
+    if unknown:
+        names = ", ".join(printable(one, 160) for one in unknown[:_NAMES_SHOWN])
+        more = f" and {len(unknown) - _NAMES_SHOWN:,} more" if len(unknown) > _NAMES_SHOWN else ""
+        typer.echo(f"Not read, because no source knows them: {names}{more}", err=True)
+
+
+def _print_reports(
+    context: typer.Context, reports: Sequence[ImportReport], unknown: Sequence[str], *, as_json: bool
+) -> None:
+    grant = next_command(context, reports)
+    if as_json:
+        document = {
+            "imports": [dataclasses.asdict(one) for one in reports],
+            "unknown_files": list(unknown),
+            "next": grant,
+        }
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    for one in reports:
+        resumed = ", from where it was interrupted" if one.is_resumed else ""
+        typer.echo(f"{printable(one.display_name, 60)} ({one.connection_id}){resumed}")
+        for line in report_lines(one):
+            typer.echo(line)
+    _print_unknown(unknown)
+    typer.echo(f"Let an agent read it:\n  {grant}")
+
+
+def next_command(context: typer.Context, reports: Sequence[ImportReport]) -> str:
+    """Write the command that grants what came in."""
+    return shlex.join(["headgate", *_home(context), "grants", "create", "--client", "agent", *_of(reports)])
+
+
+def _of(reports: Sequence[ImportReport]) -> Iterator[str]:
+    for connection in dict.fromkeys(report.connection_id for report in reports):
+        yield from ("--connection", connection)
+
+
+def _home(context: typer.Context) -> list[str]:
+    state = context.find_object(State)
+    home = None if state is None else state.flags.get("home")
+    return [] if home is None else ["--home", home]

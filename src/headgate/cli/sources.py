@@ -1,0 +1,271 @@
+"""``headgate sources``: what can be brought in, and what was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.import_text import import_progress, printable, report_lines
+from headgate.cli.imports import EXIT_REJECTED
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, settings_of
+from headgate.errors import HeadgateError, NotFound
+
+if TYPE_CHECKING:
+    from headgate.model.record import Connection
+    from headgate.settings import Settings
+    from headgate.sources.importing import ImportReport
+    from headgate.sources.protocol import LiveSource
+    from headgate.wiring import HomeStores
+
+app = typer.Typer(help="Look after what was brought in, and fetch what is new.", rich_markup_mode=None)
+
+_PAUSE = re.compile(r"(\d{1,5})([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_Which = Annotated[str, typer.Argument(help="The connection's id or name.", metavar="CONNECTION")]
+
+
+@app.callback()
+def _noun() -> None:
+    """Look after what was brought in, and fetch what is new."""
+
+
+@app.command("list")
+def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the connections, and the sources that can be imported or fetched."""
+    with needs_extra("sources"):
+        from headgate.sources.registry import sources  # noqa: PLC0415 - needs the extra
+
+        files, live = sources(), _live_sources(context)
+
+    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+        return [await _row(stores, one) for one in await stores.store.connections()]
+
+    rows = with_stores(settings_of(context).settings, work)
+    if as_json:
+        known = {
+            "files": {name: one.title for name, one in files.items()},
+            "live": {name: dict(one.settings) for name, one in live.items()},
+        }
+        typer.echo(json.dumps({"connections": rows, "sources": known}, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        name = printable(row["display_name"], 50)
+        typer.echo(f"{row['connection_id']}  {row['connector_key']}  {name}  {_when(row)}")
+    typer.echo(f"Files that can be imported: {', '.join(sorted(files))}", err=True)
+    typer.echo(f"Accounts that can be fetched: {', '.join(sorted(live))}", err=True)
+
+
+def _when(row: dict[str, Any]) -> str:
+    """Write when a connection was filled; of an account also when it is next, or what went wrong."""
+    filled = row["finished_at"] or ("interrupted" if row["is_interrupted"] else "-")
+    noted: dict[str, Any] | None = row["freshness"]
+    if noted is None:
+        return filled
+    ended = f"failed {noted['attempted_at']}: {printable(noted['error'], 80)}" if noted["error"] else ""
+    following = f"next {noted['next_at']}" if noted["next_at"] else ""
+    return "  ".join(one for one in (noted["succeeded_at"] or "-", ended, following) if one)
+
+
+@app.command()
+def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False) -> None:
+    """Show a connection: its streams with their counts, when it was filled, and its settings."""
+
+    async def work(stores: HomeStores) -> dict[str, Any]:
+        from headgate.model.plan import Reach  # noqa: PLC0415 - needs the extra
+
+        found = await find_connection(stores, connection)
+        declared = (await stores.store.declarations())[found.connector_key]
+        reaches = [Reach(name, (found.id,), ()) for name in declared.streams]
+        counts = {one.stream: one.record_count for one in await stores.store.summaries(reaches)}
+        streams = {str(name): counts.get(name, 0) for name in declared.streams}
+        return {**await _row(stores, found), "streams": streams}
+
+    row = with_stores(settings_of(context).settings, work)
+    if as_json:
+        typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
+        return
+    for member in ("streams", "settings", "freshness"):
+        values: dict[str, Any] = row.pop(member) or {}
+        row |= {f"{member}.{name}": value for name, value in values.items()}
+    for name, value in row.items():
+        typer.echo(f"{name}  {printable(value, 80)}")
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Argument(help="The live source; see 'headgate sources list'.", metavar="SOURCE")
+    ],
+    *,
+    option: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the account.", metavar="NAME=VALUE")
+    ] = None,
+    connection: Annotated[str | None, typer.Option(help="Call the connection so.", metavar="NAME")] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="How often a server fetches it: 15m, 2h, 1d, or never. Else the setting sync_minutes counts.",
+            metavar="PAUSE",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add an account, without fetching anything yet. Secrets are no settings: they are looked up when needed."""
+    known = _live_sources(context)
+    if source not in known:
+        raise typer.BadParameter(f"live sources are {', '.join(sorted(known))}", param_hint="'SOURCE'")
+    pairs = [one.partition("=") for one in option or ()]
+    if any(not equals for _, equals, _ in pairs):
+        raise typer.BadParameter("it is written NAME=VALUE", param_hint="'--set'")
+    seconds = None if every is None else _seconds(every)
+
+    async def work(stores: HomeStores) -> Connection:
+        from headgate.sources.accounts import account_job, add_account  # noqa: PLC0415 - needs the extra
+
+        given = {name: value for name, _, value in pairs}
+        job = account_job(known[source], given, connection, every_seconds=seconds)
+        return await add_account(stores.store, job)
+
+    made = with_stores(settings_of(context).settings, work)
+    document = {"connection_id": made.id, "display_name": made.display_name}
+    text = f"Added {printable(made.display_name, 60)} ({made.id}). Fetch it with: headgate sources sync"
+    typer.echo(json.dumps(document, ensure_ascii=False) if as_json else text)
+
+
+def _seconds(text: str) -> int:
+    """Read a pause; 0 is never."""
+    found = _PAUSE.fullmatch(text.strip().lower())
+    if text.strip().lower() != "never" and (found is None or not int(found[1])):
+        raise typer.BadParameter("it is written 15m, 2h, 1d or never", param_hint="'--every'")
+    return 0 if found is None else int(found[1]) * _UNITS[found[2]]
+
+
+@app.command()
+def sync(
+    context: typer.Context,
+    connections: Annotated[
+        list[str] | None, typer.Argument(help="Only these, by id or name.", metavar="CONNECTION...")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch what is new in the accounts that were added. Ends with 65 if something was left out."""
+    failures: list[HeadgateError] = []
+    settings = settings_of(context).settings
+
+    async def work(stores: HomeStores) -> list[ImportReport]:
+        reports: list[ImportReport] = []
+        every = await stores.store.connections()
+        chosen = [await find_connection(stores, one) for one in connections] if connections else every
+        for one in chosen:
+            try:
+                report = await _fetch(settings, stores, one, is_named=bool(connections))
+            except HeadgateError as error:
+                failures.append(error)
+                typer.echo(f"{printable(one.display_name, 60)}: {error.message}", err=True)
+            else:
+                reports += [] if report is None else [report]
+        return reports
+
+    reports = with_stores(settings, work)
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(one) for one in reports], indent=2, ensure_ascii=False))
+    else:
+        _print(reports)
+    if failures:
+        raise failures[0]
+    if any(one.failure or one.reject_count for one in reports):
+        raise typer.Exit(EXIT_REJECTED)
+
+
+async def _fetch(
+    settings: Settings, stores: HomeStores, connection: Connection, *, is_named: bool
+) -> ImportReport | None:
+    from headgate.sources.accounts import state_of  # noqa: PLC0415 - needs the extra
+    from headgate.sources.syncing import Accounts  # noqa: PLC0415 - needs the extra
+    from headgate.wiring import live_sources, now  # noqa: PLC0415 - needs the extra
+
+    if not is_named and (await state_of(stores.store, connection)).live_source is None:
+        return None
+    known = live_sources(stores.home.path)
+    accounts = Accounts(stores.store, known, now, settings.sync_minutes * _UNITS["m"])
+    with import_progress() as show_progress:
+        return await accounts.fetch(connection, show_progress)
+
+
+def _print(reports: Sequence[ImportReport]) -> None:
+    if not reports:
+        typer.echo("There is no account to fetch from. See 'headgate sources add --help'.", err=True)
+    for one in reports:
+        typer.echo(f"{printable(one.display_name, 60)} ({one.connection_id})")
+        for line in report_lines(one):
+            typer.echo(line)
+
+
+@app.command()
+def remove(
+    context: typer.Context,
+    connection: _Which,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a connection with all its records. 'headgate store erase' also removes every trace of them."""
+
+    async def name(stores: HomeStores) -> Connection:
+        return await find_connection(stores, connection)
+
+    settings = settings_of(context).settings
+    found = with_stores(settings, name)
+    if not yes:
+        typer.confirm(f"Remove {printable(found.display_name, 60)} ({found.id})?", abort=True, err=True)
+
+    async def work(stores: HomeStores) -> None:
+        await stores.store.delete_connection(found.id)
+
+    with_stores(settings, work)
+    typer.echo(json.dumps({"removed": found.id}) if as_json else f"Removed {found.id}.")
+
+
+def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
+    with needs_extra("serve"):
+        from headgate.wiring import live_sources  # noqa: PLC0415 - needs the extra
+
+        return live_sources(Path(settings_of(context).settings.home))
+
+
+async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:
+    from headgate.sources.accounts import state_of  # noqa: PLC0415 - needs the extra
+
+    state = await state_of(stores.store, connection)
+    return {
+        "connection_id": connection.id,
+        "connector_key": connection.connector_key,
+        "display_name": connection.display_name,
+        **dataclasses.asdict(state),
+        "freshness": None if state.freshness is None else state.freshness.document(),
+    }
+
+
+async def find_connection(stores: HomeStores, text: str) -> Connection:
+    """Find a connection by its id or its name.
+
+    Raises:
+        NotFound: there is none, or more than one.
+    """
+    every = await stores.store.connections()
+    found = [one for one in every if text in {one.id, one.display_name}]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NotFound(f"{len(found)} connections are called so.", hint="Give the id of one.")
+    raise NotFound("There is no such connection.", hint="See 'headgate sources list'.")

@@ -1,0 +1,111 @@
+"""``headgate watch``: import what arrives in a directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.import_text import printable, report_lines
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, settings_of
+from headgate.errors import InvalidRequest, ResourceLimit
+
+if TYPE_CHECKING:
+    from headgate.settings import Settings
+    from headgate.sources.importing import ImportReport
+    from headgate.sources.planning import ImportPlan
+    from headgate.wiring import HomeStores
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """What became of one entry of the directory."""
+
+    path: Path
+    #: Why nothing of it was read; empty if something was.
+    failure: str
+    #: Empty if the entry is as it was when it was last imported.
+    reports: Sequence[ImportReport] = ()
+    unknown: Sequence[str] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Write the event as JSON."""
+        event: dict[str, Any] = {"event": "imported", "path": str(self.path)}
+        if self.failure:
+            return {**event, "event": "failed", "message": self.failure}
+        if not self.reports:
+            return {**event, "event": "unchanged"}
+        imports = [dataclasses.asdict(one) for one in self.reports]
+        return {**event, "imports": imports, "unknown_files": list(self.unknown)}
+
+    def text(self) -> str:
+        """Write the event for people: one line, and one for each stream and reject."""
+        name = printable(self.path.name, 60)
+        if self.failure:
+            return f"{name}: {printable(self.failure, 200)}"
+        lines = [line for one in self.reports for line in report_lines(one)]
+        return "\n".join([f"{name}:" if lines else f"{name}: nothing new", *lines])
+
+
+def watch(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(help="The directory to watch.", metavar="DIR")],
+    *,
+    every: Annotated[
+        float, typer.Option(help="Look so often, in seconds.", min=0.1, max=3600.0, metavar="SECONDS")
+    ] = 2.0,
+    as_json: AsJson = False,
+) -> None:
+    """Import what lies in a directory, and what arrives there, until Ctrl-C or SIGTERM.
+
+    A file counts once it has not changed between two looks, and again when it changes. One that cannot be read is
+    reported once. With --json every event is a line. Ends with 0 when it is stopped.
+    """
+    with needs_extra("sources"):
+        from headgate.sources.watching import settled_entries  # noqa: PLC0415 - needs the extra
+
+    settings = settings_of(context).settings
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for path in settled_entries(directory, lambda: time.sleep(every)):
+            event = _imported(settings, path)
+            typer.echo(json.dumps(event.document(), ensure_ascii=False) if as_json else event.text())
+    except KeyboardInterrupt:
+        if not as_json:
+            typer.echo("Stopped.", err=True)
+
+
+def _imported(settings: Settings, path: Path) -> WatchEvent:
+    """Import one entry as `headgate import --yes` does; a bad file is an event, a store that fails is an error."""
+    from headgate.sources.inputs.opening import opened_tree  # noqa: PLC0415 - needs the extra
+    from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - needs the extra
+
+    with ExitStack() as stack:
+        try:
+            tree = stack.enter_context(opened_tree(path))
+            plan = plan_imports([tree], chosen_sources(None))
+        except (InvalidRequest, ResourceLimit) as error:
+            return WatchEvent(path, error.message)
+        except OSError as error:
+            return WatchEvent(path, error.strerror or str(error))
+        return WatchEvent(path, "", with_stores(settings, partial(_run, plan)), plan.unknown)
+
+
+async def _run(plan: ImportPlan, stores: HomeStores) -> Sequence[ImportReport]:
+    from headgate.sources.importing import Importer  # noqa: PLC0415 - needs the extra
+    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+    importer = Importer(stores.store, clock=now)
+    jobs = [one.job for one in plan.imports]
+    return [await importer.run(job) for job in jobs if not await importer.has_run(job)]

@@ -1,0 +1,222 @@
+"""Calendars of an account: an iCalendar file at an address, or the calendars of a CalDAV server. Only reads.
+
+Of a CalDAV server every object is remembered with its version and with the records that it became, so that what changed
+is fetched and what was deleted is removed. Occurrences of series reach two years beyond the day of the run; after a
+month everything is fetched again, so that they go on.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+from headgate.errors import ConfigInvalid, UpstreamProtocolError
+from headgate.sources.calendar.dav import LIST, LOOK, DavPart, fetch_of, parts_of
+from headgate.sources.calendar.source import CALENDAR, read_calendar
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Reject, Removal, Row
+from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.web_account import CheckAddress, HttpAnswer, WebAccess, WebAccount, web_account
+from headgate.sources.xml_events import XmlRefused
+
+_FETCHED = 50
+_AGAIN_DAYS = 30
+_MAX_HOPS = 4
+_XML = {"Content-Type": "application/xml; charset=utf-8"}
+_UNCHANGED = 304
+
+#: The records that an object became: stream and id.
+_Ids = list[list[str]]
+
+
+class CalendarAccount:
+    """Calendars at an address."""
+
+    name = "calendar"
+    title = "Calendar"
+    settings: Mapping[str, str] = {
+        "url": "The https address of an .ics file, of a CalDAV calendar, or of a CalDAV server.",
+        "user": "The name to sign in with (optional)",
+        "secret": f"Where the password is: {FORMS} (optional)",
+        "kind": "ics or caldav; caldav if there is a user (optional)",
+        "whole": "true, to remove events that are gone from an .ics file (optional)",
+        "allow_private": "true, if the server may have a private address (optional)",
+    }
+
+    def __init__(self, check_address: CheckAddress, clock: Callable[[], int]) -> None:
+        self._check = check_address
+        self._clock = clock
+
+    def label(self, settings: Mapping[str, str]) -> str:
+        """Name the connection after the account."""
+        host = urlsplit(settings["url"]).hostname or settings["url"]
+        return f"Calendar of {settings.get('user') or host}"
+
+    def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
+        """Declare what files of calendars hold, which is the same."""
+        del settings
+        return CALENDAR.declare(Recognised(self.name, self.title, (), Certainty.FORMAT))
+
+    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
+        """Fetch what changed."""
+        kind = settings.get("kind") or ("caldav" if settings.get("user") else "ics")
+        if kind not in {"ics", "caldav"}:
+            raise ConfigInvalid("'kind' is ics or caldav.", hint="Leave it out to have it chosen.")
+        secret = settings.get("secret")
+        access = WebAccess(
+            check_address=self._check,
+            user=settings.get("user", ""),
+            secret=find_secret(secret) if secret else None,
+            allow_private=settings.get("allow_private") == "true",
+        )
+        now = datetime.fromtimestamp(self._clock() / 1_000_000, UTC).replace(tzinfo=None)
+        with web_account(settings["url"], access) as account:
+            if kind == "ics":
+                yield from _file(account, settings, state, now)
+            else:
+                yield from _calendars(account, settings["url"], state, now)
+
+
+# A file at an address
+
+
+def _file(
+    account: WebAccount, settings: Mapping[str, str], state: Mapping[str, Any], now: datetime
+) -> Iterator[Item]:
+    url = settings["url"]
+    before: Mapping[str, Any] = state.get("file") or {}
+    is_due = _is_due(before, now)
+    wanted = {"If-None-Match": before["etag"]} if before.get("etag") and not is_due else {}
+    answer = account.request("GET", url, wanted)
+    if answer.status == _UNCHANGED:
+        return
+    if b"BEGIN:VCALENDAR" not in answer.body[:4096].upper():
+        raise UpstreamProtocolError("The address gives no iCalendar file.")
+    ids: _Ids = []
+    yield from _rows(answer.body, unquote(Path(urlsplit(url).path).stem) or "calendar", now, ids)
+    is_whole = settings.get("whole") == "true"
+    if is_whole:
+        yield from _gone(before.get("ids") or (), ids)
+    etag = answer.headers.get("etag", "")
+    yield Mark("file", 0, {"etag": etag, "ids": ids if is_whole else [], "expanded": now.date().isoformat()})
+
+
+# The calendars of a server
+
+
+def _calendars(account: WebAccount, url: str, state: Mapping[str, Any], now: datetime) -> Iterator[Item]:
+    try:
+        base, found = _found_calendars(account, url)
+        for part in found:
+            others = _held_elsewhere(state, part.path)
+            address = urljoin(base, part.path)
+            yield from _calendar(account, part, address, state.get(part.path) or {}, others, now)
+    except XmlRefused as error:
+        raise UpstreamProtocolError(f"The server's answer: {error}") from None
+
+
+def _held_elsewhere(state: Mapping[str, Any], path: str) -> set[tuple[str, ...]]:
+    """Give the records of all other calendars: an event may stand in several, and is one record."""
+    objects: list[Mapping[str, Any]] = [
+        held.get("objects") or {} for name, held in state.items() if name != path and held
+    ]
+    return {tuple(one) for found in objects for _, ids in found.values() for one in ids}
+
+
+def _found_calendars(account: WebAccount, url: str) -> tuple[str, list[DavPart]]:
+    """Look for calendars at an address, and from there at the owner's and at the home of their calendars."""
+    for _ in range(_MAX_HOPS):
+        answer = _report(account, "PROPFIND", url, LOOK, depth="1")
+        parts = list(parts_of(answer.body))
+        calendars = [part for part in parts if "calendar" in part.kinds]
+        if calendars:
+            return answer.url, calendars
+        # Of the address itself, which stands first; what it holds may name others.
+        links = parts[0].links if parts else {}
+        following = links.get("calendar-home-set") or links.get("current-user-principal")
+        if not following or urljoin(answer.url, following) == url:
+            break
+        url = urljoin(answer.url, following)
+    raise UpstreamProtocolError("There is no calendar at the address.")
+
+
+def _calendar(
+    account: WebAccount,
+    part: DavPart,
+    url: str,
+    before: Mapping[str, Any],
+    others: set[tuple[str, ...]],
+    now: datetime,
+) -> Iterator[Item]:
+    is_due = _is_due(before, now)
+    if part.version and part.version == before.get("version") and not is_due:
+        return
+    known: Mapping[str, Any] = before.get("objects") or {}
+    listed = {one.path: one.texts.get("getetag", "") for one in parts_of(_listed(account, url)) if one.path}
+    changed = [
+        path for path, etag in listed.items() if is_due or not etag or known.get(path, [None])[0] != etag
+    ]
+    name = part.texts.get("displayname") or unquote(part.path.rstrip("/").rpartition("/")[2])
+    held: dict[str, Any] = {path: known[path] for path in listed if path in known and path not in changed}
+    yield from _changed(account, url, changed, name, held, now)
+    ids = [one for _, found in held.values() for one in found]
+    was = (one for _, found in known.values() for one in found if tuple(one) not in others)
+    yield from _gone(was, ids)
+    expanded = before.get("expanded") if not is_due else None
+    yield Mark(
+        part.path,
+        0,
+        {"version": part.version, "objects": held, "expanded": expanded or now.date().isoformat()},
+    )
+
+
+def _changed(
+    account: WebAccount, url: str, paths: list[str], name: str, held: dict[str, Any], now: datetime
+) -> Iterator[Row | Reject]:
+    for at in range(0, len(paths), _FETCHED):
+        answer = _report(account, "REPORT", url, fetch_of(paths[at : at + _FETCHED]), depth="1")
+        for one in parts_of(answer.body):
+            content = one.texts.get("calendar-data", "")
+            if content:
+                ids: _Ids = []
+                yield from _rows(content.encode(), name, now, ids)
+                held[one.path] = [one.texts.get("getetag", ""), ids]
+
+
+def _listed(account: WebAccount, url: str) -> bytes:
+    return _report(account, "REPORT", url, LIST, depth="1").body
+
+
+def _report(account: WebAccount, method: str, url: str, body: bytes, *, depth: str) -> HttpAnswer:
+    return account.request(method, url, {**_XML, "Depth": depth}, body)
+
+
+# Both
+
+
+def _rows(content: bytes, name: str, now: datetime, ids: _Ids) -> Iterator[Row | Reject]:
+    """Read a file that was fetched, and note which records it became."""
+    file = InputFile(f"{name}.ics", len(content), partial(io.BytesIO, content), partial(nullcontext, Path()))
+    for item in read_calendar(file, io.BytesIO(content), now=now):
+        if isinstance(item, Row):
+            ids.append([item.stream, str(item.data["id"])])
+        yield item
+
+
+def _gone(before: Any, ids: _Ids) -> Iterator[Removal]:
+    there = {tuple(one) for one in ids}
+    for stream, key in before:
+        if (stream, key) not in there:
+            yield Removal(stream, [key])
+
+
+def _is_due(before: Mapping[str, Any], now: datetime) -> bool:
+    """Return whether series must be followed further than at the last run."""
+    expanded = before.get("expanded")
+    return expanded is None or now - datetime.fromisoformat(expanded) > timedelta(days=_AGAIN_DAYS)

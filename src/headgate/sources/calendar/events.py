@@ -1,0 +1,179 @@
+"""One event or task of a calendar as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from headgate.sources.calendar.times import CalendarTime, read_duration, read_time, read_times
+from headgate.sources.calendar.zones import ZoneTable
+from headgate.sources.cleaning import clean, id_of, without_empty
+from headgate.sources.content_lines import ContentLine, properties
+from headgate.sources.identity import digest_of
+
+_MAX_ATTENDEES = 1000
+_MAX_DATES = 5000
+
+#: The properties of a component by their names.
+Properties = Mapping[str, Sequence[ContentLine]]
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarEvent:
+    """An event as a calendar writes it: once, as a series, or as the changed occurrence of one."""
+
+    uid: str
+    start: CalendarTime
+    #: How long it takes, in local time; None if it has no end.
+    length: timedelta | None
+    #: What every occurrence of it has.
+    data: Mapping[str, Any]
+    rules: Sequence[str]
+    extra: Sequence[CalendarTime]
+    left_out: frozenset[str]
+    #: Which occurrence this one replaces.
+    replaces: CalendarTime | None
+
+    @property
+    def is_series(self) -> bool:
+        """Whether it takes place more than once."""
+        return self.replaces is None and bool(self.rules or self.extra)
+
+    def record(self, start: CalendarTime, original: CalendarTime | None = None) -> dict[str, Any]:
+        """Return the record of one occurrence; `original` is when a series had it."""
+        end = _later(start, self.length)
+        key = id_of(self.uid)
+        return without_empty(
+            {
+                "id": f"{key}_{original.key}" if original else key,
+                **self.data,
+                "starts_at": start.text,
+                "ends_at": end.text if end else None,
+                "series_id": key if original else None,
+            }
+        )
+
+
+def read_properties(lines: Sequence[str]) -> dict[str, list[ContentLine]]:
+    """Read the properties of a component."""
+    found: dict[str, list[ContentLine]] = {}
+    for line in properties(lines):
+        found.setdefault(line.name, []).append(line)
+    return found
+
+
+def read_event(found: Properties, zones: ZoneTable, calendar: str) -> CalendarEvent | None:
+    """Read an event; None if it has no start that can be read."""
+    start = read_time(_first(found, "DTSTART"), zones)
+    if start is None:
+        return None
+    return CalendarEvent(
+        uid=_uid(found, start),
+        start=start,
+        length=_length(found, start, zones),
+        data={**_described(found), **_circumstances(found, start), "calendar": calendar},
+        rules=[line.value.strip() for line in found.get("RRULE", ())][:4],
+        extra=_times(found, "RDATE", zones),
+        left_out=frozenset(time.key for time in _times(found, "EXDATE", zones)),
+        replaces=read_time(_first(found, "RECURRENCE-ID"), zones),
+    )
+
+
+def read_task(found: Properties, zones: ZoneTable, calendar: str) -> dict[str, Any] | None:
+    """Read a task; None if it has neither an id nor a title."""
+    uid, title = text_at(found, "UID"), text_at(found, "SUMMARY")
+    if uid is None and title is None:
+        return None
+    times = {"due_at": "DUE", "starts_at": "DTSTART", "completed_at": "COMPLETED", "created_at": "CREATED"}
+    read = {name: read_time(_first(found, source), zones) for name, source in times.items()}
+    data = {name: time.text if time else None for name, time in read.items()}
+    priority = text_at(found, "PRIORITY") or ""
+    more = {"priority": int(priority) if priority in set("123456789") else None, "calendar": calendar}
+    return without_empty({"id": id_of(uid or digest_of(title, data)), **_described(found), **data, **more})
+
+
+def text_at(found: Properties, name: str) -> str | None:
+    """Return the text of a property."""
+    line = _first(found, name)
+    return clean(line.text) or None if line else None
+
+
+def _first(found: Properties, name: str) -> ContentLine | None:
+    return next(iter(found.get(name, ())), None)
+
+
+def _times(found: Properties, name: str, zones: ZoneTable) -> list[CalendarTime]:
+    return [time for line in found.get(name, ()) for time in read_times(line, zones)][:_MAX_DATES]
+
+
+def _uid(found: Properties, start: CalendarTime) -> str:
+    return text_at(found, "UID") or digest_of(
+        start.key, text_at(found, "SUMMARY"), text_at(found, "LOCATION")
+    )
+
+
+def _length(found: Properties, start: CalendarTime, zones: ZoneTable) -> timedelta | None:
+    end = read_time(_first(found, "DTEND"), zones)
+    if end is not None and end.is_day == start.is_day:
+        if end.zone is not None and start.zone is not None and end.zone is not start.zone:
+            return max(
+                end.local.replace(tzinfo=end.zone) - start.local.replace(tzinfo=start.zone), timedelta()
+            )
+        return max(end.local - start.local, timedelta())
+    length = read_duration(_first(found, "DURATION"))
+    return length if length is not None else timedelta(days=1) if start.is_day else None
+
+
+def _later(start: CalendarTime, length: timedelta | None) -> CalendarTime | None:
+    if length is None:
+        return None
+    try:
+        end = start.at(start.local + length)
+    except OverflowError:
+        return None
+    return end if end.is_storable else None
+
+
+def _described(found: Properties) -> dict[str, Any]:
+    return {
+        "title": text_at(found, "SUMMARY"),
+        "description": text_at(found, "DESCRIPTION"),
+        "location": text_at(found, "LOCATION"),
+        "status": (text_at(found, "STATUS") or "").lower(),
+        "url": text_at(found, "URL"),
+        "categories": [clean(item) for line in found.get("CATEGORIES", ()) for item in line.items if item],
+        "updated_at": _stamp(found, "LAST-MODIFIED"),
+    }
+
+
+def _circumstances(found: Properties, start: CalendarTime) -> dict[str, Any]:
+    organizer, zone = _first(found, "ORGANIZER"), _first(found, "DTSTART")
+    rules = [clean(line.value.strip()) for line in found.get("RRULE", ())]
+    return {
+        "all_day": start.is_day,
+        "time_zone": clean(zone.parameter("TZID") or "") if zone else None,
+        "organizer": _person(organizer) if organizer else None,
+        "attendees": [_person(line) for line in found.get("ATTENDEE", ())[:_MAX_ATTENDEES]],
+        "recurrence": "; ".join(rules)[:1000],
+        "is_busy": (text_at(found, "TRANSP") or "").upper() != "TRANSPARENT",
+        "visibility": (text_at(found, "CLASS") or "").lower(),
+        "meeting_url": text_at(found, "X-GOOGLE-CONFERENCE"),
+        "created_at": _stamp(found, "CREATED"),
+    }
+
+
+def _stamp(found: Properties, name: str) -> str | None:
+    time = read_time(_first(found, name), _NO_ZONES)
+    return time.text if time else None
+
+
+def _person(line: ContentLine) -> str:
+    address = clean(line.value.strip())
+    address = address[len("mailto:") :] if address.lower().startswith("mailto:") else address
+    name = clean(line.parameter("CN") or "").strip()
+    return f"{name} <{address}>" if name and name.lower() != address.lower() else address
+
+
+_NO_ZONES = ZoneTable()

@@ -1,0 +1,152 @@
+"""Time zones of calendars: by their names, by the names of Windows, or as the file defines them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
+from headgate.sources.calendar.windows_zones import WINDOWS_ZONES
+from headgate.sources.content_lines import ContentLine, content_line
+
+_MAX_ZONES = 500
+_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)(\d\d)?", re.ASCII)
+_NAMED_OFFSET = re.compile(r"\(?(?:UTC|GMT)\s?([+-])(\d{1,2}):?(\d\d)?\b.*", re.ASCII | re.IGNORECASE)
+_LOCAL = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z?", re.ASCII)
+#: Definitions begin long ago; rules of a year give the same days from here on.
+_FIRST_YEAR = 1970
+_LAST_YEAR = 2100
+
+
+class DefinedZone(tzinfo):
+    """A zone that a file defines: the offsets that hold from each change on, in local time."""
+
+    def __init__(self, name: str, changes: Sequence[tuple[datetime, timedelta]], first: timedelta) -> None:
+        self._name = name
+        self._times = [time for time, _ in changes]
+        self._offsets = [first, *(offset for _, offset in changes)]
+
+    def utcoffset(self, dt: datetime | None, /) -> timedelta:
+        """Return the offset that holds at a local time."""
+        if dt is None:
+            return self._offsets[0]
+        return self._offsets[bisect_right(self._times, dt.replace(tzinfo=None))]
+
+    def dst(self, dt: datetime | None, /) -> timedelta | None:  # noqa: ARG002 - the interface of the standard library
+        """Return nothing: a definition does not say what part of an offset is daylight saving."""
+        return None
+
+    def tzname(self, dt: datetime | None, /) -> str:  # noqa: ARG002 - the same
+        """Return the name in the file."""
+        return self._name
+
+
+class ZoneTable:
+    """The zones of one file."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tzinfo | None] = {}
+        self._defined: dict[str, tzinfo] = {}
+
+    def define(self, lines: Sequence[str]) -> None:
+        """Take the definition of a zone."""
+        if len(self._defined) >= _MAX_ZONES:
+            return
+        name, zone = read_definition(lines)
+        if name and zone is not None:
+            self._defined[name] = zone
+
+    def zone(self, name: str) -> tzinfo | None:
+        """Find a zone; None if its name means nothing."""
+        if name not in self._found:
+            if len(self._found) >= _MAX_ZONES:
+                return None
+            self._found[name] = _named(name) or self._defined.get(name) or _fixed(name)
+        return self._found[name]
+
+
+def _named(name: str) -> tzinfo | None:
+    bare = name.strip().strip('"')
+    parts = bare.strip("/").split("/")
+    # Some programs write their address before the name: /freeassociation.sourceforge.net/Europe/Berlin.
+    names = (WINDOWS_ZONES.get(bare, bare), *("/".join(parts[-count:]) for count in (3, 2)))
+    return next((zone for one in names if (zone := _of_database(one)) is not None), None)
+
+
+def _of_database(name: str) -> tzinfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return None
+
+
+def _fixed(name: str) -> tzinfo | None:
+    match = _NAMED_OFFSET.fullmatch(name.strip())
+    return timezone(_delta(match.group(1), match.group(2), match.group(3))) if match else None
+
+
+def _delta(sign: str, hours: str, minutes: str | None, seconds: str | None = None) -> timedelta:
+    found = timedelta(
+        hours=min(int(hours), 23), minutes=min(int(minutes or 0), 59), seconds=int(seconds or 0)
+    )
+    return -found if sign == "-" else found
+
+
+def read_definition(lines: Sequence[str]) -> tuple[str, tzinfo | None]:
+    """Read a VTIMEZONE: its name, and the zone if it can be understood."""
+    name, place, budget = "", "", RuleBudget()
+    changes: list[tuple[datetime, timedelta, timedelta]] = []
+    part: dict[str, ContentLine] | None = None
+    for text in lines:
+        line = content_line(text)
+        if line is None:
+            continue
+        if line.name == "BEGIN":
+            part = {}
+        elif line.name == "END" and part is not None:
+            changes.extend(_changes(part, budget))
+            part = None
+        elif part is not None:
+            part[line.name] = line
+        elif line.name == "TZID":
+            name = line.value.strip()
+        elif line.name == "X-LIC-LOCATION":
+            place = line.value.strip()
+    return name, _of_database(place) if place else _zone_of(name, changes)
+
+
+def _zone_of(name: str, changes: list[tuple[datetime, timedelta, timedelta]]) -> tzinfo | None:
+    if not changes:
+        return None
+    ordered: list[Any] = sorted(changes)
+    return DefinedZone(name, [(time, to) for time, to, _ in ordered], ordered[0][2])
+
+
+def _changes(part: dict[str, ContentLine], budget: RuleBudget) -> list[tuple[datetime, timedelta, timedelta]]:
+    start = _local(part.get("DTSTART"))
+    to, before = _offset(part.get("TZOFFSETTO")), _offset(part.get("TZOFFSETFROM"))
+    if start is None or to is None:
+        return []
+    rule = part.get("RRULE")
+    if rule is None or "YEARLY" not in rule.value.upper():
+        return [(start, to, before or to)]
+    first = start.replace(year=max(start.year, _FIRST_YEAR), day=min(start.day, 28))
+    found = starts_of_rule(rule.value, first, datetime(_LAST_YEAR, 1, 1), budget)  # noqa: DTZ001 - local time
+    return [(time, to, before or to) for time in found.starts]
+
+
+def _local(line: ContentLine | None) -> datetime | None:
+    match = _LOCAL.fullmatch(line.value.strip()) if line else None
+    try:
+        return datetime(*map(int, match.groups())) if match else None  # type: ignore[arg-type]  # noqa: DTZ001
+    except ValueError:
+        return None
+
+
+def _offset(line: ContentLine | None) -> timedelta | None:
+    match = _OFFSET.fullmatch(line.value.strip()) if line else None
+    return _delta(*match.groups()) if match else None

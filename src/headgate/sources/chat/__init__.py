@@ -1,0 +1,1 @@
+"""Messages of chat programs: exports of Slack, WhatsApp, Telegram and Signal."""

@@ -1,0 +1,175 @@
+"""An export of Telegram Desktop: `result.json` with one chat or with all, and files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from headgate.sources.chat.shape import MediaFiles, directory, reaction_count
+from headgate.sources.cleaning import clean, integer_of, text_of, without_empty
+from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.json_values import JsonValue, json_values, list_of, object_of
+from headgate.sources.per_file import read_each
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.times import time_of_seconds, time_of_text
+
+SERVICE = "Telegram"
+_CHATS = ("", "chats.list.item.", "left_chats.list.item.")
+_MEMBERS = ("name", "type", "id", "messages.item")
+_BEGUN = frozenset(chat.removesuffix(".") for chat in _CHATS)
+_WANTED = frozenset(chat + member for chat in _CHATS for member in _MEMBERS)
+_KINDS = {
+    "personal_chat": "direct",
+    "bot_chat": "direct",
+    "saved_messages": "saved messages",
+    "private_group": "group",
+    "private_supergroup": "group",
+    "public_supergroup": "group",
+    "private_channel": "channel",
+    "public_channel": "channel",
+}
+_NOT_INCLUDED = "("
+
+
+def detect(tree: InputTree) -> Sequence[Recognised]:
+    """Recognise `result.json` files by their first members."""
+    return [_export(tree, file) for file in tree.files if _is_result(file)]
+
+
+def _is_result(file: InputFile) -> bool:
+    if file.suffix != ".json":
+        return False
+    head = file.head[:4096]
+    is_one = (
+        b'"messages"' in head and b'"type"' in head and b'"id"' in head and b'"date_unixtime"' in file.head
+    )
+    is_old = b'"messages"' in head and b'"from_id"' in file.head
+    is_all = b"exported from Telegram" in head or (b'"personal_information"' in head and b'"user_id"' in head)
+    return is_one or is_old or is_all
+
+
+def _export(tree: InputTree, result: InputFile) -> Recognised:
+    root = directory(result.name)
+    folders = tuple(
+        f"{root}{name}" for name in ("chats/", "photos/", "files/", "video_files/", "voice_messages/")
+    )
+    others = [file for file in tree.files if file.name.startswith(folders)]
+    return Recognised(
+        "chat",
+        SERVICE,
+        [result, *others],
+        Certainty.EXPORT,
+        {"service": SERVICE, "root": root, "result": result.name},
+    )
+
+
+def read(found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+    """Read chat by chat, message by message."""
+    root, result = str(found.facts["root"]), found.facts["result"]
+    media = MediaFiles([file for file in found.files if file.name != result])
+
+    def read_one(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+        return _Chats(file, root, media).read(content) if file.name == result else iter(())
+
+    return read_each(found, resume, read_one)
+
+
+class _Chats:
+    """Where the reading is: the chat whose messages come."""
+
+    def __init__(self, file: InputFile, root: str, media: MediaFiles) -> None:
+        self._file = file
+        self._root = root
+        self._media = media
+        self._chat: dict[str, Any] = {}
+        self._is_given = False
+
+    def read(self, content: IO[bytes]) -> Iterator[Row | Reject]:
+        number = 0
+        for found in json_values(content, _WANTED, _BEGUN):
+            if found.problem is not None or found.path.endswith("messages.item"):
+                number += 1
+                yield from self._channel()
+                yield self._message(found, f"{self._file.name}, message {number}")
+            elif found.path in _BEGUN:
+                yield from self._channel()
+                self._chat, self._is_given = {}, False
+            else:
+                self._chat[found.path.rpartition(".")[2]] = found.value
+        yield from self._channel()
+
+    @property
+    def _id(self) -> str:
+        return str(integer_of(self._chat.get("id")) or 0)
+
+    @property
+    def _name(self) -> str:
+        return text_of(self._chat.get("name")) or str(self._chat.get("type") or "chat").replace("_", " ")
+
+    def _channel(self) -> Iterator[Row]:
+        if self._is_given or "id" not in self._chat:
+            return
+        self._is_given = True
+        kind = text_of(self._chat.get("type"))
+        data = {
+            "id": self._id,
+            "name": clean(self._name),
+            "service": SERVICE,
+            "kind": _KINDS.get(kind or "", kind),
+        }
+        yield Row("channels", without_empty(data), place=f"{self._file.name}, chat {self._id}")
+
+    def _message(self, found: JsonValue, place: str) -> Row | Reject:
+        if found.problem is not None:
+            return Reject(place, found.problem)
+        one = object_of(found.value)
+        number = integer_of(one.get("id"))
+        sent_at = time_of_seconds(one.get("date_unixtime")) or time_of_text(one.get("date"))
+        if number is None or sent_at is None:
+            return Reject(place, "The message has no number or no time.")
+        path = next((text for name in ("photo", "file") if (text := text_of(one.get(name)))), None)
+        is_there = path is not None and not path.startswith(_NOT_INCLUDED)
+        data = {
+            "id": f"{self._id}-{number}",
+            "channel_id": self._id,
+            "channel": clean(self._name),
+            "sent_at": sent_at,
+            **_content(one, self._id),
+            "files": [name] if (name := _file_name(one, path if is_there else None)) else None,
+        }
+        attachments = self._media.attachments(f"{self._root}{path}") if is_there else {}
+        return Row("messages", without_empty(data), attachments, place)
+
+
+def _content(one: Mapping[str, Any], chat: str) -> dict[str, Any]:
+    is_service = one.get("type") == "service"
+    text = _service_text(one) if is_service else _text(one.get("text"))
+    answered = integer_of(one.get("reply_to_message_id"))
+    return {
+        "author": text_of(one.get("from")) or text_of(one.get("actor")) or text_of(one.get("from_id")),
+        "text": text,
+        "kind": "notice" if is_service else "message" if text else "media",
+        "answers_id": f"{chat}-{answered}" if answered is not None else None,
+        "forwarded_from": text_of(one.get("forwarded_from")),
+        "edited_at": time_of_seconds(one.get("edited_unixtime")) or time_of_text(one.get("edited")),
+        "reactions": reaction_count(one.get("reactions")),
+    }
+
+
+def _text(value: Any) -> str | None:
+    """Join a text that is a list of plain parts and of parts with a style or link."""
+    if isinstance(value, str):
+        return text_of(value)
+    parts = (part if isinstance(part, str) else object_of(part).get("text") for part in list_of(value))
+    return text_of("".join(part for part in parts if isinstance(part, str)))
+
+
+def _service_text(one: Mapping[str, Any]) -> str:
+    action = (text_of(one.get("action")) or "service message").replace("_", " ")
+    people = [name for name in list_of(one.get("members")) if isinstance(name, str)]
+    more = [text_of(one.get("title")), *map(text_of, people)]
+    return ": ".join(filter(None, (action, ", ".join(filter(None, more)))))
+
+
+def _file_name(one: Mapping[str, Any], path: str | None) -> str | None:
+    return text_of(one.get("file_name")) or (path.rpartition("/")[2] if path else None)

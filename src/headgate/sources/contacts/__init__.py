@@ -1,0 +1,1 @@
+"""Contacts of address books: vCard files."""

@@ -1,0 +1,180 @@
+"""What conversations with an assistant look like, whichever program they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from headgate.sources.cleaning import clean, text_of, without_empty
+from headgate.sources.declaring import BOOLEAN, INTEGER, LIST, TEXT, TIME, StreamSpec
+from headgate.sources.json_values import list_of, object_of
+
+_TITLE_CHARS = 100
+
+_CONVERSATION_FIELDS: dict[str, dict[str, Any]] = {
+    "id": TEXT,
+    "title": TEXT,
+    "service": {**TEXT, "description": "ChatGPT, Claude, Claude Code or Codex."},
+    "started_at": TIME,
+    "updated_at": TIME,
+    "model": TEXT,
+    "message_count": INTEGER,
+    "folder": {**TEXT, "description": "The directory that a coding session worked in."},
+    "branch": {**TEXT, "description": "The git branch of a coding session."},
+    "summary": TEXT,
+    "is_archived": BOOLEAN,
+}
+_MESSAGE_FIELDS: dict[str, dict[str, Any]] = {
+    "id": TEXT,
+    "conversation_id": TEXT,
+    "conversation": {**TEXT, "description": "The title of the conversation."},
+    "author": {**TEXT, "description": "user, assistant, tool or system."},
+    "sent_at": TIME,
+    "text": TEXT,
+    "reasoning": {**TEXT, "description": "What the assistant thought before it answered."},
+    "tools": {**LIST, "description": "The names of the tools that it called."},
+    "tool_input": TEXT,
+    "tool_output": {**TEXT, "description": "What a tool answered, whole."},
+    "model": TEXT,
+    "files": {**LIST, "description": "The names of the files that came with it."},
+    "attached_text": {**TEXT, "description": "The text of files that came with it."},
+    "parent_id": {**TEXT, "description": "The id of the message before it."},
+    "position": {**INTEGER, "description": "How many messages are before it in its branch, or in its file."},
+    "is_current": {
+        **BOOLEAN,
+        "description": "False in a branch that was left (an answer made again, a text edited) and in a side task.",
+    },
+}
+_TOOL_FIELDS = frozenset({"reasoning", "tools", "tool_input", "tool_output"})
+_CONTENT = _TOOL_FIELDS | {"text", "files", "attached_text"}
+
+CONVERSATIONS = StreamSpec(
+    name="conversations",
+    label="Conversations",
+    detail="One conversation with an assistant, with its messages.",
+    fields=_CONVERSATION_FIELDS,
+    time="started_at",
+    title="title",
+    words=("title", "summary"),
+    groups=("service", "model", "folder"),
+    views=(("titles", "Titles and times only", ("id", "title", "service", "started_at", "updated_at")),),
+    children=(("messages", "conversation_id"),),
+)
+MESSAGES = StreamSpec(
+    name="messages",
+    label="Messages",
+    detail="One message of a person, an assistant or a tool.",
+    fields=_MESSAGE_FIELDS,
+    time="sent_at",
+    title="text",
+    words=("text", "conversation", "attached_text"),
+    groups=("author", "model", "conversation", "is_current"),
+    views=(
+        (
+            "without_texts",
+            "Who wrote when, without any texts",
+            tuple(name for name in _MESSAGE_FIELDS if name not in _CONTENT),
+        ),
+        (
+            "without_tools",
+            "Texts, without tools and reasoning",
+            tuple(name for name in _MESSAGE_FIELDS if name not in _TOOL_FIELDS),
+        ),
+    ),
+)
+
+
+@dataclass(slots=True)
+class TurnContent:
+    """What one message holds, collected from its parts."""
+
+    texts: list[str] = field(default_factory=list[str])
+    reasoning: list[str] = field(default_factory=list[str])
+    tools: list[str] = field(default_factory=list[str])
+    tool_input: list[str] = field(default_factory=list[str])
+    tool_output: list[str] = field(default_factory=list[str])
+    files: list[str] = field(default_factory=list[str])
+    attached: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self.fields()
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the record."""
+        return without_empty(
+            {
+                "text": _joined(self.texts),
+                "reasoning": _joined(self.reasoning),
+                "tools": [clean(name) for name in self.tools],
+                "tool_input": _joined(self.tool_input),
+                "tool_output": _joined(self.tool_output),
+                "files": [clean(name) for name in self.files],
+                "attached_text": _joined(self.attached),
+            }
+        )
+
+
+def anthropic_content(value: Any) -> TurnContent:
+    """Read the content of a message as Claude writes it: a text, or a list of blocks."""
+    found = TurnContent()
+    if isinstance(value, str):
+        found.texts.append(value)
+    for block in map(object_of, list_of(value)):
+        kind = block.get("type")
+        if kind == "text":
+            _add(found.texts, block.get("text"))
+        elif kind == "thinking":
+            _add(found.reasoning, block.get("thinking"))
+        elif kind in {"tool_use", "server_tool_use"}:
+            _add(found.tools, block.get("name"))
+            _add(found.tool_input, as_text(block.get("input")))
+        elif isinstance(kind, str) and kind.endswith("tool_result"):
+            _add(found.tool_output, output_text(block.get("content")))
+    return found
+
+
+def output_text(value: Any) -> str | None:
+    """Read what a tool answered: a text, or a list of blocks with texts."""
+    if isinstance(value, str):
+        return value
+    texts = (object_of(block).get("text") for block in list_of(value))
+    found = [text for text in texts if isinstance(text, str)]
+    return "\n".join(found) if found else as_text(value)
+
+
+def as_text(value: Any) -> str | None:
+    """Write what a tool was given as text."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def title_of(text: Any) -> str | None:
+    """Make a title of the beginning of a text."""
+    found = text_of(text)
+    if found is None:
+        return None
+    line = found.strip().splitlines()[0].strip()
+    return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
+
+
+def message_fields(data: Mapping[str, Any], content: TurnContent) -> dict[str, Any]:
+    """Put together the record of a message; fields without a value are left out."""
+    return without_empty({**data, **content.fields()})
+
+
+def _add(texts: list[str], value: Any) -> None:
+    if isinstance(value, str) and value.strip():
+        texts.append(value)
+
+
+def _joined(texts: Iterable[str]) -> str | None:
+    return text_of("\n\n".join(texts))

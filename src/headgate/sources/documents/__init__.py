@@ -1,0 +1,1 @@
+"""Documents: PDF, Word and OpenDocument files as text, page by page."""

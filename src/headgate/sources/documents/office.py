@@ -1,0 +1,159 @@
+"""The text of Word, PowerPoint and OpenDocument files: XML inside a zip file."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from headgate.model.instants import instant, iso
+from headgate.sources.documents.pages import DocumentFacts, DocumentUnreadable, PageBuilder, PageText
+from headgate.sources.texts import one_line
+from headgate.sources.xml_events import XmlEnd, XmlEvent, XmlRefused, XmlStart, xml_events
+
+#: What the parts of one file may unpack to.
+_MAX_UNPACKED = 64 * 1024 * 1024
+_MAX_EVENTS = 3_000_000
+_MAX_FACTS_BYTES = 1024 * 1024
+_MAX_PARTS = 2000
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    RuntimeError,
+    NotImplementedError,
+)
+_WORD = re.compile(r"word/document\d*\.xml")
+_SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
+_OPEN = re.compile(r"content\.xml")
+#: Elements that end a line, in all formats.
+_LINES = frozenset({"p", "h", "br", "cr", "line-break", "table-row"})
+_SPACES = frozenset({"tab", "s"})
+#: Removed text and remarks are not part of the document.
+_UNSEEN = frozenset({"tracked-changes", "annotation", "delText", "instrText"})
+_FACTS = {
+    "title": "title",
+    "initial-creator": "author",
+    "creator": "author",
+    "subject": "subject",
+    "created": "created_at",
+    "creation-date": "created_at",
+    "modified": "modified_at",
+    "date": "modified_at",
+}
+
+
+class _LimitedPart:
+    """A part of a zip file, up to a number of bytes."""
+
+    def __init__(self, content: IO[bytes], limit: int) -> None:
+        self._content = content
+        self.left = limit
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._content.read(size)
+        self.left -= len(chunk)
+        if self.left < 0:
+            raise XmlRefused("It unpacks to more than a document has.")
+        return chunk
+
+
+def read_office(content: bytes, suffix: str) -> tuple[DocumentFacts, Iterator[PageText]]:
+    """Open a file; the pages are read one by one.
+
+    Raises:
+        DocumentUnreadable: it is no such file.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        wanted = _WORD if suffix == ".docx" else _SLIDE if suffix == ".pptx" else _OPEN
+        parts = sorted((name for name in archive.namelist() if wanted.fullmatch(name)), key=_numbered)
+    except _BROKEN as error:
+        raise DocumentUnreadable(f"It is no such document: {type(error).__name__}.") from None
+    if not parts:
+        raise DocumentUnreadable("It has no text.")
+    return _facts(archive), _pages(archive, parts[:_MAX_PARTS], is_open=wanted is _OPEN)
+
+
+def _numbered(name: str) -> tuple[int, str]:
+    return len(name), name
+
+
+def _pages(archive: zipfile.ZipFile, parts: list[str], *, is_open: bool) -> Iterator[PageText]:
+    pages = PageBuilder()
+    left = _MAX_UNPACKED
+    try:
+        for part in parts:
+            with archive.open(part) as packed:
+                content = _LimitedPart(packed, left)
+                for event in _seen(xml_events(content)):  # pyright: ignore[reportArgumentType] - only read is used
+                    yield from _take(pages, event, is_open=is_open)
+                left = content.left
+            yield from pages.end()
+    except DocumentUnreadable:
+        raise
+    except _BROKEN as error:
+        yield from pages.end()
+        raise DocumentUnreadable(_reason(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, XmlRefused) else f"The rest is broken: {type(error).__name__}."
+
+
+def _seen(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:
+    """Leave out what is inside elements that are not part of the text."""
+    hidden = 0
+    for count, event in enumerate(events):
+        if count > _MAX_EVENTS:
+            raise XmlRefused("It has more elements than a document has.")
+        if isinstance(event, XmlStart) and (hidden or event.name in _UNSEEN):
+            hidden += 1
+        elif hidden:
+            hidden -= isinstance(event, XmlEnd)
+        else:
+            yield event
+
+
+def _take(pages: PageBuilder, event: XmlEvent, *, is_open: bool) -> Iterator[PageText]:
+    if isinstance(event, XmlStart):
+        is_break = event.name in {"lastRenderedPageBreak", "soft-page-break"}
+        if is_break or (event.name == "br" and event.attributes.get("type") == "page"):
+            yield from pages.end()
+        elif event.name in _SPACES:
+            yield from pages.add(" ")
+    elif isinstance(event, XmlEnd):
+        # In Word only runs of text hold text; in OpenDocument it stands between any elements.
+        if event.name == "t" or (is_open and event.text.strip()):
+            yield from pages.add(event.text)
+        if event.name in _LINES:
+            yield from pages.add("\n")
+        elif is_open and event.name == "page":
+            yield from pages.end()
+    elif is_open and event.text.strip():
+        yield from pages.add(event.text)
+
+
+def _facts(archive: zipfile.ZipFile) -> DocumentFacts:
+    found: dict[str, str | None] = {}
+    try:
+        name = "docProps/core.xml" if "docProps/core.xml" in archive.namelist() else "meta.xml"
+        with archive.open(name) as packed:
+            for event in xml_events(io.BytesIO(packed.read(_MAX_FACTS_BYTES))):
+                if isinstance(event, XmlEnd) and event.name in _FACTS:
+                    found.setdefault(_FACTS[event.name], one_line(event.text, 1000))
+    except _BROKEN:
+        pass  # Without its properties a document is still one.
+    times = {name: _time(found.pop(name, None)) for name in ("created_at", "modified_at")}
+    return DocumentFacts(**found, **times)
+
+
+def _time(text: str | None) -> str | None:
+    at = instant(text) if text else None
+    return None if at is None else iso(at)

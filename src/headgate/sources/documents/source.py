@@ -1,0 +1,168 @@
+"""Documents as a source: each file is a document, named by its path, with its pages as children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from headgate.model.instants import iso
+from headgate.sources.cleaning import id_of, without_empty
+from headgate.sources.declaring import FILE, INTEGER, TEXT, TIME, StreamSpec, declaration
+from headgate.sources.documents.office import read_office
+from headgate.sources.documents.pages import DocumentFacts, DocumentUnreadable, PageText
+from headgate.sources.documents.pdf import read_pdf
+from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.per_file import read_each
+from headgate.sources.protocol import Attachment, Certainty, Item, Recognised, Reject, Row
+from headgate.sources.texts import clean, one_line
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+_BEGINNING_CHARS = 500
+_OPEN = "application/vnd.oasis.opendocument"
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_TYPES = {
+    ".pdf": "application/pdf",
+    ".docx": f"{_OFFICE}.wordprocessingml.document",
+    ".pptx": f"{_OFFICE}.presentationml.presentation",
+    ".odt": f"{_OPEN}.text",
+    ".odp": f"{_OPEN}.presentation",
+}
+_DOCUMENTS = StreamSpec(
+    name="documents",
+    label="Documents",
+    detail="A PDF, Word or OpenDocument file: its title, its author, its beginning and the file itself.",
+    fields={
+        "id": TEXT,
+        "title": TEXT,
+        "author": TEXT,
+        "subject": TEXT,
+        "beginning": TEXT,
+        "folder": TEXT,
+        "kind": TEXT,
+        "page_count": INTEGER,
+        "size_bytes": INTEGER,
+        "created_at": TIME,
+        "modified_at": TIME,
+        "file": FILE,
+    },
+    time="modified_at",
+    title="title",
+    words=("title", "author", "subject", "beginning"),
+    groups=("folder", "kind", "author"),
+    views=(
+        (
+            "titles",
+            "Titles and authors without text and files",
+            ("id", "title", "author", "kind", "page_count", "modified_at"),
+        ),
+    ),
+    children=(("pages", "document_id"),),
+)
+_PAGES = StreamSpec(
+    name="pages",
+    label="Pages",
+    detail="The text of one page of a document.",
+    fields={
+        "id": TEXT,
+        "document_id": TEXT,
+        "title": TEXT,
+        "number": INTEGER,
+        "text": TEXT,
+        "modified_at": TIME,
+    },
+    time="modified_at",
+    title="title",
+    words=("title", "text"),
+    groups=("document_id",),
+)
+
+
+class DocumentsSource:
+    """PDF, Word, PowerPoint and OpenDocument files."""
+
+    name = "documents"
+    title = "Documents"
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        """Take every document that begins as its kind does."""
+        files = [file for file in tree.files if file.suffix in _TYPES and _is_document(file)]
+        title = f"Documents {tree.label}"
+        return [Recognised(self.name, title, files, Certainty.FORMAT)] if files else []
+
+    def declare(self, found: Recognised) -> Mapping[str, Any]:
+        """Declare documents and their pages."""
+        del found
+        return declaration("documents", "Documents", (_DOCUMENTS, _PAGES))
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        """Read one document after the other; its pages come before it, which counts them."""
+        return read_each(found, resume, _read)
+
+
+DOCUMENTS = DocumentsSource()
+
+
+def _is_document(file: InputFile) -> bool:
+    return b"%PDF-" in file.head[:1024] if file.suffix == ".pdf" else file.head.startswith(b"PK\x03\x04")
+
+
+def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    raw = content.read(MAX_FILE_BYTES + 1)
+    if len(raw) > MAX_FILE_BYTES:
+        yield Reject(file.name, f"A document may have at most {MAX_FILE_BYTES} bytes.")
+        return
+    try:
+        facts, pages = read_pdf(raw) if file.suffix == ".pdf" else read_office(raw, file.suffix)
+    except DocumentUnreadable as error:
+        yield Reject(file.name, str(error))
+        facts, pages = DocumentFacts(), iter(())
+    yield from _document(file, raw, facts, pages)
+
+
+def _document(
+    file: InputFile, raw: bytes, facts: DocumentFacts, pages: Iterator[PageText]
+) -> Iterator[Row | Reject]:
+    data = _about(file, facts)
+    count, beginning = 0, None
+    try:
+        for page in pages:
+            count = page.number
+            beginning = beginning or one_line(page.text, _BEGINNING_CHARS)
+            place = f"{file.name}, page {page.number}"
+            if page.problem is not None:
+                yield Reject(place, page.problem)
+            elif page.text is not None:
+                yield Row("pages", _page(data, page), place=place)
+    except DocumentUnreadable as error:
+        yield Reject(file.name, str(error))
+    whole = without_empty({**data, "page_count": count, "size_bytes": len(raw), "beginning": beginning})
+    yield Row("documents", whole, {"file": Attachment(raw, _TYPES[file.suffix])}, file.name)
+
+
+def _about(file: InputFile, facts: DocumentFacts) -> dict[str, Any]:
+    folder = PurePosixPath(file.name).parent.as_posix()
+    file_time = None if file.modified_at is None else iso(file.modified_at)
+    return {
+        "id": id_of(file.name),
+        "title": facts.title or clean(file.stem) or file.suffix,
+        "author": facts.author,
+        "subject": facts.subject,
+        "folder": None if folder == "." else clean(folder),
+        "kind": file.suffix.removeprefix("."),
+        "created_at": facts.created_at,
+        "modified_at": facts.modified_at or facts.created_at or file_time,
+    }
+
+
+def _page(document: Mapping[str, Any], page: PageText) -> dict[str, Any]:
+    return without_empty(
+        {
+            "id": f"{document['id']}#{page.number}",
+            "document_id": document["id"],
+            "title": f"{document['title']}, page {page.number}",
+            "number": page.number,
+            "text": page.text,
+            "modified_at": document["modified_at"],
+        }
+    )

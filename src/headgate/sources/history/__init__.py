@@ -1,0 +1,1 @@
+"""What a person did, as programs recorded it: pages visited, music played, videos watched, places, health."""

@@ -1,0 +1,173 @@
+"""Apple Health: measurements and workouts of ``export.xml``, read as it streams by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from headgate.sources.cleaning import without_empty
+from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
+from headgate.sources.history.kinds import HistoryKind, iso_of, number_of
+from headgate.sources.identity import OrderedKeys
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Reject, Row
+from headgate.sources.texts import one_line
+from headgate.sources.xml_events import XmlEnd, XmlRefused, XmlStart, xml_events
+
+_PREFIX = re.compile(
+    r"^HK(?:QuantityTypeIdentifier|CategoryTypeIdentifier|DataType|WorkoutActivityType|CategoryValue)"
+)
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MAX_STATISTICS = 100
+_MEASUREMENTS = StreamSpec(
+    name="measurements",
+    label="Measurements",
+    detail="One value that a watch, a phone or a person recorded: steps, heart rate, weight, sleep.",
+    fields={
+        "id": TEXT,
+        "kind": TEXT,
+        "value": NUMBER,
+        "state": TEXT,
+        "unit": TEXT,
+        "started_at": TIME,
+        "ended_at": TIME,
+        "origin": TEXT,
+    },
+    time="started_at",
+    title="kind",
+    words=("kind", "state"),
+    groups=("kind", "state", "unit", "origin"),
+    is_append_only=True,
+)
+_WORKOUTS = StreamSpec(
+    name="workouts",
+    label="Workouts",
+    detail="One workout: what, when, how long and how far.",
+    fields={
+        "id": TEXT,
+        "kind": TEXT,
+        "started_at": TIME,
+        "ended_at": TIME,
+        "minutes": NUMBER,
+        "distance": NUMBER,
+        "distance_unit": TEXT,
+        "energy": NUMBER,
+        "energy_unit": TEXT,
+        "origin": TEXT,
+    },
+    time="started_at",
+    title="kind",
+    words=("kind",),
+    groups=("kind", "origin"),
+)
+_MINUTES = {"min": 1.0, "s": 1 / 60, "sec": 1 / 60, "hr": 60.0, "h": 60.0}
+
+
+def _is_health(file: InputFile) -> bool:
+    return file.suffix == ".xml" and (b"<HealthData" in file.head or b"<!DOCTYPE HealthData" in file.head)
+
+
+def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    reader = _HealthReader()
+    try:
+        for event in xml_events(content, doctype="HealthData"):
+            item = reader.start(event) if isinstance(event, XmlStart) else None
+            if isinstance(event, XmlEnd):
+                item = reader.end(event.name)
+            if isinstance(item, str):
+                yield Reject(f"{file.name}, entry {reader.entries}", item)
+            elif item is not None:
+                yield item
+    except XmlRefused as error:
+        yield Reject(file.name, str(error))
+
+
+class _HealthReader:
+    def __init__(self) -> None:
+        self.entries = 0
+        self._keys = OrderedKeys()
+        self._correlations = 0
+        self._workout: Mapping[str, str] | None = None
+        self._statistics: dict[str, Mapping[str, str]] = {}
+
+    def start(self, event: XmlStart) -> Row | str | None:
+        if event.name == "Correlation":
+            self._correlations += 1
+        elif event.name == "Workout":
+            self._workout, self._statistics = event.attributes, {}
+        elif event.name == "WorkoutStatistics" and len(self._statistics) < _MAX_STATISTICS:
+            self._statistics[event.attributes.get("type", "")] = event.attributes
+        elif event.name == "Record" and not self._correlations:
+            # The records of a correlation also stand by themselves.
+            self.entries += 1
+            return self._measurement(event.attributes)
+        return None
+
+    def end(self, name: str) -> Row | str | None:
+        if name == "Correlation":
+            self._correlations -= 1
+        elif name == "Workout" and self._workout is not None:
+            workout, self._workout = self._workout, None
+            self.entries += 1
+            return self._finished(workout)
+        return None
+
+    def _measurement(self, found: Mapping[str, str]) -> Row | str:
+        started_at, kind = iso_of(found.get("startDate")), _kind(found.get("type"))
+        if started_at is None or kind is None:
+            return "It has no time or no type."
+        ended_at, text = iso_of(found.get("endDate")), found.get("value", "")
+        number = number_of(text)
+        origin = one_line(found.get("sourceName"), 300)
+        data: dict[str, Any] = {
+            "id": self._keys.key(started_at, kind, ended_at, text[:1000], origin),
+            "kind": kind,
+            "value": number,
+            "state": _kind(text) if number is None else None,
+            "unit": one_line(found.get("unit"), 100),
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "origin": origin,
+        }
+        return Row("measurements", without_empty(data))
+
+    def _finished(self, found: Mapping[str, str]) -> Row | str:
+        started_at, kind = iso_of(found.get("startDate")), _kind(found.get("workoutActivityType"))
+        if started_at is None or kind is None:
+            return "It has no time or no type."
+        minutes = number_of(found.get("duration"))
+        distance, distance_unit = self._sum("Distance", found, "totalDistance")
+        energy, energy_unit = self._sum("ActiveEnergyBurned", found, "totalEnergyBurned")
+        ended_at, origin = iso_of(found.get("endDate")), one_line(found.get("sourceName"), 300)
+        data: dict[str, Any] = {
+            "id": self._keys.key(started_at, "workout", kind, ended_at, origin),
+            "kind": kind,
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "minutes": None
+            if minutes is None
+            else minutes * _MINUTES.get(found.get("durationUnit", "min"), 1.0),
+            "distance": distance,
+            "distance_unit": distance_unit,
+            "energy": energy,
+            "energy_unit": energy_unit,
+            "origin": origin,
+        }
+        return Row("workouts", without_empty(data))
+
+    def _sum(self, kind: str, found: Mapping[str, str], older: str) -> tuple[float | None, str | None]:
+        """Look for a sum where newer exports have it, then where older ones do."""
+        for name, statistics in self._statistics.items():
+            if kind in name:
+                return number_of(statistics.get("sum")), one_line(statistics.get("unit"), 100)
+        return number_of(found.get(older)), one_line(found.get(f"{older}Unit"), 100)
+
+
+def _kind(name: str | None) -> str | None:
+    """Write ``HKQuantityTypeIdentifierHeartRate`` as people do: heart rate."""
+    plain = _WORDS.sub(" ", _PREFIX.sub("", (name or "")[:300])).lower()
+    return one_line(plain)
+
+
+HEALTH = HistoryKind("health", "Apple Health", (_MEASUREMENTS, _WORKOUTS), _is_health, _read)

@@ -1,0 +1,150 @@
+"""What was played: the listening history of Spotify, and the videos and searches of YouTube in a Takeout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO, Any
+
+from headgate.sources.cleaning import text_of, without_empty
+from headgate.sources.declaring import BOOLEAN, NUMBER, TEXT, TIME, StreamSpec
+from headgate.sources.history.kinds import HistoryKind, iso_of, json_rows, number_of
+from headgate.sources.identity import OrderedKeys
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.json_values import object_of, objects_of
+from headgate.sources.protocol import Reject, Row
+from headgate.sources.texts import one_line
+
+_ITEMS = frozenset({"item"})
+_MAX_TEXT = 2000
+_LISTENS = StreamSpec(
+    name="listens",
+    label="Music and podcasts",
+    detail="One song or episode that was played: when, by whom and for how long.",
+    fields={
+        "id": TEXT,
+        "title": TEXT,
+        "artist": TEXT,
+        "album": TEXT,
+        "kind": TEXT,
+        "played_at": TIME,
+        "seconds": NUMBER,
+        "is_skipped": BOOLEAN,
+        "platform": TEXT,
+        "country": TEXT,
+        "uri": TEXT,
+    },
+    time="played_at",
+    title="title",
+    words=("title", "artist", "album"),
+    groups=("artist", "album", "kind", "platform", "country"),
+    views=(
+        ("music", "What was played and when", ("id", "title", "artist", "album", "played_at", "seconds")),
+    ),
+    is_append_only=True,
+)
+_WATCHED = StreamSpec(
+    name="watched_videos",
+    label="Watched videos",
+    detail="One video that was watched, and its channel.",
+    fields={"id": TEXT, "title": TEXT, "channel": TEXT, "url": TEXT, "watched_at": TIME, "product": TEXT},
+    time="watched_at",
+    title="title",
+    words=("title", "channel"),
+    groups=("channel", "product"),
+    is_append_only=True,
+)
+_SEARCHES = StreamSpec(
+    name="searches",
+    label="Searches",
+    detail="One search for videos.",
+    fields={"id": TEXT, "query": TEXT, "url": TEXT, "searched_at": TIME},
+    time="searched_at",
+    title="query",
+    words=("query",),
+    is_append_only=True,
+)
+
+
+def _is_spotify(file: InputFile) -> bool:
+    head = file.head
+    has_fields = b'"ms_played"' in head or (b'"msPlayed"' in head and b'"endTime"' in head)
+    return file.suffix == ".json" and head.lstrip().startswith(b"[") and has_fields
+
+
+def _read_spotify(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    keys = OrderedKeys()
+    return json_rows(file, content, _ITEMS, lambda _, entry: _listen(keys, entry))
+
+
+def _listen(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
+    played_at = iso_of(entry.get("ts") or entry.get("endTime"))
+    track = _first(entry, "master_metadata_track_name", "trackName")
+    title = track or _first(entry, "episode_name", "audiobook_chapter_title")
+    if played_at is None or title is None:
+        return []
+    milliseconds = number_of(entry.get("ms_played", entry.get("msPlayed")))
+    artist = _first(
+        entry, "master_metadata_album_artist_name", "artistName", "episode_show_name", "audiobook_title"
+    )
+    skipped = entry.get("skipped")
+    data = {
+        "id": keys.key(played_at, title, artist, milliseconds),
+        "title": title,
+        "artist": artist,
+        "album": _first(entry, "master_metadata_album_album_name"),
+        "kind": "song" if track else "episode",
+        "played_at": played_at,
+        "seconds": None if milliseconds is None else milliseconds / 1000,
+        "is_skipped": skipped if isinstance(skipped, bool) else None,
+        "platform": _first(entry, "platform"),
+        "country": _first(entry, "conn_country"),
+        "uri": _first(entry, "spotify_track_uri", "spotify_episode_uri"),
+    }
+    return [Row("listens", without_empty(data))]
+
+
+_WATCHED_BEFORE = re.compile(r"^(?:Watched|Viewed|Angesehen:|Vous avez regardé|Has visto|Hai guardato)\s+")
+_SEARCHED_BEFORE = re.compile(
+    r"^(?:Searched for|Gesucht nach:?|Vous avez recherché|Has buscado|Hai cercato)\s+"
+)
+_AFTER = re.compile(r"\s+(?:angesehen|gesucht)$")
+
+
+def _is_youtube(file: InputFile) -> bool:
+    head = file.head
+    is_list = file.suffix == ".json" and head.lstrip().startswith(b"[")
+    return is_list and b'"header"' in head and b"YouTube" in head and b'"time"' in head
+
+
+def _read_youtube(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    keys = OrderedKeys()
+    return json_rows(file, content, _ITEMS, lambda _, entry: _video(keys, entry))
+
+
+def _video(keys: OrderedKeys, entry: dict[str, Any]) -> list[Row]:
+    at, title, url = iso_of(entry.get("time")), _first(entry, "title"), _first(entry, "titleUrl")
+    if at is None or title is None:
+        return []
+    key = keys.key(at, title, url)
+    if "search_query=" in (url or ""):
+        query = _AFTER.sub("", _SEARCHED_BEFORE.sub("", title))
+        return [Row("searches", without_empty({"id": key, "query": query, "url": url, "searched_at": at}))]
+    channel = next((object_of(one) for one in objects_of(entry.get("subtitles"))), dict[str, Any]())
+    data = {
+        "id": key,
+        "title": _AFTER.sub("", _WATCHED_BEFORE.sub("", title)),
+        "channel": _first(channel, "name"),
+        "url": url,
+        "watched_at": at,
+        "product": _first(entry, "header"),
+    }
+    return [Row("watched_videos", without_empty(data))]
+
+
+def _first(entry: dict[str, Any], *names: str) -> str | None:
+    return next((text for name in names if (text := one_line(text_of(entry.get(name)), _MAX_TEXT))), None)
+
+
+SPOTIFY = HistoryKind("spotify", "Spotify history", (_LISTENS,), _is_spotify, _read_spotify)
+YOUTUBE = HistoryKind("youtube", "YouTube history", (_WATCHED, _SEARCHES), _is_youtube, _read_youtube)

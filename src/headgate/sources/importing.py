@@ -1,0 +1,329 @@
+"""The importer: stores what a source reads, and remembers how far it came.
+
+Reading runs in a thread and is one part ahead of storing, so that memory is bounded and the event loop stays free. A
+mark is stored after everything before it is, so an interrupted import goes on where it was; what is read again is
+stored already and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from headgate.model.ids import ConnectionId, ConnectorKey, StreamName, connector_key
+from headgate.model.instants import iso
+from headgate.model.plan import Reach
+from headgate.model.record import Connection
+from headgate.sources.identity import digest_of
+from headgate.sources.parts import ImportPart, ReadLine, parts
+from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
+from headgate.store.protocol import Batch, Store
+
+#: How many rejects a report lists; the others are counted.
+MAX_REJECTS = 1000
+_STATE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportJob:
+    """What is read and where it goes."""
+
+    connector_key: ConnectorKey
+    #: With the connector's key it names the connection: the same names twice are the same connection.
+    display_name: str
+    document: Mapping[str, Any]
+    #: Reads from the marks of the last run on.
+    read: Callable[[Mapping[str, Any]], Iterator[Item]]
+    total_bytes: int = 0
+    #: Of the files; marks of other files are not used. None: an account, whose marks hold for ever.
+    fingerprint: str | None = None
+    #: What else is stored with the connection, such as the settings of an account.
+    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCount:
+    """What an import brought to one stream."""
+
+    accepted: int
+    #: Records that were not there before.
+    added: int
+    #: Records that an account no longer has.
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What became of an import."""
+
+    connection_id: ConnectionId
+    connector_key: ConnectorKey
+    display_name: str
+    streams: Mapping[str, StreamCount]
+    rejects: Sequence[Reject]
+    reject_count: int
+    done_bytes: int
+    attachment_count: int
+    is_resumed: bool
+    #: Why reading ended before the end of the files; empty if it did not.
+    failure: str = ""
+
+    @property
+    def accepted(self) -> int:
+        """How many rows are stored, whether new or known."""
+        return sum(one.accepted for one in self.streams.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgress:
+    """How far an import is."""
+
+    rows: int
+    rejects: int
+    done_bytes: int
+    total_bytes: int
+
+
+def job_of(
+    source: Source, found: Recognised, *, document: Mapping[str, Any] | None = None, name: str | None = None
+) -> ImportJob:
+    """Plan the import of what a source has recognised; it may read the files to know what they hold."""
+    prepare: Callable[[Recognised], Recognised] | None = getattr(source, "prepared", None)
+    found = found if prepare is None else prepare(found)
+    key = "-".join(part for part in (source.name, found.variant) if part)
+    files = [[file.name, file.size_bytes, file.modified_at] for file in found.files]
+    return ImportJob(
+        connector_key(key),
+        name or found.title,
+        source.declare(found) if document is None else document,
+        lambda resume: source.read(found, resume),
+        total_bytes=sum(file.size_bytes for file in found.files),
+        fingerprint=digest_of(files),
+    )
+
+
+class Importer:
+    """Runs imports on one store."""
+
+    __slots__ = ("_clock", "_store")
+
+    def __init__(self, store: Store, *, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def connection(self, job: ImportJob) -> Connection | None:
+        """Find the connection that a job would fill, if there is one already."""
+        for one in await self._store.connections():
+            if (one.connector_key, one.display_name) == (job.connector_key, job.display_name):
+                return one
+        return None
+
+    async def has_run(self, job: ImportJob) -> bool:
+        """Say whether the last import into the job's connection read these very files to their end."""
+        connection = await self.connection(job)
+        stored = None if connection is None else await self._store.state(connection.id)
+        state: Any = None if stored is None else msgspec.json.decode(stored)
+        earlier: dict[str, Any] = {} if state is None else state.get("import") or {}
+        return earlier.get("of") == job.fingerprint and "finished_at" in earlier
+
+    async def run(self, job: ImportJob, show: Callable[[ImportProgress], None] | None = None) -> ImportReport:
+        """Read everything and store it; declares the source and adds the connection where they are missing."""
+        await self._store.declare(job.connector_key, job.document)
+        connection = await self.connection(job)
+        if connection is None:
+            connection = await self._store.create_connection(job.connector_key, job.display_name)
+        work = _Import(self._store, self._clock, job, connection)
+        await work.prepare()
+        async with _reading(job, work.resume) as read_part:
+            try:
+                await work.store_all(read_part, show)
+            finally:
+                # Also when it is interrupted: the next run begins here.
+                await work.put_state(is_finished=False)
+        if not work.failure:
+            await work.put_state(is_finished=True)
+        return await work.report()
+
+
+_ReadPart = Callable[[], "asyncio.Future[ImportPart | None]"]
+
+
+@asynccontextmanager
+async def _reading(job: ImportJob, resume: Mapping[str, Any]) -> AsyncGenerator[_ReadPart]:
+    """Read in one thread, where the source opens its files and closes them again."""
+    loop = asyncio.get_running_loop()
+    executor = ThreadPoolExecutor(1, thread_name_prefix="headgate-import")
+    source: list[Iterator[Item]] = []
+
+    def opened() -> Iterator[ImportPart]:
+        source.append(job.read(resume))
+        yield from parts(source[0])
+
+    read = opened()
+
+    def close() -> None:
+        for one in (read, *source):
+            end = getattr(one, "close", None)
+            if end is not None:
+                end()
+
+    def next_part() -> asyncio.Future[ImportPart | None]:
+        return loop.run_in_executor(executor, lambda: next(read, None))
+
+    try:
+        yield next_part
+    finally:
+        await loop.run_in_executor(executor, close)
+        executor.shutdown()
+
+
+class _Import:
+    """One import under way."""
+
+    def __init__(
+        self, store: Store, clock: Callable[[], int], job: ImportJob, connection: Connection
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._job = job
+        self._connection = connection
+        self._state: dict[str, Any] = {}
+        self._counts_before: dict[str, int] = {}
+        self._accepted: dict[str, int] = {}
+        self._removed: dict[str, int] = {}
+        self._rejects: list[Reject] = []
+        self._reject_count = 0
+        self._attachment_count = 0
+        self._done_bytes: dict[str, int] = {}
+        self._state_at = time.monotonic()
+        self._streams = [str(stream["name"]) for stream in job.document["streams"]]
+        self._keys = {stream["name"]: stream["primary_key"] for stream in job.document["streams"]}
+        self.resume: dict[str, Any] = {}
+        self.is_resumed = False
+        self.failure = ""
+
+    async def prepare(self) -> None:
+        """Look up where the last run ended, and what is there already."""
+        stored = await self._store.state(self._connection.id)
+        state: Any = None if stored is None else msgspec.json.decode(stored)
+        self._state = cast("dict[str, Any]", state) if isinstance(state, dict) else {}
+        earlier: dict[str, Any] = self._state.get("import") or {}
+        if earlier.get("of") == self._job.fingerprint:
+            self.resume = dict(earlier.get("resume") or {})
+        self.is_resumed = bool(self.resume) and self._job.fingerprint is not None
+        self._counts_before = await self._counts()
+
+    async def store_all(self, read_part: _ReadPart, show: Callable[[ImportProgress], None] | None) -> None:
+        """Store part by part, while the next one is read."""
+        waiting = read_part()
+        while (part := await waiting) is not None:
+            waiting = read_part()
+            await self._store_part(part)
+            if show is not None:
+                show(self._progress())
+
+    async def _store_part(self, part: ImportPart) -> None:
+        for attachment in part.attachments:
+            await self._store.put_blob(_once(attachment.content), attachment.mime_type)
+        self._attachment_count += len(part.attachments)
+        self._add_rejects(part.rejects)
+        await asyncio.gather(*(self._store_lines(name, lines) for name, lines in part.lines.items()))
+        for name, removals in part.removals.items():
+            await self._remove(name, removals)
+        self._take_marks(part.marks)
+        if part.failure:
+            self.failure = part.failure
+        if time.monotonic() - self._state_at > _STATE_SECONDS:
+            await self.put_state(is_finished=False)
+
+    async def _store_lines(self, stream: str, lines: Sequence[ReadLine]) -> None:
+        batch = Batch(self._connection.id, StreamName(stream), [one.line for one in lines], self._clock())
+        report = await self._store.ingest(batch)
+        self._accepted[stream] = self._accepted.get(stream, 0) + report.accepted
+        self._add_rejects(
+            [
+                Reject(
+                    lines[error.index].place or self._name_of(stream, lines[error.index].line), _reason(error)
+                )
+                for error in report.errors
+            ]
+        )
+
+    async def _remove(self, stream: str, removals: Sequence[ReadLine]) -> None:
+        before = await self._counts()
+        lines = [one.line for one in removals]
+        await self._store.ingest(Batch(self._connection.id, StreamName(stream), lines, self._clock()))
+        gone = before[stream] - (await self._counts())[stream]
+        self._removed[stream] = self._removed.get(stream, 0) + gone
+
+    def _name_of(self, stream: str, line: bytes) -> str:
+        data: dict[str, Any] = msgspec.json.decode(line)["data"]
+        key = " ".join(str(data.get(name)) for name in self._keys.get(stream, ()))
+        return f"{stream} {key}"
+
+    def _add_rejects(self, rejects: Sequence[Reject]) -> None:
+        self._reject_count += len(rejects)
+        self._rejects.extend(rejects[: MAX_REJECTS - len(self._rejects)])
+
+    def _take_marks(self, marks: Mapping[str, Mark]) -> None:
+        for name, mark in marks.items():
+            self.resume[name] = mark.resume
+            self._done_bytes[name] = mark.done_bytes
+
+    def _progress(self) -> ImportProgress:
+        rows, done = sum(self._accepted.values()), sum(self._done_bytes.values())
+        return ImportProgress(rows, self._reject_count, done, self._job.total_bytes)
+
+    async def put_state(self, *, is_finished: bool) -> None:
+        """Store the marks; those of files that are read to their end are forgotten."""
+        self._state_at = time.monotonic()
+        is_done_with = is_finished and self._job.fingerprint is not None
+        imported: dict[str, Any] = {"resume": {} if is_done_with else self.resume}
+        if self._job.fingerprint is not None:
+            imported["of"] = self._job.fingerprint
+        if is_finished:
+            imported["finished_at"] = iso(self._clock())
+        self._state = {**self._state, **self._job.notes, "import": imported}
+        await self._store.put_state(self._connection.id, msgspec.json.encode(self._state))
+
+    async def report(self) -> ImportReport:
+        """Sum up."""
+        after = await self._counts()
+        counts = {name: self._count(name, after[name] - self._counts_before[name]) for name in self._streams}
+        return ImportReport(
+            self._connection.id,
+            self._connection.connector_key,
+            self._connection.display_name,
+            counts,
+            tuple(self._rejects),
+            self._reject_count,
+            sum(self._done_bytes.values()),
+            self._attachment_count,
+            self.is_resumed,
+            self.failure,
+        )
+
+    def _count(self, stream: str, grown: int) -> StreamCount:
+        removed = self._removed.get(stream, 0)
+        return StreamCount(self._accepted.get(stream, 0), grown + removed, removed)
+
+    async def _counts(self) -> dict[str, int]:
+        reaches = [Reach(StreamName(name), (self._connection.id,), ()) for name in self._streams]
+        found = {one.stream: one.record_count for one in await self._store.summaries(reaches)}
+        return {name: found.get(StreamName(name), 0) for name in self._streams}
+
+
+def _reason(error: Any) -> str:
+    field_name = error.pointer.removeprefix("/data/")
+    return f"{field_name}: {error.message}" if field_name else error.message
+
+
+async def _once(content: bytes) -> AsyncGenerator[bytes]:
+    yield content

@@ -1,0 +1,68 @@
+"""Files and directories of a disk as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from headgate.errors import InvalidRequest
+from headgate.sources.inputs.tree import InputFile, InputTree
+
+#: The directory of a git repository inside the files that it is about.
+_REPOSITORY = ".git"
+
+
+def tree_of(path: Path) -> InputTree:
+    """Read the names of a file or directory; hidden files and links are left out, but for the HEAD of a repository.
+
+    Raises:
+        InvalidRequest: there is nothing at the path.
+    """
+    if path.is_dir():
+        files = (_file(found, found.relative_to(path).as_posix()) for found in _walk(path))
+        return InputTree(path.resolve().name, sorted(files, key=lambda file: file.name))
+    if path.is_file():
+        return InputTree(path.stem, (_file(path, path.name),))
+    raise InvalidRequest(f"There is no file or directory {path}.", hint="Give the path of an export.")
+
+
+def _walk(directory: Path) -> Iterator[Path]:
+    for entry in sorted(directory.iterdir()):
+        if entry.name == _REPOSITORY:
+            yield from _repository_head(entry)
+        if _is_hidden(entry) or entry.is_symlink():
+            continue
+        if entry.is_dir():
+            yield from _walk(entry)
+        elif entry.is_file():
+            yield entry
+
+
+def _repository_head(directory: Path) -> list[Path]:
+    """Give the one file by which a repository is recognised; its source finds the others."""
+    head = directory / "HEAD"
+    is_there = not directory.is_symlink() and not head.is_symlink() and head.is_file()
+    return [head] if is_there else []
+
+
+def _is_hidden(entry: Path) -> bool:
+    # The folders of a Maildir have names that begin with a point, and are not meant to be hidden.
+    return entry.name.startswith(".") and not (entry / "cur").is_dir()
+
+
+def _file(path: Path, name: str) -> InputFile:
+    found = path.stat()
+    return InputFile(
+        name=name,
+        size_bytes=found.st_size,
+        open=partial(path.open, "rb"),
+        on_disk=partial(_itself, path),
+        modified_at=found.st_mtime_ns // 1000,
+    )
+
+
+@contextmanager
+def _itself(path: Path) -> Generator[Path]:
+    yield path

@@ -1,0 +1,1 @@
+"""Mail: mailboxes of files (mbox, Maildir, single messages) and of IMAP accounts."""

@@ -1,0 +1,154 @@
+"""Take a message apart: by a fast parser, and by the standard library's where that one refuses.
+
+What is not a message at all is read as text: a hostile or damaged message costs its shape, never the import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from email import message_from_bytes
+from email.message import Message
+from email.parser import BytesHeaderParser
+from email.utils import collapse_rfc2231_value
+
+from fast_mail_parser import ParseError, PyAddress, PyMail, parse_email
+
+from headgate.sources.cleaning import clean
+from headgate.sources.mail.moments import header_moment
+from headgate.sources.mail.parts import AttachedPart, Correspondent, ParsedMessage
+from headgate.sources.mail.texts import decoded, unfolded
+
+#: More parts, people or text than any person sends; the rest is left out.
+MAX_PARTS = 1000
+MAX_PEOPLE = 1000
+_ADDRESS_CHARS = 64 * 1024
+_PEOPLE_HEADERS = ("from", "to", "cc", "bcc")
+#: The fast parser needs time with the square of the encoded words of a header.
+_ENCODED_WORDS = 5000
+#: A name and an address, or an address alone. The standard library's reader recurses into what is hostile.
+_LOOSE_ADDRESS = re.compile(
+    r'"?([^"<>,;]{0,200})"?\s{0,9}<([^<>\s,;]{1,400})>|([^\s<>,;:"()]{1,100}@[^\s<>,;"()]{1,300})'
+)
+#: The standard library parses nested parts by recursion, and slowly.
+_NESTED_PARTS = 100
+
+
+def parse(raw: bytes) -> ParsedMessage:
+    """Take a message apart."""
+    if raw.count(b"=?") > _ENCODED_WORDS:
+        return _thorough(raw)
+    try:
+        found = _fast(parse_email(raw))
+    except (ParseError, ValueError):
+        return _thorough(raw)
+    # It finds no parts where boundaries are missing or wrong; the text is there all the same.
+    has_parts = found.attached or any(map(str.strip, (*found.plain, *found.html)))
+    return found if has_parts else _thorough(raw)
+
+
+def _fast(mail: PyMail) -> ParsedMessage:
+    headers = _headers(mail.headers.items())
+    sender = [] if mail.from_ is None else [mail.from_]
+    found = {"from": sender, "to": mail.to, "cc": mail.cc, "bcc": mail.bcc}
+    attached = [
+        AttachedPart(unfolded(part.filename), clean(part.mimetype.lower()), part.content)
+        for part in mail.attachments[:MAX_PARTS]
+    ]
+    return ParsedMessage(
+        headers,
+        {name: _people(addresses) or _loose_people(headers, name) for name, addresses in found.items()},
+        mail.date_parsed or header_moment(mail.date),
+        [clean(text) for text in mail.text_plain],
+        [clean(text) for text in mail.text_html],
+        attached,
+    )
+
+
+def _headers(found: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    headers: dict[str, list[str]] = {}
+    for name, values in found:
+        headers.setdefault(name.lower(), []).extend(values)
+    return headers
+
+
+def _people(addresses: Sequence[PyAddress]) -> list[Correspondent]:
+    return [
+        Correspondent(unfolded(one.display_name or ""), unfolded(one.address))
+        for one in addresses[:MAX_PEOPLE]
+    ]
+
+
+def _loose_people(headers: Mapping[str, Sequence[str]], name: str) -> list[Correspondent]:
+    """Read a header that breaks the rules, or stands more than once."""
+    values = [str(value)[:_ADDRESS_CHARS] for value in headers.get(name, ())[:MAX_PEOPLE]]
+    found = [match for value in values for match in _LOOSE_ADDRESS.findall(value)]
+    people = [Correspondent(unfolded(person), unfolded(named or bare)) for person, named, bare in found]
+    return people[:MAX_PEOPLE] or [Correspondent("", text) for text in map(unfolded, values) if text]
+
+
+def _thorough(raw: bytes) -> ParsedMessage:
+    try:
+        if raw.lower().count(b"boundary") > _NESTED_PARTS:
+            raise RecursionError  # noqa: TRY301 - what the parser would end with, much later
+        message = message_from_bytes(raw)
+        parts = [part for part in message.walk() if not part.is_multipart()][:MAX_PARTS]
+    except (RecursionError, ValueError, LookupError, AttributeError, TypeError):
+        message = BytesHeaderParser().parsebytes(raw)
+        return _only_text(message, raw)
+    return _from_parts(message, parts)
+
+
+def _from_parts(message: Message, parts: Sequence[Message]) -> ParsedMessage:
+    plain: list[str] = []
+    html: list[str] = []
+    attached: list[AttachedPart] = []
+    for part in parts:
+        kind, name = part.get_content_type(), _file_name(part)
+        content = _content(part)
+        if name or part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
+            attached.append(AttachedPart(name, clean(kind), content))
+        else:
+            (html if kind == "text/html" else plain).append(decoded(content, _charset(part)))
+    return _with_headers(message, plain, html, attached)
+
+
+def _only_text(message: Message, raw: bytes) -> ParsedMessage:
+    separator = b"\r\n\r\n" if b"\r\n\r\n" in raw else b"\n\n"
+    return _with_headers(message, [decoded(raw.partition(separator)[2], None)], [], [])
+
+
+def _with_headers(
+    message: Message, plain: Sequence[str], html: Sequence[str], attached: Sequence[AttachedPart]
+) -> ParsedMessage:
+    headers = _headers((name, [_raw_value(value)]) for name, value in message.items())
+    people = {name: _loose_people(headers, name) for name in _PEOPLE_HEADERS}
+    return ParsedMessage(headers, people, header_moment(headers.get("date", [""])[0]), plain, html, attached)
+
+
+def _raw_value(value: object) -> str:
+    # Bytes beyond ASCII come as escapes; they are UTF-8 or Latin-1.
+    return decoded(str(value).encode("utf-8", "surrogateescape"), None)
+
+
+def _content(part: Message) -> bytes:
+    try:
+        content: object = part.get_payload(decode=True)
+    except (ValueError, LookupError):
+        content = None
+    return content if isinstance(content, bytes) else str(part.get_payload()).encode("utf-8", "replace")
+
+
+def _charset(part: Message) -> str | None:
+    try:
+        return part.get_content_charset()
+    except (ValueError, LookupError):
+        return None
+
+
+def _file_name(part: Message) -> str:
+    try:
+        found = part.get_filename()
+    except (ValueError, LookupError, TypeError):
+        return ""
+    return unfolded(collapse_rfc2231_value(found)) if found else ""

@@ -1,0 +1,231 @@
+"""Make the records of one message.
+
+A message is named by what it says: its Message-ID, sender, date, subject and content, and not by where it lies or by
+what a server or program added. So copies in two folders or exports are one record, and two messages that wrongly have
+the same Message-ID are two.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.sources.cleaning import clean
+from headgate.sources.identity import digest_of
+from headgate.sources.mail.attached import text_of
+from headgate.sources.mail.html import text_of_html
+from headgate.sources.mail.moments import sent_at
+from headgate.sources.mail.parsing import parse
+from headgate.sources.mail.parts import AttachedPart, Correspondent, ParsedMessage
+from headgate.sources.mail.replies import fold
+from headgate.sources.mail.texts import unfolded
+from headgate.sources.protocol import Attachment, Reject, Row
+
+MAX_BODY_CHARS = 1_000_000
+_MAX_HEADER_CHARS = 2_000
+_MAX_LABELS = 100
+#: Messages inside messages, which somebody passed on.
+_MAX_FORWARDS = 5
+_MAX_ATTACHMENTS = 500
+_KNOWN_THREADS = 20_000
+_MESSAGE_TYPE = "message/rfc822"
+#: Labels of a Takeout that say what became of a message, not where it lies.
+_GMAIL_MARK = re.compile(r"(?:Unread|Opened|Starred|Important|Category .*|IMAP_.*|\$.*)$", re.IGNORECASE)
+_MESSAGE_IDS = re.compile(r"<([^<>\s]{1,500})>")
+_ANSWER = re.compile(
+    r"^(?:\s*(?:re|fwd?|aw|wg|sv|vs|antw|rif|tr|res|odp)\s*(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MailState:
+    """What is known of a message besides its content."""
+
+    #: Where it was read, for people.
+    place: str
+    folder: str | None = None
+    labels: Sequence[str] = ()
+    is_read: bool | None = None
+    is_flagged: bool | None = None
+    #: The line before it in an mbox.
+    envelope: bytes = b""
+    #: What the server calls its thread.
+    thread: str | None = None
+
+
+class MailRows:
+    """Makes the rows of messages; a thread is given with the first of its messages."""
+
+    def __init__(self) -> None:
+        #: Bounded: a thread that is given again changes nothing.
+        self._threads: OrderedDict[str, None] = OrderedDict()
+
+    def of(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
+        """Give the rows of a message."""
+        message = parse(raw)
+        if _is_deleted(message):
+            return
+        key = _key(message, raw)
+        thread = state.thread or _thread_id(message, key)
+        body, quoted = _texts(message)
+        if len(body) > MAX_BODY_CHARS or len(quoted) > MAX_BODY_CHARS:
+            yield Reject(state.place, f"The text of the message is cut after {MAX_BODY_CHARS} characters.")
+        moment = sent_at(message.date, message.headers.get("received", ()), state.envelope)
+        attached = list(_attached(message.attached, _MAX_FORWARDS))[:_MAX_ATTACHMENTS]
+        subject = _limited(unfolded(message.header("subject")))
+        if thread not in self._threads:
+            self._remember(thread)
+            yield Row("threads", {"id": thread, "subject": _ANSWER.sub("", subject)}, place=state.place)
+        data = {
+            "id": key,
+            "thread_id": thread,
+            "subject": subject,
+            **_correspondents(message),
+            "sent_at": moment,
+            "body": body[:MAX_BODY_CHARS],
+            "quoted": quoted[:MAX_BODY_CHARS] or None,
+            **_placing(message, state),
+            "has_attachments": bool(attached),
+            "size": len(raw),
+            "internet_message_id": _header_id(message, "message-id"),
+            "in_reply_to": _header_id(message, "in-reply-to"),
+        }
+        yield Row("messages", data, place=state.place)
+        for number, part in enumerate(attached, 1):
+            yield _attachment(
+                part, {"id": f"{key}-{number}", "message_id": key, "sent_at": moment}, state.place
+            )
+
+    def _remember(self, thread: str) -> None:
+        self._threads[thread] = None
+        if len(self._threads) > _KNOWN_THREADS:
+            self._threads.popitem(last=False)
+
+
+def _key(message: ParsedMessage, raw: bytes) -> str:
+    # Programs end lines and messages differently.
+    head, blank_line, content = raw.replace(b"\r\n", b"\n").partition(b"\n\n")
+    digest = hashlib.blake2b(content.strip() if blank_line else head, digest_size=16).hexdigest()
+    headers = [unfolded(message.header(name)) for name in ("message-id", "from", "date", "subject")]
+    return digest_of(*headers, digest)
+
+
+def _thread_id(message: ParsedMessage, key: str) -> str:
+    """Name the thread by the message that began it; Gmail numbers threads."""
+    if gmail := message.header("x-gm-thrid"):
+        return clean(gmail)[:100]
+    for name in ("references", "in-reply-to", "message-id"):
+        if found := _header_id(message, name):
+            return digest_of("thread", found)
+    return key
+
+
+def _header_id(message: ParsedMessage, name: str) -> str | None:
+    value = message.header(name)[:10_000]
+    match = _MESSAGE_IDS.search(value)
+    found = match.group(1) if match else value.split(maxsplit=1)[0] if value.strip() else ""
+    return _limited(clean(found)) or None
+
+
+def _texts(message: ParsedMessage) -> tuple[str, str]:
+    plain = "\n\n".join(text for text in message.plain if text.strip())
+    if plain:
+        return fold(plain)
+    found = [text_of_html(html) for html in message.html]
+    bodies, quotes = (
+        ("\n\n".join(one for one in texts if one) for texts in zip(*found, strict=True))
+        if found
+        else ("", "")
+    )
+    if not bodies:
+        return quotes, ""
+    body, earlier = fold(bodies)
+    return body, "\n\n".join(one for one in (earlier, quotes) if one)
+
+
+def _correspondents(message: ParsedMessage) -> dict[str, Any]:
+    sender: Sequence[Correspondent] = message.people["from"]
+    first = sender[0] if sender else None
+    return {
+        "from": None if first is None else _limited(str(first)),
+        "from_address": None if first is None else _limited(first.address).lower(),
+        **{name: [_limited(str(one)) for one in message.people[name]] for name in ("to", "cc", "bcc")},
+    }
+
+
+def _placing(message: ParsedMessage, state: MailState) -> dict[str, Any]:
+    labels = [*state.labels, *_gmail_labels(message)][:_MAX_LABELS]
+    status = message.header("status") + message.header("x-status")
+    folder, is_read, is_flagged = state.folder, state.is_read, state.is_flagged
+    if message.header("x-gmail-labels"):
+        is_read, is_flagged = "Unread" not in labels, "Starred" in labels
+        folder = next((label for label in labels if not _GMAIL_MARK.match(label)), folder)
+    elif mozilla := _mozilla(message):
+        is_read, is_flagged = bool(mozilla & 1), bool(mozilla & 4)
+    elif status:
+        is_read, is_flagged = "R" in status, "F" in status
+    return {"folder": folder, "labels": labels, "is_read": is_read, "is_flagged": is_flagged}
+
+
+def _gmail_labels(message: ParsedMessage) -> list[str]:
+    text = unfolded(message.header("x-gmail-labels"))
+    return [label.strip() for label in next(csv.reader([text[:10_000]]), list[str]()) if label.strip()]
+
+
+def _mozilla(message: ParsedMessage) -> int:
+    try:
+        return int(message.header("x-mozilla-status")[:8] or "0", 16)
+    except ValueError:
+        return 0
+
+
+def _is_deleted(message: ParsedMessage) -> bool:
+    # Thunderbird leaves a deleted message in the file until the folder is compacted.
+    return bool(_mozilla(message) & 8)
+
+
+def _attached(parts: Sequence[AttachedPart], levels: int) -> Iterator[tuple[AttachedPart, str | None]]:
+    """Give attachments with their text, and those of messages that were passed on."""
+    for part in parts:
+        if part.mime_type != _MESSAGE_TYPE:
+            yield part, text_of(part.name, part.mime_type, part.content)
+            continue
+        inner = parse(part.content)
+        subject = _limited(unfolded(inner.header("subject")))
+        name = part.name or f"{subject or 'message'}.eml"
+        yield AttachedPart(name, part.mime_type, part.content), _as_text(inner, subject)
+        if levels:
+            yield from _attached(inner.attached, levels - 1)
+
+
+def attachments_inside(content: bytes) -> int:
+    """Count the attachments that were taken from a message which is itself an attachment."""
+    return sum(1 for _ in _attached(parse(content).attached, _MAX_FORWARDS - 1))
+
+
+def _as_text(message: ParsedMessage, subject: str) -> str:
+    people = {name: ", ".join(map(str, message.people[name])) for name in ("from", "to")}
+    head = f"From: {people['from']}\nTo: {people['to']}\nDate: {unfolded(message.header('date'))}\nSubject: {subject}"
+    body, quoted = _texts(message)
+    return f"{head}\n\n{body}\n\n{quoted}".strip()[:MAX_BODY_CHARS]
+
+
+def _attachment(found: tuple[AttachedPart, str | None], keys: dict[str, Any], place: str) -> Row:
+    part, text = found
+    data = {
+        **keys,
+        "name": _limited(part.name) or None,
+        "mime_type": _limited(part.mime_type),
+        "size": len(part.content),
+        "text": text,
+    }
+    return Row("attachments", data, {"file": Attachment(part.content, _limited(part.mime_type))}, place)
+
+
+def _limited(text: str) -> str:
+    return text[:_MAX_HEADER_CHARS]

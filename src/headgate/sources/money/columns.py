@@ -1,0 +1,195 @@
+"""What the columns of a bank's table mean, by their names in several languages."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+_CURRENCIES = (
+    "eur",
+    "usd",
+    "gbp",
+    "chf",
+    "cad",
+    "aud",
+    "sek",
+    "nok",
+    "dkk",
+    "pln",
+    "czk",
+    "jpy",
+    "mxn",
+    "brl",
+)
+_AMOUNT_WITH_CURRENCY = re.compile(rf"^(.{{4,}}?)(?:in|en)?({'|'.join(_CURRENCIES)})$")
+_IN_BRACKETS = re.compile(r"[(\[]([^)\]]*)[)\]]")
+_SYMBOLS = {"€": "EUR", "£": "GBP", "$": "USD"}
+#: Fewer known columns than half, and the table is about something else.
+_KNOWN_SHARE = 0.5
+
+
+class Role(StrEnum):
+    """What a column holds."""
+
+    BOOKED = "booked"
+    VALUE = "value"
+    AMOUNT = "amount"
+    DEBIT = "debit"
+    CREDIT = "credit"
+    SIGN = "sign"
+    CURRENCY = "currency"
+    COUNTERPARTY = "counterparty"
+    PAYER = "payer"
+    PAYEE = "payee"
+    OTHER_ACCOUNT = "other_account"
+    DESCRIPTION = "description"
+    KIND = "kind"
+    CATEGORY = "category"
+    STATUS = "status"
+    REFERENCE = "reference"
+    BANK_ID = "bank_id"
+    BALANCE = "balance"
+    ACCOUNT = "account"
+    #: Known of banks, and not worth a field.
+    DETAIL = "detail"
+
+
+_NAMES: Mapping[Role, str] = {
+    Role.BOOKED: """buchungstag buchungsdatum buchung datum date dateoperation datedoperation dateope
+        datedecomptabilisation datecomptable bookingdate postingdate posteddate postdate transactiondate
+        completeddate dateprocessed fecha fechaoperacion fechadeoperacion fechacontable foperacion data
+        dataoperazione datacontabile datalancamento datamovimento boekingsdatum boekdatum transaktionsdatum
+        umsatzdatum belegdatum fechamovimiento""",
+    Role.VALUE: """valuta valutadatum wertstellung wertstellungstag wertstellungsdatum wert datevaleur
+        datedevaleur valuedate fechavalor fvalor datavaluta rentedatum starteddate effectivedate""",
+    Role.AMOUNT: """betrag umsatz amount transactionamount montant importe bedrag importo valor monto cantidad
+        buchungsbetrag amounteur value betragineur montantdeloperation importeeur brutto gross netamount
+        umsatzbetrag""",
+    Role.DEBIT: """debit soll belastung lastschrift ausgang debitamount moneyout paidout withdrawal
+        withdrawals cargo cargos debe addebiti dare montantdebit abgang ausgabe ausgaben debitos adeudo""",
+    Role.CREDIT: """credit haben gutschrift eingang creditamount moneyin paidin deposit deposits abono
+        abonos haber accrediti avere montantcredit zugang einnahme einnahmen creditos ingreso""",
+    Role.SIGN: """sollhaben sh debitcredit creditdebit drcr crdr sens vorzeichen afbij
+        kennzeichen umsatzkennzeichen cddi creditdebitindicator signo debethaben""",
+    Role.CURRENCY: """wahrung waehrung currency devise divisa moneda munt valutacode monnaie moeda
+        kontowahrung transactioncurrency""",
+    Role.COUNTERPARTY: """beguenstigterzahlungspflichtiger begunstigterzahlungspflichtiger
+        namezahlungsbeteiligter auftraggeberempfanger auftraggeberempfaenger auftraggeberbegunstigter
+        auftraggeberbeguenstigter empfangerauftraggeber partnername counterparty counterpartyname payeename
+        nomdutiers tiers contrepartie beneficiaireemetteur merchant merchantname ordenantebeneficiario
+        nametegenpartij naamtegenpartij controparte transaktionspartner zahlungsempfangerzahlungspflichtiger
+        beneficiarioordenante contraparte name libellecontrepartie handler haendler handlername""",
+    Role.PAYER: "zahlungspflichtiger auftraggeber zahlungspflichtige payer ordenante emetteur sendername",
+    Role.PAYEE: """zahlungsempfanger zahlungsempfangerin zahlungsempfaenger empfanger empfaenger beguenstigter
+        begunstigter payee beneficiary beneficiaire beneficiario recipient destinatario""",
+    Role.OTHER_ACCOUNT: """kontonummeriban ibanzahlungsbeteiligter gegenkonto gegeniban partneriban
+        counterpartyiban counterpartyaccount tegenrekening payeeaccount ibancontrepartie kontonummerblz
+        comptecontrepartie ibandescounterparts accountnumberofpayee empfangeriban cuentadestino""",
+    Role.DESCRIPTION: """verwendungszweck vwz buchungsdetails description memo details narrative libelle
+        libelledeloperation libelleoperation libellesimplifie concepto descripcion conceptoampliado omschrijving
+        mededelingen descrizione causale descricao paymentreference zahlungsreferenz zweck buchungsinformation
+        transactiondescription detaildelecriture informationscomplementaires observaciones movimiento text
+        extendeddetails notes remittanceinformation zahlungszweck betreff""",
+    Role.KIND: """buchungstext umsatzart umsatztyp transaktionstyp buchungsart type transactiontype typ
+        typeoperation typedoperation vorgang tipo tipodemovimiento mutatiesoort code transaktionsart""",
+    Role.CATEGORY: """kategorie category categorie categoria souscategorie unterkategorie subcategory
+        subcategoria""",
+    Role.STATUS: "status state info etat estado stato statut",
+    Role.REFERENCE: """kundenreferenz referenz reference ref referencia riferimento checknumber
+        checkorslip endtoendid endtoendreferenz reference1 numerodecheque checkno slip""",
+    Role.BANK_ID: """transactionid transaktionsid transaktionscode id fitid numeroope bookingid buchungsid
+        referencenumber referencebanque transactionno archivierungsnummer""",
+    Role.BALANCE: """saldo kontostand balance runningbalance solde soldeapresoperation saldonachbuchung
+        saldonachmutation accountbalance saldodisponible saldocontable newbalance availablebalance""",
+    Role.ACCOUNT: """auftragskonto konto kontonummer iban ibanauftragskonto account accountnumber accountno
+        compte numerodecompte cuenta numerodecuenta rekening rekeningnummer ibanbban conto accountname
+        comptenum comptelabel kontoname card cardnumber kartennummer product""",
+    Role.DETAIL: """glaubigerid glaeubigerid mandatsreferenz sammlerreferenz lastschriftursprungsbetrag
+        auslagenersatzrucklastschrift auslagenersatzruecklastschrift bicswiftcode bic bicauftragskonto
+        biczahlungsbeteiligter banknameauftragskonto blz bankleitzahl fee gebuhr gebuehr frais comision
+        ursprungsbetrag originalamount foreignamount wechselkurs exchangerate originalcurrency
+        originalwahrung time uhrzeit hora heure zeitzone timezone pointage comment sortcode oficina
+        primanota erlaeuterung fremdwahrungsbetrag cardmember local""",
+}
+_ROLE_OF = {name: role for role, names in _NAMES.items() for name in names.split()}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where each role stands in a row."""
+
+    names: tuple[str, ...]
+    roles: tuple[Role | None, ...]
+    #: The currency that the name of the amount's column has.
+    currency: str | None = None
+
+    @cached_property
+    def _places(self) -> Mapping[Role, list[int]]:
+        return {role: [at for at, one in enumerate(self.roles) if one is role] for role in Role}
+
+    def first(self, row: Sequence[str], role: Role) -> str:
+        """Return the first text of a role; empty if there is none."""
+        for at in self._places[role]:
+            if at < len(row) and (text := row[at].strip()):
+                return text
+        return ""
+
+    def every(self, row: Sequence[str], role: Role) -> list[str]:
+        """Return all texts of a role that are not empty."""
+        return [text for at in self._places[role] if at < len(row) and (text := row[at].strip())]
+
+    def others(self, row: Sequence[str]) -> dict[str, str]:
+        """Return the texts of the columns that no field holds, by their names."""
+        seen: set[Role] = set()
+        more: dict[str, str] = {}
+        for name, role, cell in zip(self.names, self.roles, row, strict=False):
+            is_held = role is Role.DESCRIPTION or (role not in {None, Role.DETAIL} and role not in seen)
+            if role is not None:
+                seen.add(role)
+            if cell.strip() and not is_held:
+                more[name] = cell.strip()
+        return more
+
+
+def columns_of(row: Sequence[str]) -> Columns | None:
+    """Read a row as the head of a bank's table; None if it is not one."""
+    names = tuple(cell.strip() for cell in row)
+    if len(names) < 3:  # noqa: PLR2004 - a day, an amount and a text
+        return None
+    roles = tuple(_role(name) for name in names)
+    has_amount = Role.AMOUNT in roles or {Role.DEBIT, Role.CREDIT} <= set(roles)
+    has_text = not {Role.DESCRIPTION, Role.COUNTERPARTY, Role.PAYEE, Role.PAYER}.isdisjoint(roles)
+    known = sum(role is not None for role in roles if role is not Role.DETAIL)
+    named = sum(bool(name) for name, role in zip(names, roles, strict=True) if role is not Role.DETAIL)
+    has_day = Role.BOOKED in roles or Role.VALUE in roles
+    if not (has_day and has_amount and has_text and known >= _KNOWN_SHARE * named):
+        return None
+    amounts = (name for name, role in zip(names, roles, strict=True) if role is Role.AMOUNT)
+    return Columns(names, roles, _currency(next(amounts, "")))
+
+
+def _role(name: str) -> Role | None:
+    plain = _plain_name(_IN_BRACKETS.sub("", name)) or _plain_name(name)
+    if plain in _ROLE_OF:
+        return _ROLE_OF[plain]
+    without_number = plain.rstrip("0123456789")
+    found = _AMOUNT_WITH_CURRENCY.match(plain)
+    return _ROLE_OF.get(without_number) or (_ROLE_OF.get(found[1]) if found else None)
+
+
+def _currency(name: str) -> str | None:
+    if symbol := next((code for symbol, code in _SYMBOLS.items() if symbol in name), None):
+        return symbol
+    bracket = _IN_BRACKETS.search(name)
+    last = _plain_name(bracket[1] if bracket else name)[-3:]
+    return last.upper() if last in _CURRENCIES else None
+
+
+def _plain_name(name: str) -> str:
+    """Write a name without accents, marks and spaces, in lower case."""
+    letters = unicodedata.normalize("NFKD", name[:200].casefold())
+    return "".join(letter for letter in letters if letter.isascii() and letter.isalnum())

@@ -1,0 +1,57 @@
+"""Bank statements as a source: every statement of a tree is one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.money.bank_csv import bank_table, read_bank_csv
+from headgate.sources.money.camt import is_camt, read_camt
+from headgate.sources.money.ledger import money_declaration
+from headgate.sources.money.ofx import is_ofx, read_ofx
+from headgate.sources.per_file import ReadFile, read_each
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+
+_OFX = frozenset({".ofx", ".qfx", ".qbo"})
+_TABLES = frozenset({".csv", ".tsv", ".txt"})
+
+
+class MoneySource:
+    """OFX, QFX, CAMT.053 and the CSV files of banks."""
+
+    name = "money"
+    title = "Bank statements"
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        """Take every file that is a statement."""
+        files = [file for file in tree.files if _reader(file) is not None]
+        # One title for all, so that a statement that overlaps an earlier one goes to the same connection.
+        return [Recognised(self.name, self.title, files, Certainty.FORMAT)] if files else []
+
+    def declare(self, found: Recognised) -> Mapping[str, Any]:
+        """Declare accounts and their transactions."""
+        del found
+        return money_declaration()
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        """Read one statement after the other."""
+        return read_each(found, resume, _read)
+
+
+def _reader(file: InputFile) -> ReadFile | None:
+    if file.suffix in _OFX and is_ofx(file.head):
+        return read_ofx
+    if file.suffix == ".xml" and is_camt(file.head):
+        return read_camt
+    return read_bank_csv if file.suffix in _TABLES and bank_table(file) is not None else None
+
+
+def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    reader = _reader(file)
+    if reader is None:
+        return iter((Reject(file.name, "This is not a statement."),))
+    return reader(file, content)
+
+
+MONEY = MoneySource()

@@ -1,0 +1,1 @@
+"""Notes: a folder of Markdown, text and HTML files."""

@@ -1,0 +1,122 @@
+"""What a source reads, cut into parts of bounded size: the lines of each stream, ready for the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from headgate.errors import HeadgateError
+from headgate.model.ids import blob_id_from
+from headgate.sources.protocol import Attachment, Item, Mark, Reject, Removal, Row
+
+PART_LINES = 2000
+#: Together with what storing makes of them, this decides how much memory an import takes.
+PART_BYTES = 2 * 1024 * 1024
+#: How JSON writes NUL, which the store does not take.
+_NUL = b"\\u0000"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLine:
+    """One row as a line for the store, and where it was read."""
+
+    line: bytes
+    place: str
+
+
+@dataclass(slots=True)
+class ImportPart:
+    """Rows that are stored together, and the marks that hold once they are."""
+
+    lines: dict[str, list[ReadLine]] = field(default_factory=dict[str, list[ReadLine]])
+    #: Lines that remove a record, stored after the others.
+    removals: dict[str, list[ReadLine]] = field(default_factory=dict[str, list[ReadLine]])
+    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    rejects: list[Reject] = field(default_factory=list[Reject])
+    marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
+    #: Why reading ended before the end; empty while all is well.
+    failure: str = ""
+    _bytes: int = 0
+    _count: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to store it."""
+        return self._bytes >= PART_BYTES or self._count >= PART_LINES
+
+    def take(self, item: Item) -> None:
+        """Add what a source gave."""
+        self._count += 1
+        if isinstance(item, Row):
+            self._take_row(item)
+        elif isinstance(item, Removal):
+            line = msgspec.json.encode({"op": "delete", "key": list(item.key)})
+            self.removals.setdefault(item.stream, []).append(ReadLine(line, ""))
+        elif isinstance(item, Reject):
+            self.rejects.append(item)
+        else:
+            self.marks[item.file] = item
+
+    def _take_row(self, row: Row) -> None:
+        try:
+            line = line_of(row)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            self.rejects.append(Reject(row.place or row.stream, f"It cannot be written as JSON: {error}."))
+            return
+        self.lines.setdefault(row.stream, []).append(ReadLine(line, row.place))
+        self.attachments.extend(row.attachments.values())
+        self._bytes += len(line) + sum(len(one.content) for one in row.attachments.values())
+
+
+def parts(items: Iterable[Item]) -> Iterator[ImportPart]:
+    """Collect what a source gives; the last part says if reading ended in a failure."""
+    part = ImportPart()
+    try:
+        for item in items:
+            part.take(item)
+            if part.is_full:
+                yield part
+                part = ImportPart()
+    except HeadgateError as error:
+        part.failure = error.message
+    except OSError as error:
+        part.failure = f"The file cannot be read: {error.strerror or error}."
+    yield part
+
+
+def line_of(row: Row) -> bytes:
+    """Write a row as a line; text that no store takes is repaired: NUL goes, half a surrogate pair becomes ``?``."""
+    data: Mapping[str, Any] = row.data
+    if row.attachments:
+        data = {**data, **{name: reference(one) for name, one in row.attachments.items()}}
+    try:
+        line = msgspec.json.encode({"data": data})
+    except UnicodeEncodeError:
+        return msgspec.json.encode({"data": _repaired(data)})
+    return msgspec.json.encode({"data": _repaired(data)}) if _NUL in line else line
+
+
+def reference(attachment: Attachment) -> dict[str, Any]:
+    """Make the value by which a record refers to a file; its id follows from its content."""
+    digest = hashlib.sha256(attachment.content).hexdigest()
+    return {
+        "blob_id": blob_id_from(digest),
+        "mime_type": attachment.mime_type,
+        "size_bytes": len(attachment.content),
+        "sha256": digest,
+    }
+
+
+def _repaired(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "").encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        members = cast("Mapping[Any, Any]", value)
+        return {_repaired(name): _repaired(member) for name, member in members.items()}
+    if isinstance(value, list | tuple):
+        return [_repaired(member) for member in cast("Sequence[Any]", value)]
+    return value

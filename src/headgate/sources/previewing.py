@@ -1,0 +1,101 @@
+"""What an import would bring: the columns as they are understood, and the first rows; nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from headgate.sources.importing import ImportJob
+from headgate.sources.parts import reference
+from headgate.sources.protocol import Item, Reject, Row
+
+PREVIEW_ROWS = 5
+#: How much is read to find rows of every stream.
+_ITEMS_MOST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewColumn:
+    """One field of a stream, as it is declared."""
+
+    name: str
+    type: str
+    #: What the field is used for: key, time, title, search, groups.
+    roles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPreview:
+    """One stream with its columns and its first rows."""
+
+    stream: str
+    label: str
+    columns: Sequence[PreviewColumn]
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPreview:
+    """What the beginning of the files holds."""
+
+    streams: Sequence[StreamPreview]
+    rejects: Sequence[Reject]
+
+
+def preview(job: ImportJob) -> ImportPreview:
+    """Read the beginning of a job's files."""
+    streams: list[dict[str, Any]] = job.document["streams"]
+    rows: dict[str, list[Mapping[str, Any]]] = {stream["name"]: [] for stream in streams}
+    rejects: list[Reject] = []
+    items = job.read({})
+    try:
+        _collect(items, rows, rejects)
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+    return ImportPreview([_stream_preview(one, rows[one["name"]]) for one in streams], rejects[:PREVIEW_ROWS])
+
+
+def _collect(
+    items: Iterator[Item], rows: Mapping[str, list[Mapping[str, Any]]], rejects: list[Reject]
+) -> None:
+    for item in islice(items, _ITEMS_MOST):
+        if isinstance(item, Reject):
+            rejects.append(item)
+        elif isinstance(item, Row) and len(rows[item.stream]) < PREVIEW_ROWS:
+            files = {name: reference(one) for name, one in item.attachments.items()}
+            rows[item.stream].append({**item.data, **files})
+            if all(len(some) == PREVIEW_ROWS for some in rows.values()):
+                return
+
+
+def _stream_preview(stream: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> StreamPreview:
+    properties: dict[str, dict[str, Any]] = stream["schema"]["properties"]
+    columns = [PreviewColumn(name, _type(one), _roles(stream, name, one)) for name, one in properties.items()]
+    display: dict[str, str] = stream.get("display") or {}
+    return StreamPreview(stream["name"], display.get("label") or stream["name"], columns, rows)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "format" in schema:
+        return str(schema["format"])
+    types: Any = schema.get("type", "any")
+    names: list[str] = [types] if isinstance(types, str) else list(types)
+    return " or ".join(name for name in names if name != "null")
+
+
+def _roles(stream: Mapping[str, Any], name: str, schema: Mapping[str, Any]) -> list[str]:
+    query: dict[str, Any] = stream.get("query") or {}
+    aggregations: dict[str, Any] = query.get("aggregations") or {}
+    search: dict[str, Any] = query.get("search") or {}
+    roles = {
+        "key": name in stream["primary_key"],
+        "time": name == stream.get("consent_time_field"),
+        "title": schema.get("x_pdpp_role") == "primary-title",
+        "search": name in search.get("lexical_fields", ()),
+        "groups": name in aggregations.get("group_by", ()),
+    }
+    return [role for role, is_held in roles.items() if is_held]

@@ -1,0 +1,167 @@
+"""What a source is: it recognises files, says what records they hold, and reads them.
+
+A source does no network or store access while it reads files: it takes a tree of files and gives values. The importer
+runs it in a thread, stores what it gives and remembers how far it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Protocol
+
+from headgate.sources.inputs.tree import InputFile, InputTree
+
+
+class Certainty(IntEnum):
+    """How sure a source is of a file; the surest source reads it."""
+
+    #: Any file of this kind, such as a table with unknown columns.
+    GENERIC = 1
+    #: The format is right: a calendar, a mailbox.
+    FORMAT = 2
+    #: The format and the program that wrote it are known: a chat export of Slack.
+    EXPORT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """Files that belong together and become one connection."""
+
+    #: The source's name.
+    source: str
+    #: What a person would call the connection: "Mail of ada@example.org", "Statement 2026".
+    title: str
+    files: Sequence[InputFile]
+    certainty: Certainty
+    #: What the source learnt while it looked, and needs again to read.
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: For a source whose declarations differ from one find to another, such as tables: the connector's key is the
+    #: source's name and this. Lower case, digits, ``-``.
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """The content of a file that belongs to a record; stored as a blob."""
+
+    content: bytes
+    mime_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record to store. Its key is in its data, and the same row of the same file has the same key."""
+
+    stream: str
+    data: Mapping[str, Any]
+    #: Files by the field that will refer to them.
+    attachments: Mapping[str, Attachment] = field(default_factory=dict[str, Attachment])
+    #: Where it was read, for the report if the store rejects it: as in `Reject`.
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A part of a file that could not be read; the rest goes on."""
+
+    #: Where: the file, and a line, message or entry number if there is one.
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A record that an account no longer has. Only a live source gives it, after the rows of the same part."""
+
+    stream: str
+    #: The values of the key's fields, in their order.
+    key: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Everything before this place has been given: reading can begin here after an interruption."""
+
+    file: str
+    #: Bytes of the file that are done, for the progress.
+    done_bytes: int
+    #: What the source needs to begin here; JSON. None: the file is done.
+    resume: Any = None
+
+
+#: What reading gives.
+Item = Row | Removal | Reject | Mark
+
+
+class Source(Protocol):
+    """A kind of data that can be imported."""
+
+    @property
+    def name(self) -> str:
+        """The name in commands, and the beginning of the connector's key: lower case, digits, ``-``."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        ...
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        """Recognise what of a tree this source reads; looks at names and at the heads of files only."""
+        ...
+
+    def declare(self, found: Recognised) -> Mapping[str, Any]:
+        """Make the source declaration: the same document for the same shape of data."""
+        ...
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        """Read the records, in memory bounded by a constant.
+
+        `resume` has, for each file that was begun, the last mark's `resume`; a file with the value None is done and is
+        skipped. Bad content gives a `Reject`, never an exception.
+        """
+        ...
+
+
+class LiveSource(Protocol):
+    """A kind of data that is fetched from an account, again and again.
+
+    Its settings are texts that the owner gives once (``host=imap.example.org``); they are stored with the connection
+    and hold no secret: a password or token is looked up by them when it is needed.
+
+    Two more members are optional. ``prepared(settings)`` gives the settings as they are to be stored, and
+    ``variant(settings)`` a word that is added to the connector's key, for a source whose declarations differ.
+    """
+
+    @property
+    def name(self) -> str:
+        """The connector's key: lower case, digits, ``-``."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings by name, each with one sentence; a sentence that ends with ``(optional)`` needs no value."""
+        ...
+
+    def label(self, settings: Mapping[str, str]) -> str:
+        """Name the connection of these settings: "Mail of ada@example.org"."""
+        ...
+
+    def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
+        """Make the source declaration."""
+        ...
+
+    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
+        """Fetch what is new, in memory bounded by a constant.
+
+        A mark's `file` is a part of the account, such as a folder; `state` has the last mark's `resume` for each part
+        that was ever begun. An account that cannot be reached raises a `HeadgateError`.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Operations of remote servers as a source."""

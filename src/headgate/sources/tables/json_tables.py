@@ -1,0 +1,135 @@
+"""A JSON array of objects, and JSON lines."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+import msgspec
+
+from headgate.sources.inputs.tree import InputFile
+from headgate.sources.protocol import Reject
+from headgate.sources.tables.columns import field_names, storable
+from headgate.sources.tables.raw import RawRow, RawTable
+from headgate.sources.texts import lines
+
+_MAX_DEPTH = 60
+_MAX_ITEM_EVENTS = 1_000_000
+_MAX_COLUMNS = 900
+_STARTS = frozenset({"start_map", "start_array"})
+_ENDS = frozenset({"end_map", "end_array"})
+#: It has no types.
+_PARSER: Any = importlib.import_module("ijson")
+_PARTS: Any = importlib.import_module("ijson.common")
+_Found = tuple[str, dict[str, Any]] | Reject
+
+
+def json_form(file: InputFile) -> Callable[[IO[bytes], bytes], Iterator[_Found]] | None:
+    """Recognise an array of objects or lines of objects by the beginning; None if it is neither."""
+    head = file.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"[") and head[1:].lstrip().startswith(b"{"):
+        return _array_items
+    first, _, rest = head.partition(b"\n")
+    is_line = head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and _is_object(first)
+    return _line_items if is_line else None
+
+
+def json_table(file: InputFile) -> RawTable | None:
+    """Find the columns of the objects; None if there are none."""
+    read = json_form(file)
+    if read is None:
+        return None
+
+    @contextmanager
+    def objects() -> Generator[Iterator[_Found]]:
+        with file.open() as content:
+            yield read(content, file.head)
+
+    return _table(file, objects)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(line), dict)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+
+
+def _table(file: InputFile, objects: Any) -> RawTable | None:
+    """Collect the names of all objects, in the order in which they come first."""
+    found: dict[str, None] = {}
+    with objects() as items:
+        for item in items:
+            if not isinstance(item, Reject):
+                found.update(dict.fromkeys(item[1]))
+            if len(found) > _MAX_COLUMNS:
+                return None
+    raw_names = list(found)
+
+    @contextmanager
+    def rows() -> Generator[Iterator[RawRow | Reject]]:
+        with objects() as items:
+            yield (
+                item
+                if isinstance(item, Reject)
+                else (item[0], [storable(item[1].get(name)) for name in raw_names])
+                for item in items
+            )
+
+    return RawTable(file.stem, field_names(raw_names), is_untyped=False, rows=rows) if raw_names else None
+
+
+def _line_items(content: IO[bytes], head: bytes) -> Iterator[_Found]:
+    for number, line in enumerate(lines(content, head), 1):
+        if not line.strip():
+            continue
+        try:
+            value: Any = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            yield Reject(f"line {number}", "The line is not JSON.")
+            continue
+        yield _object(f"line {number}", value)
+
+
+def _array_items(content: IO[bytes], _head: bytes) -> Iterator[_Found]:
+    """Build one item after the other; the library's own way needs memory with the square of the depth."""
+    depth, number, events, builder = 0, 0, 0, _PARTS.ObjectBuilder()
+    try:
+        for event, value in _PARSER.basic_parse(content, use_float=True):
+            if depth >= 1 and not (depth == 1 and event == "end_array"):
+                builder.event(event, value)
+                events += 1
+            depth += (event in _STARTS) - (event in _ENDS)
+            if depth > _MAX_DEPTH or events > _MAX_ITEM_EVENTS:
+                yield Reject(f"item {number + 1}", "It is nested too deeply or too large; reading ends here.")
+                return
+            if depth == 1 and event != "start_array":
+                number, events = number + 1, 0
+                yield _object(f"item {number}", builder.value)
+                builder = _PARTS.ObjectBuilder()
+    except (_PARTS.JSONError, ValueError, RecursionError):
+        yield Reject(f"item {number + 1}", "The file is not JSON from here on.")
+
+
+def _object(place: str, value: Any) -> _Found:
+    if not isinstance(value, dict):
+        return Reject(place, "It is no object.")
+    if _is_deep(value):
+        return Reject(place, f"It is nested deeper than {_MAX_DEPTH} levels.")
+    return place, cast("dict[str, Any]", value)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+    return [one for one in inner if isinstance(one, dict | list)]

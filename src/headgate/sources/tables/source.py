@@ -1,0 +1,299 @@
+"""Tables as a source: each file is a connection, and each of its tables a stream."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import IO, Any, cast
+
+from headgate.errors import InvalidRequest
+from headgate.sources.declaring import TEXT, StreamSpec, declaration
+from headgate.sources.identity import RowKeys, digest_of
+from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.per_file import CountedContent, read_each
+from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.tables.binary_tables import binary_tables
+from headgate.sources.tables.columns import ColumnFacts, TableColumn, column_of, hash_of, repeated
+from headgate.sources.tables.json_tables import json_form, json_table
+from headgate.sources.tables.kinds import SCHEMAS
+from headgate.sources.tables.raw import RawTable
+from headgate.sources.tables.text_tables import text_table
+
+_TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
+_JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
+_BINARY_HEADS = (b"SQLite format 3\x00", b"PAR1")
+_TIME_WORDS = ("created", "date", "time", "timestamp", "at", "when", "day")
+_TITLE_WORDS = ("title", "name", "subject", "label", "headline", "full_name")
+_MEMBERS = frozenset({"key", "time", "title", "search", "groups", "types"})
+_MOST_PRESENT = 0.9
+
+
+@dataclass(frozen=True)
+class UnderstoodTable:
+    """A table with the types of its columns, and what they are used for."""
+
+    stream: str
+    raw: RawTable
+    columns: Sequence[TableColumn]
+    key: Sequence[str]
+    time: str | None
+    title: str | None
+    words: Sequence[str]
+    groups: Sequence[str]
+    row_count: int
+    #: Hashes of rows that occur more than once, if rows have no key.
+    repeated: frozenset[int]
+
+    @cached_property
+    def row_key(self) -> str | None:
+        """The field for the key of rows that have none; None if a column is the key."""
+        if self.key:
+            return None
+        name = "row_id"
+        while any(column.name == name for column in self.columns):
+            name += "_"
+        return name
+
+    def spec(self) -> StreamSpec:
+        """Declare the stream."""
+        fields = {column.name: SCHEMAS[column.kind] for column in self.columns}
+        made = {self.row_key: TEXT} if self.row_key else {}
+        label = self.raw.name.replace("_", " ").strip().capitalize() or "Rows"
+        return StreamSpec(
+            name=self.stream,
+            label=label,
+            detail=f"A row of the table {self.raw.name}.",
+            fields={**made, **fields},
+            key=self.key or tuple(made),
+            time=self.time,
+            title=self.title,
+            words=self.words,
+            groups=self.groups,
+        )
+
+
+def understand(raw: RawTable, stream: str) -> UnderstoodTable:
+    """Look at every row once."""
+    facts = [ColumnFacts(name, raw.is_untyped) for name in raw.columns]
+    hashes, count = array("Q"), 0
+    with raw.rows() as rows:
+        for row in rows:
+            if isinstance(row, Reject):
+                continue
+            count += 1
+            hashes.append(hash_of(row[1]))
+            for one, value in zip(facts, row[1], strict=True):
+                one.add(value)
+    columns = [column_of(one) for one in facts]
+    key = list(raw.key) or [one.name for one in facts if one.is_unique(count)][:1]
+    texts = [one.name for one in columns if one.kind == "text"]
+    return UnderstoodTable(
+        stream,
+        raw,
+        columns,
+        key,
+        _time_of(facts, count),
+        next((one for word in _TITLE_WORDS for one in texts if one.lower() == word), None),
+        [one.name for one in facts if one.kind == "text" and one.present and one.hashes is None],
+        [one.name for one in facts if one.is_grouping(count)],
+        count,
+        frozenset() if key else repeated(hashes),
+    )
+
+
+def _time_of(facts: Sequence[ColumnFacts], count: int) -> str | None:
+    """Choose the column that orders rows: one that nearly all rows have, by its name and then by its place."""
+    times = [
+        one.name
+        for one in facts
+        if one.kind in {"date", "date-time"} and one.present >= max(count * _MOST_PRESENT, 1)
+    ]
+
+    def rank(name: str) -> int:
+        words = re.split(r"[^a-z]+", name.lower())
+        return next((at for at, word in enumerate(_TIME_WORDS) if word in words), len(_TIME_WORDS))
+
+    return min(times, key=rank, default=None)
+
+
+class FileTables:
+    """The tables of one file, looked at when they are needed."""
+
+    def __init__(self, file: InputFile, corrections: Mapping[str, Any] | None = None) -> None:
+        self.file = file
+        self._corrections = corrections or {}
+
+    @cached_property
+    def understood(self) -> Sequence[UnderstoodTable]:
+        """Read the file once, and correct what was found."""
+        names: set[str] = set()
+        found = [understand(raw, _stream_name(raw.name, names)) for raw in tables_of(self.file)]
+        if not found:
+            raise InvalidRequest(f"{self.file.name} holds no table.")
+        unknown = self._corrections.keys() - names
+        if unknown:
+            raise _wrong(f"there is no stream '{min(unknown)}'; streams are {', '.join(sorted(names))}")
+        return [
+            correct(one, self._corrections[one.stream]) if one.stream in self._corrections else one
+            for one in found
+        ]
+
+    def corrected(self, corrections: Mapping[str, Any]) -> FileTables:
+        """Return the same tables with a person's corrections."""
+        return FileTables(self.file, corrections)
+
+
+def tables_of(file: InputFile) -> Sequence[RawTable]:
+    """Find the tables of a file.
+
+    Raises:
+        InvalidRequest: the file is damaged, or holds no table after all.
+    """
+    if file.suffix in _TEXT_SUFFIXES:
+        table = text_table(file)
+    elif file.suffix in _JSON_SUFFIXES:
+        table = json_table(file)
+    else:
+        return binary_tables(file)
+    return [] if table is None else [table]
+
+
+def correct(table: UnderstoodTable, chosen: Any) -> UnderstoodTable:
+    """Apply a person's corrections to a table.
+
+    Raises:
+        InvalidRequest: they name what is not there.
+    """
+    corrections: dict[str, Any] = cast("dict[str, Any]", chosen) if isinstance(chosen, dict) else {"": None}
+    if corrections.keys() - _MEMBERS:
+        raise _wrong(f"a stream may have {', '.join(sorted(_MEMBERS))}")
+    names = [column.name for column in table.columns]
+    types: dict[str, str] = corrections.get("types", {})
+    for name, kind in types.items():
+        if name not in names or kind not in SCHEMAS:
+            raise _wrong(f"'{name}' must be a column, and its type one of {', '.join(SCHEMAS)}")
+    for member in ("key", "search", "groups", "time", "title"):
+        value: Any = corrections.get(member) or []
+        for name in [value] if isinstance(value, str) else value:
+            if name not in names:
+                raise _wrong(f"'{name}' is no column of '{table.stream}'; columns are {', '.join(names)}")
+    return replace(
+        table,
+        columns=[
+            TableColumn(one.name, types[one.name]) if one.name in types else one for one in table.columns
+        ],
+        key=corrections.get("key", table.key),
+        time=corrections.get("time", table.time) or None,
+        title=corrections.get("title", table.title) or None,
+        words=corrections.get("search", table.words),
+        groups=corrections.get("groups", table.groups),
+    )
+
+
+def _wrong(problem: str) -> InvalidRequest:
+    return InvalidRequest(f"The corrections do not fit: {problem}.", hint="See the preview with --dry-run.")
+
+
+def _stream_name(name: str, taken: set[str]) -> str:
+    base = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")[:60] or "rows"
+    found, count = base, 1
+    while found in taken:
+        count += 1
+        found = f"{base}_{count}"
+    taken.add(found)
+    return found
+
+
+class TablesSource:
+    """CSV, TSV, JSON, JSON lines, Parquet, Excel, and SQLite files."""
+
+    name = "tables"
+    title = "Tables"
+
+    def detect(self, tree: InputTree) -> Sequence[Recognised]:
+        """Take every file that looks like a table, each as one connection."""
+        found: list[Recognised] = []
+        for file in tree.files:
+            if _looks_like_table(file):
+                is_alone = len(tree.files) == 1
+                title = file.stem if is_alone else f"{tree.label}: {file.stem}"
+                found.append(
+                    Recognised(self.name, title, [file], Certainty.GENERIC, {"tables": FileTables(file)})
+                )
+        return found
+
+    def prepared(self, found: Recognised) -> Recognised:
+        """Look at the whole file; the connector's key follows from its columns."""
+        specs = [table.spec() for table in _tables(found)]
+        shape = [[s.name, sorted((n, v) for n, v in s.fields.items()), s.key, s.time] for s in specs]
+        slug = re.sub(r"[^a-z0-9]+", "-", found.files[0].stem.lower()).strip("-")[:40]
+        return replace(found, variant=f"{slug or 'table'}-{digest_of(shape)[:6]}")
+
+    def corrected(self, found: Recognised, corrections: Mapping[str, Any]) -> Recognised:
+        """Return the find with a person's corrections of types, keys and uses of columns."""
+        return replace(found, facts={"tables": found.facts["tables"].corrected(corrections)})
+
+    def declare(self, found: Recognised) -> Mapping[str, Any]:
+        """Declare each table as a stream."""
+        return declaration(self.name, found.title, [table.spec() for table in _tables(found)])
+
+    def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
+        """Read the tables one after the other."""
+        return read_each(found, resume, lambda file, content: _read(file, content, _tables(found)))
+
+
+def _tables(found: Recognised) -> Sequence[UnderstoodTable]:
+    return found.facts["tables"].understood
+
+
+def _looks_like_table(file: InputFile) -> bool:
+    if file.suffix in _TEXT_SUFFIXES:
+        return text_table(file) is not None
+    if file.suffix in _JSON_SUFFIXES:
+        return json_form(file) is not None
+    return file.head.startswith(_BINARY_HEADS) or file.suffix in {".xlsx", ".xlsm"}
+
+
+def _read(file: InputFile, content: IO[bytes], tables: Sequence[UnderstoodTable]) -> Iterator[Row | Reject]:
+    """Read through the tables, which open the file themselves; of the content only the progress is noted."""
+    progress = cast("CountedContent", content)
+    total = max(sum(table.row_count for table in tables), 1)
+    number = 0
+    for table in tables:
+        row_of = _row_maker(file, table)
+        with table.raw.rows() as rows:
+            for raw in rows:
+                number += 1
+                progress.done_bytes = min(file.size_bytes * number // total, file.size_bytes)
+                if isinstance(raw, Reject):
+                    yield Reject(f"{file.name} {raw.place}", raw.reason)
+                else:
+                    yield row_of(raw[0], raw[1])
+
+
+def _row_maker(file: InputFile, table: UnderstoodTable) -> Callable[[str, Sequence[Any]], Row | Reject]:
+    """Make the function for a table's rows; identical ones are numbered, so that all of them stay."""
+    keys = RowKeys()
+
+    def row_of(where: str, values: Sequence[Any]) -> Row | Reject:
+        place = f"{file.name} {where}"
+        try:
+            data = {
+                column.name: value
+                for column, raw in zip(table.columns, values, strict=True)
+                if (value := column.value(raw)) is not None
+            }
+        except ValueError as error:
+            return Reject(place, str(error))
+        if table.row_key:
+            is_repeated = bool(table.repeated) and hash_of(values) in table.repeated
+            data = {table.row_key: keys.key(values) if is_repeated else digest_of(values), **data}
+        return Row(table.stream, data, place=place)
+
+    return row_of
+
+
+TABLES = TablesSource()

@@ -1,0 +1,83 @@
+"""Text of files that other programs wrote: of any encoding, of any length, and always fit to be stored."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Iterator
+from typing import IO
+
+#: The most characters of one field.
+MAX_TEXT = 1024 * 1024
+#: A longer line of a table is not one.
+MAX_LINE = 1024 * 1024
+_CHUNK = 64 * 1024
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_BAD_BYTES = "headgate-windows-1252"
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Read the bytes that are not UTF-8 as what else they are in practice, so that mixed files are readable."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    bad = error.object[error.start : error.end]
+    return bad.decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_BAD_BYTES, _as_windows_1252)
+
+
+def clean(text: str | None, limit: int = MAX_TEXT) -> str | None:
+    """Return the text without what no store takes, at most `limit` characters; None if nothing is left."""
+    if not text:
+        return None
+    return _UNSTORABLE.sub("", text[:limit]).strip() or None
+
+
+def one_line(text: str | None, limit: int = MAX_TEXT) -> str | None:
+    """Clean a text and write every run of white space as one space."""
+    return " ".join(cleaned.split()) if (cleaned := clean(text, limit)) else None
+
+
+def encoding_of(head: bytes) -> str:
+    """Guess the encoding by its mark or by the zero bytes of UTF-16; else UTF-8, with other bytes read leniently."""
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    sample = head[:512]
+    if len(sample) > 1 and sample[1::2].count(0) * 2 > len(sample) // 2:
+        return "utf-16-le"
+    return "utf-16-be" if sample[0::2].count(0) * 2 > len(sample) // 2 else "utf-8"
+
+
+def decode(content: bytes) -> str:
+    """Decode a whole text in the same way."""
+    return "".join(decoded(io.BytesIO(content), content))
+
+
+def decoded(content: IO[bytes], head: bytes) -> Iterator[str]:
+    """Decode a text piece by piece; every kind of line end becomes a plain one."""
+    encoding = encoding_of(head)
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(_errors(encoding)), True)
+    while chunk := content.read(_CHUNK):
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)
+
+
+def lines(content: IO[bytes], head: bytes) -> Iterator[str]:
+    """Give the lines with their ends; one that is too long comes in pieces of `MAX_LINE` characters."""
+    rest = ""
+    for piece in decoded(content, head):
+        *whole, rest = (rest + piece).split("\n")
+        yield from (f"{line}\n" for line in whole)
+        while len(rest) > MAX_LINE:
+            yield rest[:MAX_LINE]
+            rest = rest[MAX_LINE:]
+    if rest:
+        yield rest
+
+
+def _errors(encoding: str) -> str:
+    return _BAD_BYTES if encoding.startswith("utf-8") else "replace"

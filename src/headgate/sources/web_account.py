@@ -1,0 +1,200 @@
+"""HTTP for live sources: one server, addresses checked before they are dialled, bounded answers.
+
+The address that was checked is the one that is dialled, so a name server that changes its answer gains nothing. A
+password goes to the server that it was given for, over TLS or on this machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpcore2
+
+from headgate.errors import (
+    ConfigInvalid,
+    UpstreamAuthFailed,
+    UpstreamProtocolError,
+    UpstreamUnreachable,
+)
+from headgate.operations.secrets import Secret
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_SECONDS = 30.0
+_MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 307, 308})
+_REFUSED = frozenset({401, 403})
+_LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+_PORTS = {"http": 80, "https": 443}
+
+#: Refuses an address that a host must not have: address, host, and whether the owner allows a private one.
+CheckAddress = Callable[[str, str, bool], None]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What a server answered; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    #: The address that answered, after redirects.
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebAccess:
+    """Who signs in, and which addresses may be called."""
+
+    check_address: CheckAddress
+    user: str = ""
+    secret: Secret | None = field(default=None, repr=False)
+    allow_private: bool = False
+
+
+class WebAccount:
+    """Requests to one server; made by `web_account`."""
+
+    def __init__(
+        self, pool: httpcore2.ConnectionPool, access: WebAccess, origin: tuple[str, str, int]
+    ) -> None:
+        self._pool = pool
+        self._access = access
+        self._origin = origin
+
+    def request(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> HttpAnswer:
+        """Send a request and read the answer, following redirects.
+
+        Raises:
+            UpstreamAuthFailed: the server refused the name or password.
+            UpstreamUnreachable: it cannot be reached.
+            UpstreamProtocolError: it answered with an error, or with too much.
+        """
+        for _ in range(_MAX_REDIRECTS):
+            answer = self._send(method, url, headers or {}, body)
+            if answer.status not in _REDIRECTS or "location" not in answer.headers:
+                return _accepted(answer)
+            url = urljoin(url, answer.headers["location"])
+            origin_of(url)
+        raise UpstreamProtocolError("The server redirects without end.")
+
+    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        sent = {"Accept-Encoding": "identity", "User-Agent": "headgate", **headers, **self._signed(url)}
+        limits = dict.fromkeys(("connect", "read", "write", "pool"), _SECONDS)
+        try:
+            with self._pool.stream(
+                method, url, headers=list(sent.items()), content=body, extensions={"timeout": limits}
+            ) as answer:
+                return HttpAnswer(
+                    answer.status, _headers(answer.headers), _bounded(answer.iter_stream()), url
+                )
+        except (
+            httpcore2.NetworkError,
+            httpcore2.TimeoutException,
+            httpcore2.ProtocolError,
+            OSError,
+        ) as error:
+            reason = str(error) or type(error).__name__
+            raise UpstreamUnreachable(f"{urlsplit(url).hostname}: {reason}") from None
+
+    def _signed(self, url: str) -> Mapping[str, str]:
+        """Give the password to the server that it is for, and to no other one that this one names."""
+        if self._access.secret is None or origin_of(url) != self._origin:
+            return {}
+        pair = f"{self._access.user}:{self._access.secret.expose()}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+@contextmanager
+def web_account(url: str, access: WebAccess) -> Generator[WebAccount]:
+    """Open an account at an address for the length of a block.
+
+    Raises:
+        ConfigInvalid: the address is no https URL.
+    """
+    origin = origin_of(url)
+    backend = CheckedDialling(access)
+    with httpcore2.ConnectionPool(
+        ssl_context=ssl.create_default_context(), network_backend=backend, max_connections=1
+    ) as pool:
+        yield WebAccount(pool, access, origin)
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port.
+
+    Raises:
+        ConfigInvalid: it is no https URL; plain http is for this machine only.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ConfigInvalid("The address is not a URL.", hint="Give an https URL.") from None
+    if parts.scheme not in _PORTS or not host or parts.username is not None:
+        raise ConfigInvalid(
+            "The address is no https URL, or has a password in it.", hint="Give an https URL."
+        )
+    if parts.scheme == "http" and host not in _LOCAL:
+        raise ConfigInvalid(f"{host} is not this machine: the address must be https.", hint="Use https.")
+    return parts.scheme, host, port or _PORTS[parts.scheme]
+
+
+class CheckedDialling(httpcore2.NetworkBackend):
+    """Dials only addresses that may be called."""
+
+    def __init__(self, access: WebAccess) -> None:
+        self._access = access
+        self._network = httpcore2.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.NetworkStream:
+        """Connect to the first address of the host; every one must be permitted."""
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        for address in addresses:
+            self._access.check_address(address, host, self._access.allow_private)
+        failure: Exception = httpcore2.ConnectError(f"{host} has no address.")
+        for address in addresses:
+            try:
+                return self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+
+def _headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+
+
+def _bounded(pieces: Iterable[bytes]) -> bytes:
+    held, size = list[bytes](), 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_ANSWER_BYTES:
+            raise UpstreamProtocolError(f"The answer has more than {MAX_ANSWER_BYTES:,} bytes.")
+        held.append(piece)
+    return b"".join(held)
+
+
+def _accepted(answer: HttpAnswer) -> HttpAnswer:
+    host = urlsplit(answer.url).hostname
+    if answer.status in _REFUSED:
+        raise UpstreamAuthFailed(f"{host} refused the name or password.")
+    if answer.status >= 400:  # noqa: PLR2004 - HTTP's own border
+        raise UpstreamProtocolError(f"{host} answered with the status {answer.status}.")
+    return answer

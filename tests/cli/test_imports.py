@@ -1,0 +1,201 @@
+"""``headgate import``: files become records, once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.on_socket import COMMAND, environment, headgate, served_program
+
+CARDS = "".join(
+    f"BEGIN:VCARD\nVERSION:3.0\nUID:u{number}\nFN:{name}\nEND:VCARD\n"
+    for number, name in enumerate(("Ada", "Grace", "Mary"))
+)
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Path:
+    path = tmp_path / "cards.vcf"
+    path.write_text(CARDS, encoding="utf-8")
+    return path
+
+
+def imported(place: Path, *arguments: str) -> dict:
+    done = headgate(place, "--home", "home", "import", *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_a_file_is_imported_once_and_the_command_that_is_printed_grants_it(tmp_path: Path, cards: Path):
+    first = headgate(tmp_path, "--home", "home", "import", str(cards))
+    assert (first.code, first.err) == (0, "")
+    assert "contacts: 3 new" in first.out
+    again = imported(tmp_path, str(cards))
+    (report,) = again["imports"]
+    assert report["streams"] == {"contacts": {"accepted": 3, "added": 0, "removed": 0}}
+    program, *words = shlex.split(first.out.splitlines()[-1])
+    assert program == "headgate"
+    granted = headgate(tmp_path, *words, "--json")
+    assert granted.code == 0, granted.err
+    assert again["next"] == shlex.join(["headgate", *words])
+
+
+def test_a_dry_run_shows_columns_and_rows_and_stores_nothing(tmp_path: Path, cards: Path):
+    shown = headgate(tmp_path, "--home", "home", "import", str(cards), "--dry-run")
+    assert shown.code == 0
+    assert "stream 'contacts'" in shown.out
+    assert "Grace" in shown.out
+    (one,) = imported(tmp_path, str(cards), "--dry-run")["imports"]
+    assert [row["name"] for row in one["streams"][0]["rows"]] == ["Ada", "Grace", "Mary"]
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path):
+    (tmp_path / "a.vcf").write_text(CARDS.replace("Ada", "A\x1b[2Jda\u202e"), encoding="utf-8")
+    shown = headgate(tmp_path, "--home", "home", "import", "a.vcf", "--dry-run")
+    assert "A [2Jda" in shown.out
+    assert "\x1b" not in shown.out
+    assert "\u202e" not in shown.out
+
+
+def test_a_name_chooses_the_connection(tmp_path: Path, cards: Path):
+    names = [
+        imported(tmp_path, str(cards), "--connection", name)["imports"][0]["connection_id"]
+        for name in ("Home", "Work", "Home")
+    ]
+    assert names[0] == names[2] != names[1]
+
+
+def test_a_file_that_nothing_reads_is_named_and_an_unknown_source_is_a_usage_error(
+    tmp_path: Path, cards: Path
+):
+    (tmp_path / "x.xyz").write_bytes(b"\x00\x01")
+    alone = headgate(tmp_path, "--home", "home", "import", "x.xyz")
+    assert alone.code == 1
+    assert "No source reads x.xyz." in alone.err
+    beside = headgate(tmp_path, "--home", "home", "import", "x.xyz", str(cards))
+    assert beside.code == 0
+    assert "x.xyz" in beside.err
+    assert headgate(tmp_path, "--home", "home", "import", str(cards), "--source", "no").code == 64
+
+
+def test_an_import_beside_a_running_server_is_served_at_once(tmp_path: Path, cards: Path):
+    with served_program(tmp_path) as program:
+        report = program.run("import", str(cards))
+        program.run("import", str(cards))
+        token = program.run(*shlex.split(report["next"])[3:])["access_token"]
+        found = program.ask("GET", "/v1/streams/contacts/records", token).body
+        assert sorted(one["data"]["name"] for one in found["data"]) == ["Ada", "Grace", "Mary"]
+
+
+def table(path: Path, rows: int) -> Path:
+    path.write_text(
+        "n,text,day\n" + "".join(f"{n % 1000},word{n},2026-01-{n % 28 + 1:02}\n" for n in range(rows)),
+        encoding="utf-8",
+    )
+    return path
+
+
+def count(place: Path) -> int:
+    done = headgate(place, "--home", "home", "store", "stats", "--json")
+    return json.loads(done.out)["record_count"]
+
+
+ROWS = 20_000
+
+
+def stopped(place: Path, path: Path, signal_number: int) -> subprocess.Popen[str]:
+    """Import a file, and end the process by a signal while it stores: when the store's log has some of the rows."""
+    process = subprocess.Popen(
+        [*COMMAND, "--home", "home", "import", str(path)],
+        cwd=place,
+        env=environment(place, {}),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = place / "home" / "records.db-wal"
+    while process.poll() is None and not (log.exists() and log.stat().st_size > 3_000_000):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.01)
+    process.send_signal(signal_number)
+    return process
+
+
+def test_an_import_that_is_killed_goes_on_and_every_row_is_there_once(tmp_path: Path):
+    path = table(tmp_path / "big.csv", ROWS)
+    stopped(tmp_path, path, signal.SIGKILL).communicate()
+    before = count(tmp_path)
+    assert 0 < before < ROWS
+    (report,) = imported(tmp_path, str(path))["imports"]
+    assert report["streams"]["big"]["added"] == ROWS - before
+    assert count(tmp_path) == ROWS
+
+
+def test_an_interrupted_import_says_that_it_can_go_on(tmp_path: Path):
+    path = table(tmp_path / "big.csv", ROWS)
+    process = stopped(tmp_path, path, signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "goes on from there" in err
+    assert "Traceback" not in err
+    (report,) = imported(tmp_path, str(path))["imports"]
+    assert report["is_resumed"]
+    assert count(tmp_path) == ROWS
+
+
+def test_rejected_rows_are_listed_and_the_command_ends_with_65(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n1,2,3\n3,4\n5,6\n", encoding="utf-8")
+    done = headgate(tmp_path, "--home", "home", "import", "t.csv")
+    assert done.code == 65
+    assert "t.csv line 3: It has 3 cells, and the table has 2 columns." in done.out
+    assert "t: 3 new" in done.out
+
+
+def test_a_file_of_corrections_changes_types_and_one_that_does_not_fit_is_refused(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    (tmp_path / "good.toml").write_text('[t]\nkey = ["a"]\n[t.types]\nb = "text"\n', encoding="utf-8")
+    (shown,) = imported(tmp_path, "t.csv", "--declare", "good.toml", "--dry-run")["imports"]
+    columns = {one["name"]: (one["type"], one["roles"]) for one in shown["streams"][0]["columns"]}
+    assert columns == {"a": ("integer", ["key"]), "b": ("string", [])}
+    (tmp_path / "bad.toml").write_text('[t]\nkey = ["c"]\n', encoding="utf-8")
+    refused = headgate(tmp_path, "--home", "home", "import", "t.csv", "--declare", "bad.toml")
+    assert refused.code == 1
+    assert "'c' is no column of 't'; columns are a, b" in refused.err
+
+
+def test_the_owner_imports_over_http_with_the_same_preview_and_report(tmp_path: Path):
+    with served_program(tmp_path) as program:
+        address = "/v1/imports?file_name=cards.vcf"
+        shown = program.ask("POST", f"{address}&dry_run=true", program.owner, CARDS.encode())
+        assert (shown.status, shown.body["object"]) == (200, "import_preview")
+        assert [row["name"] for row in shown.body["imports"][0]["streams"][0]["rows"]] == [
+            "Ada",
+            "Grace",
+            "Mary",
+        ]
+        for added in (3, 0):
+            done = program.ask("POST", f"{address}&display_name=Friends", program.owner, CARDS.encode())
+            (report,) = done.body["imports"]
+            assert (report["display_name"], report["streams"]["contacts"]["added"]) == ("Friends", added)
+            found = program.ask("GET", f"/v1/imports/{done.body['import_id']}", program.owner).body
+            assert (found["status"], found["rows"], found["received_bytes"]) == ("done", 3, len(CARDS))
+            assert found["done_bytes"] == found["total_bytes"] == len(CARDS)
+            assert found["imports"] == done.body["imports"]
+        refused = [
+            program.ask("POST", f"/v1/imports?file_name={name}", program.owner, b"x").status
+            for name in ("x.xyz", "..%2Fa.csv", ".a.csv", "a.csv&source=no")
+        ]
+        assert refused == [400, 400, 400, 400]
+        client = program.run("grants", "create", "--client", "agent")["access_token"]
+        assert program.ask("POST", address, client, b"x").status == 403
+        assert program.ask("GET", "/v1/imports/imp_12345678", client).status == 403
+        missing = [
+            program.ask("GET", f"/v1/imports/{one}", program.owner).status for one in ("imp_12345678", "a")
+        ]
+        assert missing == [404, 400]

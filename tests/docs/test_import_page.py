@@ -1,0 +1,98 @@
+"""The pages on importing do what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.on_socket import environment, headgate
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs" / "how-to"
+PAGE = (HOW_TO / "import.md").read_text(encoding="utf-8")
+SOURCE_PAGE = (HOW_TO / "write-a-source.md").read_text(encoding="utf-8")
+PEOPLE = """email,name,city,joined,phone
+ada@example.org,Ada,London,2026-01-05,5550100
+grace@example.org,Grace,New York,2026-02-07,5550101
+mary@example.org,Mary,London,2026-03-09,5550102
+"""
+
+
+def block(page: str, kind: str) -> str:
+    found = re.search(rf"^```{kind}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert found, kind
+    return found.group(1)
+
+
+def commands() -> list[list[str]]:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [shlex.split(line) for text in blocks for line in text.splitlines()]
+
+
+def test_every_command_of_the_page_works_in_its_order(tmp_path: Path):
+    (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    (tmp_path / "corrections.toml").write_text(block(PAGE, "toml corrections"), encoding="utf-8")
+    assert len(commands()) >= 8
+    for program, *words in commands():
+        assert program == "headgate"
+        if words[2:] == ["sources", "show", "people"]:
+            # The corrected table has another key, and so is another connection of the same name.
+            listed = json.loads(headgate(tmp_path, *words[:2], "sources", "list", "--json").out)
+            assert len(listed["connections"]) == 2
+            old = listed["connections"][0]["connection_id"]
+            assert headgate(tmp_path, *words[:2], "sources", "remove", old, "--yes").code == 0
+        done = headgate(tmp_path, *words)
+        assert done.code == 0, (words, done.err)
+    exported = (tmp_path / "people-export" / "people.csv").read_text(encoding="utf-8")
+    assert exported.count("@example.org") == 3
+
+
+@pytest.fixture
+def reading_list(tmp_path: Path) -> dict[str, str]:
+    """Install the page's source beside its entry point, as a package does."""
+    package = tmp_path / "packages"
+    (package / "reading_list-1.dist-info").mkdir(parents=True)
+    (package / "reading_list.py").write_text(block(SOURCE_PAGE, "python"), encoding="utf-8")
+    entry = block(SOURCE_PAGE, "toml").replace(
+        '[project.entry-points."headgate.sources"]', "[headgate.sources]"
+    )
+    info = package / "reading_list-1.dist-info"
+    (info / "entry_points.txt").write_text(entry.replace('"', ""), encoding="utf-8")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: reading-list\nVersion: 1\n", encoding="utf-8"
+    )
+    return {"PYTHONPATH": str(package)}
+
+
+def test_the_example_of_a_source_is_short_and_is_found_by_its_entry_point(tmp_path: Path, reading_list):
+    assert len([line for line in block(SOURCE_PAGE, "python").splitlines() if line]) < 60
+    (tmp_path / "my.books").write_text(
+        "2026-03-01 | Emma | Jane Austen\nnothing\n2026-03-01 | Emma | Jane Austen\n", encoding="utf-8"
+    )
+    for added in (2, 0):
+        done = headgate(tmp_path, "--home", "home", "import", "my.books", "--json", **reading_list)
+        assert done.code == 65, done.err
+        (report,) = json.loads(done.out)["imports"]
+        assert report["streams"] == {"books": {"accepted": 2, "added": added, "removed": 0}}
+        assert report["rejects"] == [{"place": "my.books line 2", "reason": "It has no three parts."}]
+
+
+def test_a_name_that_is_built_in_cannot_be_taken(tmp_path: Path, reading_list):
+    module = Path(reading_list["PYTHONPATH"]) / "reading_list.py"
+    text = module.read_text(encoding="utf-8").replace('name = "reading-list"', 'name = "tables"')
+    module.write_text(text, encoding="utf-8")
+    code = "from headgate.sources.registry import sources; print(sources()['tables'].title)"
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(tmp_path, reading_list),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout == "Tables\n"

@@ -1,0 +1,355 @@
+"""Calendars of an account: a real CalDAV server, and files at an address."""
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+
+from headgate.errors import (
+    AddressBlocked,
+    ConfigInvalid,
+    HeadgateError,
+    UpstreamAuthFailed,
+    UpstreamProtocolError,
+    UpstreamUnreachable,
+)
+from headgate.model.ids import StreamName
+from headgate.model.instants import instant
+from headgate.model.plan import Reach
+from headgate.sources import web_account
+from headgate.sources.accounts import account_job
+from headgate.sources.calendar.account import CalendarAccount
+from headgate.sources.calendar.dav import parts_of
+from headgate.sources.importing import Importer
+from headgate.sources.protocol import Mark, Removal, Row
+from headgate.sources.web_account import HttpAnswer, WebAccess
+from headgate.sources.xml_events import XmlRefused
+from headgate.wiring import live_sources
+from tests.sources.calendar.caldav import PASSWORD, USER, caldav_server, ics
+from tests.sources.reading import check_rows
+from tests.store.engines import NOW, Driven
+
+TODAY = instant("2026-03-10T08:00:00Z")
+
+
+@pytest.fixture
+def account(tmp_path):
+    found = live_sources(tmp_path)["calendar"]
+    assert isinstance(found, CalendarAccount)
+    found._clock = lambda: TODAY
+    return found
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch):
+    monkeypatch.setenv("CALENDAR_PASSWORD", PASSWORD)
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / "dav").mkdir()
+    with caldav_server(tmp_path / "dav") as found:
+        found.make_calendar("work")
+        found.make_calendar("home")
+        found.put("work", "one")
+        found.put("work", "weekly", RRULE="FREQ=WEEKLY;COUNT=4", SUMMARY="Rounds")
+        found.put("home", "three", SUMMARY="Dinner")
+        found.seen.clear()
+        yield found
+
+
+def settings_of(server, path=""):
+    return {"url": f"{server.url}{path}", "user": USER, "secret": "env:CALENDAR_PASSWORD"}
+
+
+def rows(items):
+    return {item.data["id"]: dict(item.data) for item in items if isinstance(item, Row)}
+
+
+def removed(items):
+    return {item.key[0] for item in items if isinstance(item, Removal)}
+
+
+def marks(items):
+    return {item.file: item.resume for item in items if isinstance(item, Mark)}
+
+
+@pytest.mark.parametrize("path", ["", f"/{USER}/"])
+def test_the_calendars_of_a_server_are_found_and_read(server, account, path):
+    settings = settings_of(server, path)
+    items = list(account.sync(settings, {}))
+    check_rows(account.declare(settings), [item for item in items if isinstance(item, Row)])
+    found = rows(items)
+    assert {row["title"] for row in found.values()} == {"Lock inspection", "Rounds", "Dinner"}
+    assert sum(row.get("series_id") == "weekly" for row in found.values()) == 4
+    assert found["three"]["calendar"] == "home"
+    assert set(marks(items)) == {f"/{USER}/work/", f"/{USER}/home/"}
+
+
+def test_one_calendar_is_read_by_its_address(server, account):
+    assert set(rows(account.sync(settings_of(server, f"/{USER}/home/"), {}))) == {"three"}
+
+
+def test_nothing_on_the_server_is_changed_and_what_is_known_is_not_fetched_again(server, account):
+    settings = settings_of(server)
+    state = marks(account.sync(settings, {}))
+    assert {method for method, _ in server.seen} == {"PROPFIND", "REPORT"}
+    server.seen.clear()
+    assert list(account.sync(settings, state)) == []
+    assert {method for method, _ in server.seen} == {"PROPFIND"}
+
+
+def test_what_changed_is_fetched_and_what_was_deleted_is_removed(server, account):
+    settings = settings_of(server)
+    state = marks(account.sync(settings, {}))
+    server.put("work", "one", SUMMARY="Moved")
+    server.put("work", "weekly", RRULE="FREQ=WEEKLY;COUNT=2", SUMMARY="Rounds")
+    server.put("work", "four", SUMMARY="New")
+    server.delete("home", "three")
+    items = list(account.sync(settings, state))
+    assert {row["title"] for row in rows(items).values()} == {"Moved", "Rounds", "New"}
+    assert "three" in removed(items)
+    assert len([key for key in removed(items) if key.startswith("weekly")]) == 2
+    state = {**state, **marks(items)}
+    assert list(account.sync(settings, state)) == []
+
+
+def test_an_event_that_another_calendar_has_as_well_stays(server, account):
+    settings = settings_of(server)
+    server.put("home", "one")
+    state = marks(account.sync(settings, {}))
+    server.delete("home", "one")
+    assert removed(account.sync(settings, state)) == set()
+
+
+def test_series_go_on_when_time_goes_on(server, account):
+    settings = settings_of(server)
+    server.put("work", "daily", RRULE="FREQ=DAILY")
+    state = marks(account.sync(settings, {}))
+    account._clock = lambda: TODAY + 20 * 86_400_000_000
+    assert list(account.sync(settings, state)) == []
+    account._clock = lambda: TODAY + 400 * 86_400_000_000
+    later = rows(account.sync(settings, state))
+    assert max(row["starts_at"] for row in later.values()) > "2029-03-01"
+
+
+def test_the_store_has_everything_once_and_after_a_kill_in_the_middle_too(server, account, tmp_path):
+    settings = settings_of(server)
+    store = Driven("sqlite", tmp_path)
+
+    def run(found):
+        job = account_job(found, settings)
+        return store.run(Importer(store.bare, clock=lambda: NOW).run(job))
+
+    class Killed(Exception):
+        pass
+
+    class Cut(CalendarAccount):
+        def sync(self, settings, state):
+            for number, item in enumerate(super().sync(settings, state)):
+                if number == 3:
+                    raise Killed
+                yield item
+
+    try:
+        with pytest.raises(Killed):
+            run(Cut(account._check, account._clock))
+        assert run(account).failure == ""
+        again = run(account)
+        assert (again.accepted, again.streams["events"].added) == (0, 0)
+        server.delete("home", "three")
+        gone = run(account)
+        assert (gone.streams["events"].added, gone.streams["events"].removed) == (0, 1)
+        ids = tuple(one.id for one in store.connections())
+        (shelf,) = store.summaries([Reach(StreamName("events"), ids, ())])
+        assert shelf.record_count == 5
+    finally:
+        store.close()
+
+
+def test_a_wrong_password_and_a_server_that_is_away_are_errors_of_ours(server, account, monkeypatch):
+    monkeypatch.setenv("CALENDAR_PASSWORD", "wrong")
+    with pytest.raises(UpstreamAuthFailed) as caught:
+        list(account.sync(settings_of(server), {}))
+    assert "wrong" not in str(caught.value)
+    with pytest.raises(UpstreamUnreachable):
+        list(account.sync({"url": "http://127.0.0.1:9/a.ics"}, {}))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://calendar.example/a.ics", "ftp://x/a", "https://a:b@x.example/", "file:///etc/passwd", "x"]
+)
+def test_addresses_that_would_be_unsafe_are_refused(account, url):
+    with pytest.raises(ConfigInvalid):
+        list(account.sync({"url": url}, {}))
+
+
+def test_private_addresses_are_called_only_if_the_owner_allows_it(account, monkeypatch):
+    dialled = []
+    monkeypatch.setattr(
+        "httpcore2.SyncBackend.connect_tcp", lambda *arguments, **_: dialled.append(arguments[1]) or 1 / 0
+    )
+    for url in ("https://10.0.0.1/a.ics", "https://169.254.169.254/a.ics"):
+        with pytest.raises(AddressBlocked):
+            list(account.sync({"url": url}, {}))
+    with pytest.raises(AddressBlocked):
+        list(account.sync({"url": "https://169.254.169.254/a.ics", "allow_private": "true"}, {}))
+    assert dialled == []
+    with pytest.raises(ZeroDivisionError):
+        list(account.sync({"url": "https://10.0.0.1/a.ics", "allow_private": "true"}, {}))
+    assert dialled == ["10.0.0.1"]
+
+
+class Files:
+    """What a plain server has, by path: status, headers and body."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.seen: list[tuple[str, str | None, str | None]] = []
+        self.url = ""
+
+
+@contextmanager
+def served_files():
+    files = Files()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            files.seen.append((self.path, self.headers["If-None-Match"], self.headers["Authorization"]))
+            status, headers, body = files.answers[self.path]
+            if self.headers["If-None-Match"] and self.headers["If-None-Match"] == headers.get("ETag"):
+                status, body = 304, b""
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        files.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield files
+        finally:
+            server.shutdown()
+            thread.join(20)
+
+
+@pytest.fixture
+def files():
+    with served_files() as found:
+        yield found
+
+
+def feed(*uids: str, etag: str = '"1"') -> tuple[int, dict[str, str], bytes]:
+    return 200, {"ETag": etag}, ics(*uids).encode()
+
+
+def test_a_file_is_fetched_again_only_when_it_changed(files, account):
+    settings = {"url": f"{files.url}/team%20plan.ics"}
+    files.answers["/team%20plan.ics"] = feed("a", "b")
+    items = list(account.sync(settings, {}))
+    assert rows(items)["a"]["calendar"] == "team plan"
+    state = marks(items)
+    assert list(account.sync(settings, state)) == []
+    assert files.seen[-1][1] == '"1"'
+    files.answers["/team%20plan.ics"] = feed("b", "c", etag='"2"')
+    items = list(account.sync(settings, state))
+    assert (set(rows(items)), removed(items)) == ({"b", "c"}, set())
+
+
+def test_events_that_left_a_file_are_removed_if_it_is_the_whole(files, account):
+    settings = {"url": f"{files.url}/a.ics", "whole": "true"}
+    files.answers["/a.ics"] = feed("a", "b")
+    state = marks(account.sync(settings, {}))
+    files.answers["/a.ics"] = feed("b", etag='"2"')
+    assert removed(account.sync(settings, state)) == {"a"}
+
+
+def test_a_redirect_is_followed_without_the_password(files, account):
+    with served_files() as other:
+        files.answers["/a.ics"] = (302, {"Location": f"{other.url}/b.ics"}, b"")
+        other.answers["/b.ics"] = feed("a")
+        settings = {
+            "url": f"{files.url}/a.ics",
+            "user": USER,
+            "secret": "env:CALENDAR_PASSWORD",
+            "kind": "ics",
+        }
+        assert set(rows(account.sync(settings, {}))) == {"a"}
+        assert files.seen[0][2].startswith("Basic ")
+        assert other.seen[0][2] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ((200, {}, b"<html>sign in</html>"), UpstreamProtocolError),
+        ((404, {}, b""), UpstreamProtocolError),
+        ((403, {}, b""), UpstreamAuthFailed),
+        ((302, {"Location": "/a.ics"}, b""), UpstreamProtocolError),
+        ((302, {"Location": "http://169.254.169.254/"}, b""), ConfigInvalid),
+        ((302, {"Location": "https://169.254.169.254/"}, b""), AddressBlocked),
+    ],
+)
+def test_an_answer_that_is_no_calendar_is_an_error(files, account, answer, error):
+    files.answers["/a.ics"] = answer
+    with pytest.raises(error):
+        list(account.sync({"url": f"{files.url}/a.ics"}, {}))
+
+
+def test_an_answer_without_end_is_refused(files, account, monkeypatch):
+    monkeypatch.setattr(web_account, "MAX_ANSWER_BYTES", 1000)
+    files.answers["/a.ics"] = (200, {}, ics("a").encode() + b" " * 2000)
+    with pytest.raises(UpstreamProtocolError, match="more than"):
+        list(account.sync({"url": f"{files.url}/a.ics"}, {}))
+
+
+ANSWER = (
+    b'<multistatus xmlns="DAV:"><response><href>/a/</href><propstat><prop><displayname>A</displayname>'
+    b"<resourcetype><collection/><calendar/></resourcetype><sync-token>7</sync-token></prop></propstat>"
+    b"</response></multistatus>"
+)
+
+
+def test_an_answer_with_entities_is_refused():
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa">]><multistatus>&a;</multistatus>'
+    with pytest.raises(XmlRefused):
+        list(parts_of(bomb))
+    (part,) = parts_of(ANSWER)
+    assert (part.path, part.version, "calendar" in part.kinds) == ("/a/", "7", True)
+
+
+class Scripted:
+    """An account whose server answers with the same bytes to everything."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def request(self, _method, url, _headers=None, _body=b""):
+        return HttpAnswer(207, {}, self._body, url)
+
+
+@hypothesis_settings(max_examples=80, deadline=None)
+@given(at=st.integers(0, len(ANSWER)), noise=st.binary(max_size=30), cut=st.booleans())
+def test_damaged_answers_are_errors_of_ours(at, noise, cut):
+    body = ANSWER[:at] + noise + (b"" if cut else ANSWER[at:])
+    found = CalendarAccount(lambda *_: None, lambda: TODAY)
+
+    @contextmanager
+    def scripted(_url: str, _access: WebAccess):
+        yield Scripted(body)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headgate.sources.calendar.account.web_account", scripted)
+        try:
+            items = list(found.sync({"url": "https://x.example/", "kind": "caldav"}, {}))
+        except HeadgateError:
+            return
+    assert {type(item) for item in items} <= {Mark}

@@ -1,0 +1,213 @@
+"""A live account: read without changing it, once each message, from the last mark on."""
+
+import imaplib
+import socketserver
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headgate.errors import ConfigInvalid, UpstreamAuthFailed, UpstreamUnreachable
+from headgate.sources.mail import imap
+from headgate.sources.mail.imap import IMAP
+from headgate.sources.mail.imap_answers import FetchedMessage, fetched, folder_name, listed_folders
+from headgate.sources.protocol import Mark, Reject, Row
+from headgate.sources.registry import live_sources
+from tests.sources.mail.dovecot import PASSWORD, USER, account
+from tests.sources.mail.mails import ANSWER, LETTER, check_items, state_of
+
+
+def letter(number: int) -> bytes:
+    return LETTER.replace(b"<one@", b"<%d@" % number).replace(b"The bridge", b"Letter %d" % number)
+
+
+@pytest.fixture(scope="module")
+def server():
+    # Not below the directory of pytest: the server's other user must enter it, and every pytest closes that again.
+    with tempfile.TemporaryDirectory(prefix="imap") as directory:
+        Path(directory).chmod(0o755)
+        yield from delivered(Path(directory))
+
+
+def delivered(root: Path):
+    with account(root) as found:
+        found.deliver("INBOX", letter(1), letter(2))
+        found.deliver("INBOX", ANSWER, flags="FS")
+        found.deliver("Gr&APwA3w-e", letter(3))
+        found.deliver("Trash", letter(4))
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch):
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+
+
+def messages(items):
+    return [item.data for item in items if isinstance(item, Row) and item.stream == "messages"]
+
+
+def marks(items):
+    return {item.file: item.resume for item in items if isinstance(item, Mark)}
+
+
+def test_the_messages_of_an_account_are_read_with_folder_and_flags(server):
+    items = list(IMAP.sync(server.settings, {}))
+    check_items(items)
+    found = {(row["folder"], row["subject"], row["is_read"], row["is_flagged"]) for row in messages(items)}
+    assert found >= {
+        ("INBOX", "Letter 1", False, False),
+        ("INBOX", "Re: The bridge", True, True),
+        ("Grüße", "Letter 3", False, False),
+    }
+    assert "Letter 4" not in {row["subject"] for row in messages(items)}
+
+
+def test_reading_marks_nothing_as_read(server):
+    before = sorted(path.name for path in server.mail.rglob("*:2,*"))
+    list(IMAP.sync(server.settings, {}))
+    assert sorted(path.name for path in server.mail.rglob("*:2,*")) == before
+
+
+def test_only_new_messages_are_fetched_the_next_time(server):
+    state = marks(IMAP.sync(server.settings, {}))
+    assert messages(IMAP.sync(server.settings, state)) == []
+    server.deliver("INBOX", letter(5))
+    again = list(IMAP.sync(server.settings, state))
+    assert [row["subject"] for row in messages(again)] == ["Letter 5"]
+    assert marks(again)["INBOX"]["uid"] == state["INBOX"]["uid"] + 1
+
+
+def test_a_message_that_was_read_since_is_fetched_again(server):
+    server.deliver("Seen", letter(6), letter(7))
+    settings = {**server.settings, "folders": "Seen"}
+    state = marks(IMAP.sync(settings, {}))
+    with imaplib.IMAP4("127.0.0.1", server.port) as reader:
+        reader.authenticate("PLAIN", lambda _: f"\0{USER}\0{PASSWORD}".encode())
+        reader.select("Seen")
+        reader.store("1", "+FLAGS", "\\Seen")
+    again = list(IMAP.sync(settings, state))
+    assert [(row["subject"], row["is_read"]) for row in messages(again)] == [("Letter 6", True)]
+    assert messages(IMAP.sync(settings, marks(again))) == []
+
+
+def test_a_folder_with_another_validity_is_read_from_its_start(server):
+    state = marks(IMAP.sync(server.settings, {}))
+    state["INBOX"] = {**state["INBOX"], "uidvalidity": 1}
+    assert "Letter 1" in {row["subject"] for row in messages(IMAP.sync(server.settings, state))}
+
+
+def test_going_on_from_every_mark_gives_what_reading_once_gives(server, monkeypatch):
+    monkeypatch.setattr(imap, "_LISTED_MESSAGES", 2)
+    monkeypatch.setattr(imap, "_FETCHED_BYTES", 1)
+    monkeypatch.setattr(imap, "_SEARCHED_UIDS", 3)
+    items = list(IMAP.sync(server.settings, {}))
+    whole, state, places = state_of(items), {}, 0
+    for at, item in enumerate(items):
+        if isinstance(item, Mark):
+            state[item.file], places = item.resume, places + 1
+            assert state_of(IMAP.sync(server.settings, dict(state)), state_of(items[: at + 1])) == whole
+    assert places > 3
+
+
+def test_folders_are_chosen_by_name(server):
+    items = list(IMAP.sync({**server.settings, "folders": "Trash, Grüße"}, {}))
+    assert {row["subject"] for row in messages(items)} == {"Letter 3", "Letter 4"}
+    with pytest.raises(ConfigInvalid, match="Nowhere"):
+        list(IMAP.sync({**server.settings, "folders": "Nowhere"}, {}))
+
+
+def test_a_message_that_is_too_large_is_rejected_and_not_fetched(server, monkeypatch):
+    monkeypatch.setattr(imap, "MAX_MESSAGE_BYTES", 100)
+    items = list(IMAP.sync({**server.settings, "folders": "Trash"}, {}))
+    assert [type(item) for item in items] == [Reject, Mark, Mark]
+
+
+def test_a_wrong_password_and_a_server_that_is_away_are_errors_of_ours(server, monkeypatch):
+    monkeypatch.setenv("MAIL_PASSWORD", "wrong")
+    with pytest.raises(UpstreamAuthFailed, match=r"ada@example\.org") as caught:
+        list(IMAP.sync(server.settings, {}))
+    assert "wrong" not in str(caught.value)
+    with pytest.raises(UpstreamUnreachable):
+        list(IMAP.sync({**server.settings, "port": "1"}, {}))
+    # The server speaks without TLS here.
+    with pytest.raises(UpstreamUnreachable):
+        list(IMAP.sync({**server.settings, "security": "tls"}, {}))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"security": "none", "host": "mail.example.org"}, {"security": "ssl3"}, {"secret": "hunter2"}]
+)
+def test_settings_that_would_be_unsafe_are_refused(changed):
+    settings = {"host": "127.0.0.1", "user": "ada", "secret": "env:MAIL_PASSWORD", **changed}
+    with pytest.raises(ConfigInvalid):
+        list(IMAP.sync(settings, {}))
+
+
+@contextmanager
+def scripted(answers: dict[bytes, list[bytes]]):
+    """Serve one connection that answers each command by its name, and notes what came."""
+    seen: list[bytes] = []
+
+    class Script(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 X-GM-EXT-1] ready\r\n")
+            for line in self.rfile:
+                seen.append(line.strip())
+                tag, _, command = line.strip().partition(b" ")
+                name = next((one for one in answers if command.startswith(one)), None)
+                if name == b"AUTHENTICATE":
+                    self.wfile.write(b"+ \r\n")
+                    seen.append(self.rfile.readline().strip())
+                self.wfile.write(b"".join(answers[name] if name else ()) + tag + b" OK done\r\n")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Script) as script:
+        threading.Thread(target=script.handle_request, daemon=True).start()
+        yield script.server_address[1], seen
+
+
+def test_gmail_is_read_by_its_one_folder_with_labels_and_threads_and_a_token(monkeypatch):
+    monkeypatch.setenv("MAIL_PASSWORD", "token")
+    line = rb'* 1 FETCH (UID 7 X-GM-THRID 1234 X-GM-LABELS ("\\Inbox" Work "a UID 9 \"b\"") FLAGS (\Seen) BODY[] {%d}'
+    answers = {
+        b"CAPABILITY": [b"* CAPABILITY IMAP4rev1 AUTH=XOAUTH2 X-GM-EXT-1\r\n"],
+        b"AUTHENTICATE": [],
+        b"LIST": [
+            b'* LIST (\\HasNoChildren) "/" "INBOX"\r\n* LIST (\\HasChildren \\Noselect) "/" "[Gmail]"\r\n',
+            b'* LIST (\\All \\HasNoChildren) "/" "[Gmail]/All Mail"\r\n',
+        ],
+        b"EXAMINE": [b"* 1 EXISTS\r\n* OK [UIDVALIDITY 5] ok\r\n* OK [UIDNEXT 8] ok\r\n"],
+        b"UID SEARCH": [b"* SEARCH 7 9\r\n"],
+        b"UID FETCH 7 (UID FLAGS RFC822.SIZE)": [b"* 1 FETCH (UID 7 FLAGS (\\Seen) RFC822.SIZE 100)\r\n"],
+        b"UID FETCH": [line % len(LETTER) + b"\r\n", LETTER, b")\r\n"],
+    }
+    with scripted(answers) as (port, seen):
+        settings = {"host": "127.0.0.1", "port": str(port), "security": "none", "user": "ada@example.org"}
+        items = list(IMAP.sync({**settings, "secret": "env:MAIL_PASSWORD", "sign_in": "oauth"}, {}))
+    (message,) = messages(items)
+    assert (message["thread_id"], message["labels"]) == ("1234", ["Inbox", "Work", 'a UID 9 "b"'])
+    assert marks(items) == {"[Gmail]/All Mail": {"uidvalidity": 5, "uid": 7, "change": 0}}
+    assert not any(b"INBOX" in command or b"SELECT" in command for command in seen)
+    assert b"BODY.PEEK[]" in b" ".join(seen)
+
+
+def test_what_servers_write_is_understood():
+    answers = [
+        b'(\\HasNoChildren) "." INBOX',
+        (b'(\\Marked) "/" {9}', b"With {3}"),
+        b'() NIL "a \\"b\\""',
+        None,
+    ]
+    assert [one.name for one in listed_folders(answers)] == ["INBOX", "With {3}", 'a "b"']
+    assert folder_name(b"Entw&APw-rfe &- Pl&AOQ-ne &broken") == "Entwürfe & Pläne &broken"
+    assert fetched([(b"3 (UID 4 BODY[] {2}", b"ab"), rb" FLAGS (\Seen))", rb"9 (FLAGS (\Seen))", None]) == [
+        FetchedMessage(4, frozenset({"\\seen"}), None, b"ab", None, ())
+    ]
+
+
+def test_the_account_is_a_live_source():
+    assert live_sources()["imap"] is IMAP
+    assert IMAP.label({"user": "ada@example.org"}) == "Mail of ada@example.org"
+    assert {"messages", "attachments", "threads"} == {one["name"] for one in IMAP.declare({})["streams"]}

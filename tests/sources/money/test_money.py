@@ -1,0 +1,306 @@
+"""Statements of every format: what is read of them, row by row."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from headgate.schema.declare import read_declaration
+from headgate.sources.money.source import MONEY as SOURCE
+from tests.sources.reading import (
+    check_resume,
+    only,
+    read_all,
+    rejects_of,
+    rows_of,
+    stored,
+    tree_from,
+)
+
+SGML = b"""OFXHEADER:100
+DATA:OFXSGML
+VERSION:102
+ENCODING:USASCII
+CHARSET:1252
+
+<OFX><SIGNONMSGSRSV1><SONRS><FI><ORG>Canal Bank<FID>77</FI></SONRS></SIGNONMSGSRSV1>
+<BANKMSGSRSV1><STMTTRNRS><STMTRS><CURDEF>EUR
+<BANKACCTFROM><BANKID>1234<ACCTID>55 0011<ACCTTYPE>CHECKING</BANKACCTFROM>
+<BANKTRANLIST><DTSTART>20260301<DTEND>20260331
+<STMTTRN><TRNTYPE>DEBIT<DTPOSTED>20260302120000[-5:EST]<TRNAMT>-4.50<FITID>F1<NAME>B\xe4ckerei &amp; Mill<MEMO>Bread</STMTTRN>
+<STMTTRN><TRNTYPE>CREDIT<DTPOSTED>20260303<TRNAMT>1,200.00<FITID>F2<NAME>Weir Works</STMTTRN>
+<STMTTRN><TRNTYPE>DEBIT<DTPOSTED>20260303<TRNAMT>oops<FITID>F3<NAME>Broken</STMTTRN>
+</BANKTRANLIST><LEDGERBAL><BALAMT>1195.50<DTASOF>20260331</LEDGERBAL></STMTRS></STMTTRNRS></BANKMSGSRSV1></OFX>
+"""
+XML = b"""<?xml version="1.0" encoding="UTF-8"?><?OFX OFXHEADER="200" VERSION="211"?>
+<OFX><CREDITCARDMSGSRSV1><CCSTMTTRNRS><CCSTMTRS><CURDEF>USD</CURDEF><CCACCTFROM><ACCTID>4111</ACCTID></CCACCTFROM>
+<BANKTRANLIST><STMTTRN><TRNTYPE>POS</TRNTYPE><DTPOSTED>20260302</DTPOSTED><TRNAMT>-9.99</TRNAMT><FITID>X1</FITID>
+<NAME>Caf\xc3\xa9 Lock</NAME></STMTTRN></BANKTRANLIST></CCSTMTRS></CCSTMTTRNRS></CREDITCARDMSGSRSV1></OFX>"""
+CAMT = """<?xml version="1.0" encoding="UTF-8"?>
+<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><Stmt><Id>1</Id>
+<Acct><Id><IBAN>DE02120300000000202051</IBAN></Id><Ccy>EUR</Ccy><Ownr><Nm>Ines Albrecht</Nm></Ownr>
+<Svcr><FinInstnId><BICFI>BYLADEM1001</BICFI></FinInstnId></Svcr></Acct>
+<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">88.10</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>2026-03-31</Dt></Dt></Bal>
+<Ntry><Amt Ccy="EUR">11.90</Amt><CdtDbtInd>DBIT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-03-02</Dt></BookgDt>
+<ValDt><Dt>2026-03-03</Dt></ValDt><AcctSvcrRef>R1</AcctSvcrRef><BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>RDDT</Cd><SubFmlyCd>ESDD</SubFmlyCd></Fmly></Domn></BkTxCd>
+<NtryDtls><TxDtls><Refs><EndToEndId>E2E</EndToEndId></Refs><RltdPties><Dbtr><Pty><Nm>Ines Albrecht</Nm></Pty></Dbtr><Cdtr><Pty><Nm>Gärtnerei Mühle</Nm></Pty></Cdtr>
+<CdtrAcct><Id><IBAN>DE79100110012626888888</IBAN></Id></CdtrAcct></RltdPties><RmtInf><Ustrd>Tomatoes</Ustrd><Ustrd>and barrel</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry>
+<Ntry><Amt Ccy="EUR">30.00</Amt><CdtDbtInd>DBIT</CdtDbtInd><BookgDt><DtTm>2026-03-04T10:00:00</DtTm></BookgDt><AddtlNtryInf>Batch</AddtlNtryInf>
+<NtryDtls><TxDtls><RltdPties><Cdtr><Nm>A</Nm></Cdtr></RltdPties></TxDtls><TxDtls><RltdPties><Cdtr><Nm>B</Nm></Cdtr></RltdPties></TxDtls></NtryDtls></Ntry>
+</Stmt></BkToCstmrStmt></Document>""".encode()
+GERMAN = """Kontoumsätze\r
+Konto;DE02 1203 0000 0000 2020 51\r
+Zeitraum;01.03.2026 - 31.03.2026\r
+\r
+"Buchungstag";"Wertstellung";"Auftraggeber/Empfänger";"Buchungstext";"Verwendungszweck";"Betrag (€)";"Saldo"\r
+"02.03.2026";"03.03.2026";"Bäckerei Weiher";"Kartenzahlung";"Brot
+und Kuchen";"-1.004,50";"100,00"\r
+"02.03.2026";"03.03.2026";"Mühle GmbH";"Gehalt";"März; Lohn";"2.000,00";"2.100,00"\r
+"Kontostand";"";"";"";"";"2.100,00";""\r
+"""
+
+
+def bookings(files):
+    return rows_of(read_all(SOURCE, only(SOURCE, files)), "transactions")
+
+
+def test_the_declaration_has_people_titles_times_sums_and_children():
+    streams = read_declaration(SOURCE.declare(only(SOURCE, {"a.ofx": SGML}))).streams
+    transactions = streams["transactions"]
+    assert transactions.consent_time_field == transactions.cursor_field == "booked_on"
+    assert {"amount", "balance_after"} == set(transactions.query.aggregations.sum)
+    assert "counterparty" in transactions.query.lexical_fields
+    assert streams["accounts"].relationships[0].foreign_key == "account_id"
+
+
+def test_an_sgml_statement_is_read():
+    items = read_all(SOURCE, only(SOURCE, {"march.ofx": SGML}))
+    first, second = rows_of(items, "transactions")
+    assert {name: value for name, value in first.items() if name != "id"} == {
+        "account_id": "550011",
+        "booked_on": "2026-03-02",
+        "description": "Bread",
+        "counterparty": "Bäckerei & Mill",
+        "amount": -4.5,
+        "amount_text": "-4.50",
+        "currency": "EUR",
+        "kind": "debit",
+        "bank_id": "F1",
+    }
+    assert (second["amount_text"], second["description"]) == ("1200.00", "Weir Works")
+    (account,) = rows_of(items, "accounts")
+    assert account == {
+        "id": "550011",
+        "name": "55 0011",
+        "number": "55 0011",
+        "bank": "Canal Bank",
+        "kind": "checking",
+        "currency": "EUR",
+        "balance": 1195.5,
+        "balance_text": "1195.50",
+        "balance_on": "2026-03-31",
+    }
+    (reject,) = rejects_of(items)
+    assert (reject.place, reject.reason) == (
+        "march.ofx, transaction 3",
+        "It has no amount that can be read.",
+    )
+
+
+def test_an_xml_statement_of_a_card_is_read():
+    (row,) = bookings({"card.qfx": XML})
+    assert (row["account_id"], row["counterparty"], row["amount_text"], row["currency"]) == (
+        "4111",
+        "Café Lock",
+        "-9.99",
+        "USD",
+    )
+
+
+def test_a_statement_without_a_transaction_has_its_account():
+    start, end = SGML.index(b"<STMTTRN>"), SGML.rindex(b"</STMTTRN>")
+    items = read_all(SOURCE, only(SOURCE, {"empty.ofx": SGML[:start] + SGML[end + len(b"</STMTTRN>") :]}))
+    assert [row["id"] for row in rows_of(items)] == ["550011"]
+    assert rejects_of(items) == []
+    nothing = read_all(SOURCE, only(SOURCE, {"nothing.ofx": b"OFXHEADER:100\n<OFX></OFX>"}))
+    assert [reject.reason for reject in rejects_of(nothing)] == [
+        "The file has no account and no transaction."
+    ]
+
+
+def test_a_bank_number_names_a_line_in_every_statement_and_another_line_with_it_stays():
+    again = SGML.replace(b"Bread", b"Bread and cake")
+    one, two = (read_all(SOURCE, only(SOURCE, {"a.ofx": text})) for text in (SGML, again))
+    assert len(stored(one, two)) == 3
+    twice = SGML.replace(b"<FITID>F2", b"<FITID>F1")
+    assert len({row["id"] for row in bookings({"a.ofx": twice})}) == 2
+    same = SGML.replace(b"20260303<TRNAMT>1,200.00<FITID>F2", b"20260302<TRNAMT>-4.50<FITID>F1")
+    assert len({row["id"] for row in bookings({"a.ofx": same})}) == 1
+
+
+def test_a_camt_statement_is_read():
+    items = read_all(SOURCE, only(SOURCE, {"c.xml": CAMT}))
+    first, batch = rows_of(items, "transactions")
+    assert {name: value for name, value in first.items() if name != "id"} == {
+        "account_id": "DE02120300000000202051",
+        "booked_on": "2026-03-02",
+        "value_on": "2026-03-03",
+        "description": "Tomatoes and barrel",
+        "counterparty": "Gärtnerei Mühle",
+        "counterparty_account": "DE79100110012626888888",
+        "amount": -11.9,
+        "amount_text": "-11.90",
+        "currency": "EUR",
+        "kind": "ESDD",
+        "status": "BOOK",
+        "reference": "E2E",
+        "bank_id": "R1",
+    }
+    assert (batch["description"], batch.get("counterparty"), batch["amount_text"]) == (
+        "Batch",
+        None,
+        "-30.00",
+    )
+    (account,) = rows_of(items, "accounts")
+    assert (account["owner"], account["bank"], account["balance_text"]) == (
+        "Ines Albrecht",
+        "BYLADEM1001",
+        "88.10",
+    )
+    assert rejects_of(items) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
+def test_a_german_table_is_read_in_every_encoding(encoding):
+    text = GERMAN.replace("€", "EUR") if encoding == "latin-1" else GERMAN
+    items = read_all(SOURCE, only(SOURCE, {"umsatz.csv": text.encode(encoding)}))
+    first, second = rows_of(items, "transactions")
+    assert {name: value for name, value in first.items() if name != "id"} == {
+        "account_id": "DE02120300000000202051",
+        "booked_on": "2026-03-02",
+        "value_on": "2026-03-03",
+        "description": "Brot und Kuchen",
+        "counterparty": "Bäckerei Weiher",
+        "amount": -1004.5,
+        "amount_text": "-1004.50",
+        "currency": "EUR",
+        "kind": "Kartenzahlung",
+        "balance_after": 100.0,
+    }
+    assert second["description"] == "März; Lohn"
+    (account,) = rows_of(items, "accounts")
+    assert account["id"] == "DE02120300000000202051"
+    assert [reject.reason for reject in rejects_of(items)] == ["It has no day that can be read."]
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (  # French, debit and credit columns
+            "Date opération;Libellé;Débit;Crédit;Devise\n02/03/2026;Péniche;12,50;;EUR\n13/03/2026;Salaire;;1 200,00;EUR\n",
+            [("2026-03-02", "-12.50", "Péniche", "EUR"), ("2026-03-13", "1200.00", "Salaire", "EUR")],
+        ),
+        (  # Spanish
+            "Fecha;Concepto;Importe;Saldo\n02/03/2026;Molino;-12,50;10,00\n",
+            [("2026-03-02", "-12.50", "Molino", None)],
+        ),
+        (  # American
+            "Posting Date,Description,Amount,Type,Balance,Check or Slip #\n03/02/2026,LOCK 4,-12.50,DEBIT,1,\n",
+            [("2026-03-02", "-12.50", "LOCK 4", None)],
+        ),
+        (  # British, with money out as a positive number
+            "Date,Type,Description,Money Out,Money In,Balance\n02/03/2026,DD,Canal,12.50,,1\n13/03/2026,CR,Pay,,5,6\n",
+            [("2026-03-02", "-12.50", "Canal", None), ("2026-03-13", "5.00", "Pay", None)],
+        ),
+        (  # A column for the sign
+            "Buchungstag;Verwendungszweck;Umsatz;Währung;S/H\n02.03.2026;Miete;12,50;EUR;S\n02.03.2026;Lohn;5,00;EUR;H\n",
+            [("2026-03-02", "-12.50", "Miete", "EUR"), ("2026-03-02", "5.00", "Lohn", "EUR")],
+        ),
+        (  # Times after the day, and tabs
+            (
+                "Type\tStarted Date\tCompleted Date\tDescription\tAmount\tFee\tCurrency\tState\tBalance\n"
+                "CARD\t2026-03-01 10:00:00\t2026-03-02 12:00:00\tMill\t-12.50\t0.00\tGBP\tCOMPLETED\t1.00\n"
+            ),
+            [("2026-03-02", "-12.50", "Mill", "GBP")],
+        ),
+    ],
+)
+def test_tables_of_other_countries_are_read(table, expected):
+    rows = bookings({"export.csv": table.encode()})
+    assert [
+        (row["booked_on"], row["amount_text"], row["description"], row.get("currency")) for row in rows
+    ] == expected
+
+
+def test_the_one_who_is_paid_and_the_one_who_pays_are_distinguished_by_the_sign():
+    table = (
+        "Buchungsdatum;Zahlungspflichtige*r;Zahlungsempfänger*in;Verwendungszweck;Betrag\n"
+        "01.03.26;Ines Albrecht;Bäckerei;Brot;-3,00\n01.03.26;Mühle;Ines Albrecht;Lohn;9,00\n"
+    )
+    assert [row["counterparty"] for row in bookings({"a.csv": table.encode()})] == ["Bäckerei", "Mühle"]
+
+
+def test_columns_without_a_field_are_not_lost():
+    table = "Date,Description,Amount,Fee,Branch\n2026-03-01,Mill,-3.00,0.10,Weir\n"
+    (row,) = bookings({"a.csv": table.encode()})
+    assert row["more"] == {"Fee": "0.10", "Branch": "Weir"}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        b"name,age\nInes,4\n",
+        b"date,amount\n2026-03-01,3\n",
+        b"date,amount,description,height,width,depth,colour,weight,shape\n2026-03-01,3,x,1,2,3,4,5,6\n",
+        b"",
+        b"\0\0\0",
+        b"<html>",
+    ],
+)
+def test_other_tables_are_left_to_other_sources(table):
+    assert SOURCE.detect(tree_from({"a.csv": table, "a.xml": table, "a.ofx": table})) == []
+
+
+@pytest.mark.parametrize("name", ["a.ofx", "b.xml", "c.csv"])
+def test_reading_again_and_from_every_mark_gives_the_same(name):
+    many = "Date,Description,Amount\n" + "".join(
+        f"2026-03-{1 + n % 28:02},Mill {n % 7},-{n % 5}.00\n" for n in range(2500)
+    )
+    files = {"a.ofx": SGML, "b.xml": CAMT, "c.csv": many.encode()}
+    check_resume(SOURCE, only(SOURCE, {name: files[name], "z.qfx": XML}))
+
+
+LEDGER = st.lists(
+    st.tuples(
+        st.integers(1, 9), st.sampled_from(["-4.50", "-4.51", "20.00"]), st.sampled_from(["Mill", "Weir"])
+    ),
+    max_size=30,
+).map(sorted)
+
+
+def statement(lines, *, is_newest_first=False):
+    order = list(reversed(lines)) if is_newest_first else lines
+    table = "".join(f"0{day}.03.2026;{who};{amount.replace('.', ',')}\n" for day, amount, who in order)
+    return f"Buchungstag;Verwendungszweck;Betrag\n{table}".encode()
+
+
+def imported(*tables):
+    readings = [read_all(SOURCE, only(SOURCE, {f"{n}.csv": table})) for n, table in enumerate(tables)]
+    found = [row for (stream, _), row in stored(*readings).items() if stream == "transactions"]
+    return sorted((int(row["booked_on"][-2:]), row["amount_text"], row["description"]) for row in found)
+
+
+@given(LEDGER, st.integers(0, 10), st.integers(0, 10), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_any_two_overlapping_statements_of_one_ledger_are_the_ledger(ledger, one, two, is_newest_first):
+    first, last = sorted((one, two))
+    early = [line for line in ledger if line[0] <= last]
+    late = [line for line in ledger if line[0] >= first]
+    assert imported(statement(early), statement(late, is_newest_first=is_newest_first)) == ledger
+
+
+@given(LEDGER, st.integers(0, 30), st.integers(0, 30))
+@settings(max_examples=60, deadline=None)
+def test_statements_cut_inside_a_day_double_nothing_and_lose_no_kind_of_line(ledger, one, two):
+    first, last = sorted((min(one, len(ledger)), min(two, len(ledger))))
+    found = imported(statement(ledger[:last]), statement(ledger[first:]))
+    assert set(found) == set(ledger)
+    assert all(found.count(line) <= ledger.count(line) for line in set(ledger))

@@ -1,0 +1,310 @@
+"""Tables: types, keys and times are found by looking, and every row of a file becomes one record."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import decimal
+import tomllib
+from pathlib import Path
+
+import apsw
+import openpyxl
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from pyarrow import parquet
+
+from headgate.errors import InvalidRequest
+from headgate.sources.importing import job_of
+from headgate.sources.inputs.disk import tree_of
+from headgate.sources.protocol import Reject
+from headgate.sources.tables.source import TABLES
+from tests.sources.source_checks import by_stream, check_all, hostile, items_of, tree_with
+
+BANK = """id;name;amount;booked;ok;zip;note
+1;Ada;1,50;01.02.2026;true;01067;hello
+2;Grace;2.000,25;13.02.2026;false;10115;NA
+3;Mary;;;;;"two
+lines"
+"""
+
+
+def kinds(files, corrections=None) -> dict[str, str]:
+    (found,) = TABLES.detect(tree_with(files))
+    if corrections is not None:
+        found = TABLES.corrected(found, corrections)
+    (stream,) = TABLES.declare(found)["streams"]
+    return {
+        name: schema.get("format")
+        or [one for one in [schema["type"]] if isinstance(one, str)]
+        or schema["type"]
+        for name, schema in stream["schema"]["properties"].items()
+    }
+
+
+def stream_of(files) -> dict:
+    (found,) = TABLES.detect(tree_with(files))
+    (stream,) = TABLES.declare(found)["streams"]
+    return stream
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_a_table_of_a_german_bank_is_read_in_any_encoding(encoding: str):
+    files = {"bank.csv": BANK.replace("Ada", "Änne").encode(encoding)}
+    assert by_stream(items_of(TABLES, files))["bank"] == [
+        {
+            "id": 1,
+            "name": "Änne",
+            "amount": 1.5,
+            "booked": "2026-02-01",
+            "ok": True,
+            "zip": "01067",
+            "note": "hello",
+        },
+        {
+            "id": 2,
+            "name": "Grace",
+            "amount": 2000.25,
+            "booked": "2026-02-13",
+            "ok": False,
+            "zip": "10115",
+            "note": "NA",
+        },
+        {"id": 3, "name": "Mary", "note": "two\nlines"},
+    ]
+
+
+def test_a_unique_id_is_the_key_and_a_full_time_column_the_time():
+    stream = stream_of({"a.csv": "at,id,text\n2026-01-01T10:00:00,x,one\n2026-01-02 11:30:00,y,two\n"})
+    assert (stream["primary_key"], stream["consent_time_field"]) == (["id"], "at")
+    assert stream["schema"]["properties"]["at"]["format"] == "date-time"
+
+
+def test_an_id_that_repeats_far_behind_is_no_key():
+    lines = [f"{number},x" for number in range(5000)]
+    stream = stream_of({"a.csv": "\n".join(["id,b", *lines, "17,y"])})
+    assert stream["primary_key"] == ["row_id"]
+
+
+def test_a_value_far_behind_decides_the_type():
+    lines = [str(number) for number in range(5000)]
+    files = {"a.csv": "\n".join(["a,b", *(f"{one},x" for one in lines), "1.5,x", "n/a,x"])}
+    assert kinds(files)["a"] == ["number", "null"]
+    assert kinds({"a.csv": "\n".join(["a,b", *(f"{one},x" for one in lines), "many,x"])})["a"] == [
+        "string",
+        "null",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["01067", "10115"], ["string", "null"]),
+        (["1/2/2026", "12/25/2026"], "date"),
+        (["1/2/2026", "25/12/2026"], "date"),
+        (["20260101", "20260102"], ["integer", "null"]),
+        (["99999999999999999999"], ["number", "null"]),
+        (["1e999"], ["string", "null"]),
+        (["inf", "1"], ["string", "null"]),
+        (["true", "FALSE", ""], ["boolean", "null"]),
+        (["2026-02-30"], ["string", "null"]),
+        (["=cmd()"], ["string", "null"]),
+    ],
+)
+def test_a_column_has_the_narrowest_type_that_fits_all_values(texts: list[str], kind: object):
+    assert kinds({"a.csv": "\n".join(["c;d", *(f"{text};x" for text in texts)])})["c"] == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "stored"),
+    [
+        ("2012/01/31", "2012/02/01", "2012-01-31"),
+        ("Jan 31 2012", "May 1, 2012", "2012-01-31"),
+        ("31 January 2012", "1. Feb 2012", "2012-01-31"),
+        ("31.01.2012 7:05", "01.02.2012 17:05:09", "2012-01-31T07:05:00Z"),
+        ("1/31/2012 07:05 PM", "2/1/2012 12:05 AM", "2012-01-31T19:05:00Z"),
+        ("2012/01/31 00:00", "2012/01/31 23:59", "2012-01-31T00:00:00Z"),
+        ("2012-01-31 00:00:00+02:00", "2012-01-31T10:00:00Z", "2012-01-30T22:00:00Z"),
+    ],
+)
+def test_dates_and_times_are_understood_as_people_and_programs_write_them(text: str, other: str, stored: str):
+    files = {"a.csv": f'c;d\n"{text}";x\n"{other}";y\n'}
+    assert by_stream(items_of(TABLES, files))["a"][0]["c"] == stored
+    assert kinds(files)["c"] == ("date" if len(stored) == 10 else "date-time")
+
+
+@pytest.mark.parametrize(
+    "text", ["31.13.2012", "2012/02/30", "Foo 1 2012", "1/2/2012 25:00", "12:30", "May 2012"]
+)
+def test_what_is_no_date_stays_text(text: str):
+    assert kinds({"a.csv": f"c;d\n{text};x\n"})["c"] == ["string", "null"]
+
+
+def test_identical_lines_all_stay_and_overlapping_files_give_the_same_keys():
+    first = by_stream(items_of(TABLES, {"a.csv": "d,p\n1,x\n1,x\n2,y\n"}))["a"]
+    second = by_stream(items_of(TABLES, {"a.csv": "d,p\n2,y\n1,x\n1,x\n3,z\n"}))["a"]
+    assert len({row["row_id"] for row in first}) == 3
+    assert {row["row_id"] for row in first} < {row["row_id"] for row in second}
+
+
+def test_a_line_with_too_many_cells_is_reported_with_its_place_and_the_rest_is_read():
+    items = items_of(TABLES, {"a.csv": "a,b\n1,2\n1,2,3\n4\n5,6\n"})
+    assert [item.place for item in items if isinstance(item, Reject)] == ["a.csv line 3"]
+    assert [row.get("a") for row in by_stream(items)["a"]] == [1, 4, 5]
+
+
+def test_names_that_requests_cannot_hold_and_repeated_names_are_changed():
+    assert list(kinds({"a.csv": 'id,"a,b",[c],,d\n1,2,3,4,5\n'})) == ["id", "a_b", "_c_", "column_4", "d"]
+    # A line in which a name repeats may be data; then every column is numbered.
+    assert list(kinds({"a.csv": "x,x\ny,z\n"})) == ["row_id", "column_1", "column_2"]
+
+
+def test_json_arrays_and_json_lines_are_tables():
+    array = '[{"id": "a", "n": 1, "at": "2026-01-01T00:00:00Z"}, {"id": "b", "n": 1.5, "tags": ["x"]}, 5]'
+    items = items_of(TABLES, {"a.json": array})
+    assert by_stream(items)["a"][1] == {"id": "b", "n": 1.5, "tags": ["x"]}
+    assert [item.reason for item in items if isinstance(item, Reject)] == ["It is no object."]
+    lines = '{"a": 1, "b": "007"}\nnope\n{"a": 2}\n'
+    items = items_of(TABLES, {"a.jsonl": lines})
+    assert [row["a"] for row in by_stream(items)["a"]] == [1, 2]
+    assert [item.place for item in items if isinstance(item, Reject)] == ["a.jsonl line 2"]
+
+
+@pytest.mark.parametrize("document", ['{"a": {"b": 1}}', "[1, 2]", "[]", '"text"', "{"])
+def test_json_that_is_no_table_is_left_to_others(document: str):
+    assert TABLES.detect(tree_with({"a.json": document})) == []
+
+
+def test_json_that_is_nested_deeply_is_refused_at_once():
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    items = items_of(TABLES, {"a.json": f'[{{"id":1}},{deep}]'})
+    assert "too deeply" in next(item.reason for item in items if isinstance(item, Reject))
+    items = items_of(
+        TABLES, {"a.jsonl": f'{{"id":1}}\n{"[" * 90}{"]" * 90}\n{{"id":{"[" * 90}{"]" * 90}}}\n'}
+    )
+    assert len([item for item in items if isinstance(item, Reject)]) == 2
+
+
+def on_disk(path: Path) -> dict[str, list[dict]]:
+    (found,) = TABLES.detect(tree_of(path))
+    return by_stream(TABLES.read(found, {}))
+
+
+def test_parquet_values_become_json(tmp_path: Path):
+    table = pa.table(
+        {
+            "id": [1, 2],
+            "at": [dt.datetime(2026, 1, 1, 8, tzinfo=dt.UTC), None],
+            "price": [decimal.Decimal("1.50"), None],
+            "parts": [[1], [2, 3]],
+        }
+    )
+    parquet.write_table(table, tmp_path / "p.parquet")
+    assert on_disk(tmp_path / "p.parquet") == {
+        "p": [
+            {"id": 1, "at": "2026-01-01T08:00:00Z", "price": 1.5, "parts": [1]},
+            {"id": 2, "parts": [2, 3]},
+        ]
+    }
+
+
+def test_every_sheet_of_a_workbook_is_a_stream(tmp_path: Path):
+    book = openpyxl.Workbook()
+    book.active.title = "People"
+    book.active.append(["Name", "Age"])
+    book.active.append(["Ada", 36])
+    book.create_sheet("Empty")
+    book.create_sheet("More").append(["only a header"])
+    book.save(tmp_path / "w.xlsx")
+    (person,) = on_disk(tmp_path / "w.xlsx")["people"]
+    assert (person["Name"], person["Age"]) == ("Ada", 36)
+
+
+def test_every_table_of_a_database_is_a_stream_with_its_primary_key(tmp_path: Path):
+    database = apsw.Connection(str(tmp_path / "d.db"))
+    database.execute('CREATE TABLE "odd ""name"(a TEXT, b INTEGER, c BLOB, PRIMARY KEY(b, a)) WITHOUT ROWID')
+    database.execute("""INSERT INTO "odd ""name" VALUES('x', 1, x'ff00'), ('y', 1, 2.5)""")
+    database.execute("CREATE TABLE other(n); INSERT INTO other VALUES(1), (1), (NULL)")
+    database.close()
+    before = (tmp_path / "d.db").read_bytes()
+    rows = on_disk(tmp_path / "d.db")
+    assert [(row["a"], row["b"]) for row in rows["odd_name"]] == [("x", 1), ("y", 1)]
+    assert len({row["row_id"] for row in rows["other"]}) == 3
+    (found,) = TABLES.detect(tree_of(tmp_path / "d.db"))
+    assert [one["primary_key"] for one in TABLES.declare(found)["streams"]] == [["b", "a"], ["row_id"]]
+    assert (tmp_path / "d.db").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.db"]
+
+
+@pytest.mark.parametrize("name", ["d.db", "p.parquet", "w.xlsx"])
+def test_a_damaged_binary_file_is_refused_with_one_sentence(tmp_path: Path, name: str):
+    heads = {"d.db": b"SQLite format 3\0", "p.parquet": b"PAR1", "w.xlsx": b"PK\3\4"}
+    (tmp_path / name).write_bytes(heads[name] + b"\xff" * 2000)
+    (found,) = TABLES.detect(tree_of(tmp_path / name))
+    with pytest.raises(InvalidRequest, match=name):
+        job_of(TABLES, found)
+
+
+def test_a_person_corrects_types_key_and_time():
+    corrections = tomllib.loads(
+        '[a]\nkey = ["zip", "n"]\ntime = ""\n[a.types]\nzip = "integer"\nn = "text"\n'
+    )
+    files = {"a.csv": "zip,n,day\n01067,1,2026-01-01\nx,2,2026-01-02\n"}
+    assert kinds(files, corrections) == {"zip": ["integer"], "n": ["string"], "day": "date"}
+    (found,) = TABLES.detect(tree_with(files))
+    items = list(TABLES.read(TABLES.corrected(found, corrections), {}))
+    assert "'x' is no integer" in next(item.reason for item in items if isinstance(item, Reject))
+
+
+@pytest.mark.parametrize(
+    "corrections",
+    [{"b": {}}, {"a": {"key": ["no"]}}, {"a": {"types": {"n": "odd"}}}, {"a": {"other": 1}}, {"a": 1}],
+)
+def test_corrections_that_name_what_is_not_there_are_refused(corrections: dict):
+    with pytest.raises(InvalidRequest):
+        kinds({"a.csv": "zip,n\n1,2\n"}, corrections)
+
+
+def test_tables_with_other_columns_or_types_are_other_connectors():
+    def key(content: str) -> str:
+        (found,) = TABLES.detect(tree_with({"My table.csv": content}))
+        return job_of(TABLES, found).connector_key
+
+    same = key("a,b\n1,x\n")
+    assert same == key("a,b\n5,y\n")
+    assert same.startswith("tables-my-table-")
+    assert len({same, key("a,c\n1,x\n"), key("a,b\n1.5,x\n")}) == 3
+
+
+EXAMPLES = {
+    "a.csv": BANK.encode(),
+    "b.json": b'[{"id": 1, "t": "2026-01-01", "x": {"y": [1, null]}}, {"id": 2, "z": "\xc3\xa4"}]',
+    "c.jsonl": b'{"id": 1, "t": "2026-01-01"}\n{"id": 2, "big": 123456789012345678901234567890}\n',
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_row_can_be_stored_and_reading_goes_on_from_every_mark(name: str):
+    check_all(TABLES, {name: EXAMPLES[name]})
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_hostile_variant_gives_rows_or_rejects(name: str, data: st.DataObject):
+    with contextlib.suppress(InvalidRequest):
+        check_all(TABLES, {name: data.draw(hostile(EXAMPLES[name]))})
+
+
+def test_a_column_with_a_value_too_long_for_a_key_is_no_key():
+    assert stream_of({"a.csv": f"id,b\n{'x' * 1024},1\ny,2\n"})["primary_key"] == ["id"]
+    assert stream_of({"a.csv": f"id,b\n{'x' * 1025},1\ny,2\n"})["primary_key"] == ["row_id"]
+
+
+def test_a_value_that_repeats_counts_every_time():
+    # The time column is one that nearly all rows have, and a key one that all rows have with other values.
+    lines = [f"2026-01-0{number % 9 + 1},{number % 3}" for number in range(100)]
+    stream = stream_of({"a.csv": "\n".join(["day,some_id", *lines])})
+    assert (stream["consent_time_field"], stream["primary_key"]) == ("day", ["row_id"])
+    assert "day" not in stream["query"]["search"]["lexical_fields"]

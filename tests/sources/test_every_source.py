@@ -1,0 +1,231 @@
+"""What holds for every built-in source: a golden test, hostile variants, twice is once, and a kill in the middle.
+
+A source that is added to the registry and not here fails the first test.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from headgate.model.ids import FieldName
+from headgate.model.plan import PagePlan, Reach
+from headgate.sources import importing, parts as parts_module, per_file, registry
+from headgate.sources.git import source as git_source
+from headgate.sources.importing import Importer, ImportJob, job_of
+from headgate.sources.inputs.disk import tree_of
+from headgate.sources.protocol import Item, Mark, Reject, Row
+from headgate.wiring import live_sources
+from tests.sources import (
+    test_calendar as calendars,
+    test_chat_whatsapp as whatsapp,
+    test_contacts as contacts,
+    test_conversations as conversations,
+)
+from tests.sources.documents.made import docx, pdf
+from tests.sources.git.repositories import canal
+from tests.sources.history import exports
+from tests.sources.mail.mails import ANSWER, LETTER, mbox
+from tests.sources.money.test_money import CAMT, GERMAN, SGML
+from tests.sources.notes.test_notes import MARKDOWN
+from tests.sources.reading import check_rows, tree_from
+from tests.store.engines import NOW, Driven
+
+TABLE = "id,name,joined,points\n" + "".join(f"{n},Name {n},2026-03-{n:02d},{n * 3}\n" for n in range(1, 29))
+#: Files of each source; those of git are made by git.
+FILES: Mapping[str, Mapping[str, bytes | str]] = {
+    "calendar": {"calendar.ics": calendars.WHOLE},
+    "chat": {"WhatsApp Chat with Garden.txt": whatsapp.ANDROID},
+    "contacts": {"contacts.vcf": contacts.BOOK},
+    "conversations": conversations.FILES,
+    "git": {},
+    "history": exports.FILES,
+    "mail": {"Inbox.mbox": mbox(LETTER, ANSWER)},
+    "documents": {"gate.pdf": pdf(b"The lock is closed."), "report.docx": docx()},
+    "money": {"a.ofx": SGML, "b.xml": CAMT, "c.csv": GERMAN},
+    "notes": {"bridge.md": MARKDOWN, "gate.txt": "Closed.", "a/lock.md": "# Lock", "b.html": "<p>Hi</p>"},
+    "tables": {"people.csv": TABLE},
+}
+#: The tests that compare what is read with values written by hand or by another program.
+GOLDEN = {
+    "calendar": "tests.sources.test_calendar",
+    "chat": "tests.sources.test_chat_whatsapp",
+    "contacts": "tests.sources.test_contacts",
+    "conversations": "tests.sources.test_conversations",
+    "git": "tests.sources.git.test_git",
+    "history": "tests.sources.history.test_history",
+    "mail": "tests.sources.mail.test_messages",
+    "documents": "tests.sources.documents.test_documents",
+    "money": "tests.sources.money.test_money",
+    "notes": "tests.sources.notes.test_notes",
+    "tables": "tests.sources.tables.test_tables",
+}
+#: Live sources have all four in one module each, against a real server.
+LIVE = {
+    "imap": "tests.sources.mail.test_imap",
+    "mcp": "tests.sources.remote.test_remote",
+    "calendar": "tests.sources.calendar.test_calendar_account",
+}
+
+
+def test_every_source_is_in_the_tables_of_this_file(tmp_path):
+    built_in = {source.name for source in registry._BUILT_IN}
+    assert FILES.keys() == built_in
+    assert GOLDEN.keys() == built_in
+    assert LIVE.keys() == live_sources(tmp_path).keys()
+    for module in {*GOLDEN.values(), *LIVE.values()}:
+        assert any(name.startswith("test_") for name in vars(importlib.import_module(module)))
+
+
+def as_bytes(content: bytes | str) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def written(directory: Path, name: str) -> Path:
+    """Write the files of a source to a directory."""
+    if name == "git":
+        return canal(directory)
+    place = directory / "export"
+    for path, content in FILES[name].items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_bytes(as_bytes(content))
+    return place
+
+
+def jobs_of(name: str, place: Path) -> list[ImportJob]:
+    source = registry.sources()[name]
+    return [job_of(source, found) for found in source.detect(tree_of(place))]
+
+
+def stored(store: Driven) -> dict[tuple[str, str, str], Any]:
+    """Everything that a store holds: by connection, stream and id."""
+    found: dict[tuple[str, str, str], Any] = {}
+    declared = store.run(store.bare.declarations())
+    for connection in store.connections():
+        for stream, about in declared[connection.connector_key].streams.items():
+            fields = tuple(FieldName(name) for name in about.fields)
+            page = store.page(PagePlan(Reach(stream, (connection.id,), fields), limit=1000))
+            for record in page.records:
+                key = (connection.display_name, str(stream), str(record.id))
+                found[key] = msgspec.json.decode(record.body)
+    return found
+
+
+def run_all(store: Driven, jobs: list[ImportJob]) -> list[importing.ImportReport]:
+    return [store.run(Importer(store.bare, clock=lambda: NOW).run(job)) for job in jobs]
+
+
+@pytest.fixture
+def store(tmp_path):
+    driven = Driven("sqlite", made(tmp_path / "store"))
+    yield driven
+    driven.close()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_importing_twice_is_importing_once(store, tmp_path, name):
+    place = written(tmp_path, name)
+    first = run_all(store, jobs_of(name, place))
+    once = stored(store)
+    assert once
+    assert sum(report.accepted for report in first) >= len(once)
+    for report in run_all(store, jobs_of(name, place)):
+        assert all(count.added == 0 for count in report.streams.values()), report
+    assert stored(store) == once
+
+
+class Killed(Exception):
+    pass
+
+
+def killed_after(job: ImportJob, count: int) -> ImportJob:
+    """Read with a job until so many items came, rows and marks, and end there."""
+
+    def read(resume: Mapping[str, Any]) -> Iterator[Item]:
+        for number, item in enumerate(job.read(resume), 1):
+            yield item
+            if number == count:
+                raise Killed
+
+    return replace(job, read=read)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_import_that_is_killed_and_run_again_stores_everything_once(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(parts_module, "PART_LINES", 1)
+    monkeypatch.setattr(per_file, "_STEP", 1)
+    monkeypatch.setattr(git_source, "_STEP", 1)
+    place = written(tmp_path, name)
+    whole, cut = (Driven("sqlite", made(tmp_path / one)) for one in ("whole", "cut"))
+    try:
+        run_all(whole, jobs_of(name, place))
+        for job in jobs_of(name, place):
+            for count in (2, 1):
+                with pytest.raises(Killed):
+                    run_all(cut, [killed_after(job, count)])
+            run_all(cut, [job])
+        assert stored(cut) == stored(whole)
+    finally:
+        whole.close()
+        cut.close()
+
+
+def made(directory: Path) -> Path:
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+@st.composite
+def broken(draw, content: bytes) -> bytes:
+    """Cut, overwrite, repeat or recode a file."""
+    at = draw(st.integers(0, len(content)))
+    end = draw(st.integers(at, min(len(content), at + 300)))
+    noise = draw(
+        st.one_of(
+            st.binary(max_size=60),
+            st.sampled_from([b"\0" * 8, b"\xff\xfe", b"9" * 500, b"a" * 20_000, b"[" * 300, b"<a>" * 300]),
+        )
+    )
+    variants = [content[:at], content[:at] + noise + content[end:], content[:end] + content[at:end] * 40]
+    recoded = content.decode("utf-8", "replace").encode("utf-16")
+    return draw(st.sampled_from([*variants, recoded]))
+
+
+HOSTILE = sorted((name, path) for name, files in FILES.items() for path in files)
+
+
+@pytest.mark.parametrize(("name", "path"), HOSTILE)
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_hostile_variants_give_rows_and_rejects_and_never_an_exception(name, path, data):
+    source = registry.sources()[name]
+    files = {one: as_bytes(content) for one, content in FILES[name].items()}
+    files[path] = data.draw(broken(files[path]))
+    for found in source.detect(tree_from(files)):
+        prepare = getattr(source, "prepared", None)
+        found = found if prepare is None else prepare(found)  # noqa: PLW2901 - as the importer does
+        items = list(source.read(found, {}))
+        assert {type(item) for item in items} <= {Row, Reject, Mark}
+        rows = [item for item in items if isinstance(item, Row)]
+        check_rows(source.declare(found), [row for row in rows if is_storable(row)])
+
+
+def is_storable(row: Row) -> bool:
+    """Leave out rows with text that the importer repairs before it stores them."""
+    line = msgspec.json.encode({"data": row.data}, enc_hook=str) if is_text(row.data) else b"\\u0000"
+    return b"\\u0000" not in line
+
+
+def is_text(data: Mapping[str, Any]) -> bool:
+    try:
+        msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return False
+    return True
