@@ -300,7 +300,7 @@ async def test_an_excerpt_of_a_hit_can_be_used_without_the_hit(home: Home):
 
 
 async def test_recall_is_complete_since_pages_lead_to_every_hit(home: Home, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(search, "WINDOW", 4)
+    monkeypatch.setattr(search, "RANKED_MOST", 4)
     page = (await home.get("/v1/search?q=bridge&limit=3")).body
     recall = page["meta"]["recall"]
     assert (recall["complete"], recall["truncated"], recall["ranking_scope"]) == (

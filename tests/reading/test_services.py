@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.home import open_home
+from headgate.audit.budget import DailyBudgets
+from headgate.home import Home, open_home
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
 from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
@@ -47,7 +48,10 @@ async def store(tmp_path: Path) -> AsyncIterator[CountedStore]:
 
 def services_of(store: SqliteStore) -> ReadServices:
     sealer = Sealer(KeyRing(SealKey(bytes(KEY_BYTES))))
-    return ReadServices(store, sealer=sealer, discloser=Unwritten(), clock=lambda: 1, rules=Rules())
+    budgets = DailyBudgets(Home(Path("none")), clock=lambda: 1, logged=lambda *_: 0)
+    return ReadServices(
+        store, sealer=sealer, discloser=Unwritten(), budgets=budgets, clock=lambda: 1, rules=Rules()
+    )
 
 
 async def access_of(store: SqliteStore, epoch: int | None, *fields: str) -> Access:

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
+import jsonschema_rs
 import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import InvalidDeclaration
 from headgate.model.declaration import Cardinality, FieldKind, RangeOperator, Semantics
-from headgate.schema.declare import read_declaration
+from headgate.schema.declare import read_declaration, refuse_unusable_schemas
+from headgate.schema.fields import DIALECT
 from tests.schema.declarations import declaration
 
 Document = dict[str, Any]
@@ -236,3 +239,43 @@ def test_a_declaration_with_any_part_replaced_is_read_or_refused_with_problems(d
         return
     assert problems
     assert all(problem["code"].startswith("source.declaration.") for problem in problems)
+
+
+@pytest.mark.parametrize("dialect", ["http://127.0.0.1:9/dialect", "", "json-schema:///x", 5])
+def test_a_foreign_dialect_is_refused_and_never_fetched(dialect: object):
+    document = declaration()
+    messages(document)["schema"]["$schema"] = dialect
+    with patch.object(jsonschema_rs.meta, "validate", wraps=jsonschema_rs.meta.validate) as validate:
+        assert problems_of(document) == [("invalid_schema", "/streams/0/schema/$schema")]
+    assert all(call.args[0].get("$schema", DIALECT) == DIALECT for call in validate.call_args_list)
+
+
+def test_a_field_whose_name_no_record_can_hold_is_refused():
+    document = declaration()
+    messages(document)["schema"]["properties"]["a\0b"] = {"type": "string"}
+    with pytest.raises(InvalidDeclaration) as refused:
+        refuse_unusable_schemas(read_declaration(document))
+    (problem,) = refused.value.data["problems"]
+    assert problem["pointer"] == "/streams/0/schema/properties"
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"$ref": "#/$defs/none"}, "/streams/0/schema/properties/anything"),
+        ({"allOf": [{"$ref": "#/properties/anything"}]}, "/streams/0/schema/properties/anything"),
+        ({"$id": "https://elsewhere.example/"}, "/streams/0/schema/properties/anything"),
+        ({"pattern": "("}, "/streams/0/schema"),
+    ],
+)
+def test_a_schema_that_cannot_be_run_is_refused_at_its_place(schema: Document, pointer: str):
+    document = declaration()
+    messages(document)["schema"]["properties"]["anything"] = schema
+    source = read_declaration(document)
+    with pytest.raises(InvalidDeclaration) as refused:
+        refuse_unusable_schemas(source)
+    (problem,) = refused.value.data["problems"]
+    assert (problem["code"], problem["pointer"][: len(pointer)]) == (
+        "source.declaration.invalid_schema",
+        pointer,
+    )

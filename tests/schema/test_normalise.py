@@ -52,6 +52,20 @@ VECTORS = {
     "missing": (of(["a"], a=TEXT), {}, {}, {}, [("$", "required")]),
     "text for a number": (of(n=WHOLE), {"n": "42"}, {"n": "42"}, {"n": "42"}, [("$.n", "type")]),
     "null for a number": (of(n=WHOLE), {"n": None}, {"n": None}, {"n": None}, [("$.n", "type")]),
+    "null beside a default": (
+        of(n={"type": ["integer", "null"], "default": 5}),
+        {"n": None},
+        {"n": None},
+        {"n": None},
+        [],
+    ),
+    "null for a number with a default": (
+        of(n={**WHOLE, "default": 5}),
+        {"n": None},
+        {"n": None},
+        {"n": None},
+        [("$.n", "type")],
+    ),
     "items": (
         {"type": "array", "items": {**of(a=TEXT), **CLOSED}},
         [{"a": "1", "z": 2}],
@@ -102,6 +116,17 @@ def test_the_vectors_hold_in_both_modes(name):
         # Spelled out, because 3.0 == 3 and True == 1 in Python.
         assert json.dumps(result) == json.dumps(expected)
         assert places(found) == issues
+
+
+@pytest.mark.requirement("S4-06")
+def test_a_value_that_is_changed_leaves_the_default_as_it_was():
+    schema = of(deep={"default": {"list": [{"n": 1}], "object": {"n": 1}}})
+    compiled, declared = compile_schema(schema), copy.deepcopy(schema)
+    first, _ = normalise(compiled, {})
+    first["deep"]["list"][0]["n"] = first["deep"]["object"]["n"] = 2
+    first["deep"]["list"].append("more")
+    assert normalise(compiled, {}) == ({"deep": declared["properties"]["deep"]["default"]}, ())
+    assert schema == declared
 
 
 def test_nested_defaults_are_filled_and_a_default_does_not_fill_itself():

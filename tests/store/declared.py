@@ -13,7 +13,7 @@ from headgate.schema.declare import read_declaration
 DESK = ConnectorKey("desk")
 NOTES, MARKS, PAGES, GAUGES, LOOSE = map(StreamName, ("notes", "marks", "pages", "gauges", "loose"))
 #: A name that means itself, whatever a path, a quote or an escape would make of it.
-ODD = FieldName('we"ird\\u0041 na.me~/[0]')
+ODD = FieldName('we"ird\\u0041 na.me~/(0)')
 NOTE_FIELDS = tuple(
     FieldName(name)
     for name in (

@@ -26,11 +26,11 @@ ENGINES: Mapping[str, Callable[[Path], Store]] = {
 class Driven:
     """A store whose methods wait for their answer."""
 
-    def __init__(self, engine: str, directory: Path) -> None:
+    def __init__(self, engine: str, directory: Path, bare: Store | None = None) -> None:
         self._runner = asyncio.Runner()
         self.engine = engine
         self.directory = directory
-        self.bare = ENGINES[engine](directory)
+        self.bare = bare or ENGINES[engine](directory)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.bare, name)

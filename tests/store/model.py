@@ -147,14 +147,20 @@ class Model:
     def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or groups."""
         found = self.visible(plan.reach, plan.filters)
-        missing = None
-        if plan.field is not None:
-            missing = sum(self.comparable(one, plan.field) is None for one in found)
+        gaps = (None, None) if plan.field is None else self._gaps(plan, found)
         if plan.group_by is None:
-            return Aggregate(len(found), self._metric(plan, found), missing_count=missing)
+            return Aggregate(len(found), self._metric(plan, found), None, 0, *gaps)
         groups = self._groups(plan, found)[: plan.limit]
         rest = len(found) - sum(group.count for group in groups)
-        return Aggregate(len(found), None, tuple(groups), rest, missing)
+        return Aggregate(len(found), None, tuple(groups), rest, *gaps)
+
+    def _gaps(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> tuple[int, int]:
+        """Count the records without a value of the metric's field, and those with one of another type."""
+        if plan.field is None:
+            return 0, 0
+        without = [one for one in found if self.comparable(one, plan.field) is None]
+        missing = sum(one.values.get(plan.field) is None for one in without)
+        return missing, len(without) - missing
 
     def _groups(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> list[Group]:
         members: dict[tuple[Any, ...], list[LiveRecord]] = {}
@@ -193,7 +199,7 @@ class Model:
         if plan.group_by is not None and not isinstance(plan.group_by, TimeGroups):
             key = shown(self.source.streams[plan.reach.stream].fields[plan.group_by].kind, key)
         value = None if plan.field is None else self._metric(plan, members)
-        return Group(key, len(members), value, *times)
+        return Group(key, len(members), value, (*times, None)[0], *self._gaps(plan, members))
 
     def _metric(self, plan: AggregatePlan, found: Sequence[LiveRecord]) -> Any:
         value = self._raw_metric(plan, found)

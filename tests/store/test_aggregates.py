@@ -11,7 +11,7 @@ from headgate.model.ids import FieldName
 from headgate.model.instants import instant, iso
 from headgate.model.plan import AggregatePlan, TimeGroups
 from headgate.model.query import ExactFilter, Granularity, Metric
-from headgate.model.rows import Aggregate
+from headgate.model.rows import Aggregate, Group
 from tests.store.ledger import Ledger
 from tests.store.model import local_bucket
 
@@ -31,12 +31,12 @@ def _groups(ledger: Ledger, field: str, limit: int = 10) -> list[tuple[Any, int]
 def test_nothing_adds_up_to_nothing(ledger: Ledger):
     for _ in range(2):
         assert _ask(ledger, Metric.COUNT) == Aggregate(0, 0)
-        assert _ask(ledger, Metric.SUM, "size") == Aggregate(0, 0, missing_count=0)
-        assert _ask(ledger, Metric.COUNT_DISTINCT, "label") == Aggregate(0, 0, missing_count=0)
+        assert _ask(ledger, Metric.SUM, "size") == Aggregate(0, 0, None, 0, 0, 0)
+        assert _ask(ledger, Metric.COUNT_DISTINCT, "label") == Aggregate(0, 0, None, 0, 0, 0)
         assert (
             _ask(ledger, Metric.MIN, "size")
             == _ask(ledger, Metric.MAX, "at")
-            == Aggregate(0, missing_count=0)
+            == Aggregate(0, None, None, 0, 0, 0)
         )
         assert _ask(ledger, Metric.COUNT, group_by=FieldName("label")) == Aggregate(0, None, ())
         # The second time the stream is not new any more, and still empty.
@@ -46,9 +46,45 @@ def test_nothing_adds_up_to_nothing(ledger: Ledger):
 
 def test_records_without_a_value_count_as_records_and_not_as_values(ledger: Ledger):
     ledger.put({"id": "a", "size": 5}, {"id": "b"}, {"id": "c", "size": None}, {"id": "d", "size": "9"})
-    assert _ask(ledger, Metric.SUM, "size") == Aggregate(4, 5, missing_count=3)
-    assert _ask(ledger, Metric.MIN, "size") == Aggregate(4, 5, missing_count=3)
-    assert _ask(ledger, Metric.COUNT_DISTINCT, "size") == Aggregate(4, 1, missing_count=3)
+    assert _ask(ledger, Metric.SUM, "size") == Aggregate(4, 5, None, 0, missing_count=2, unreadable_count=1)
+    assert _ask(ledger, Metric.MIN, "size") == Aggregate(4, 5, None, 0, missing_count=2, unreadable_count=1)
+    assert _ask(ledger, Metric.COUNT_DISTINCT, "size") == Aggregate(4, 1, None, 0, 2, 1)
+
+
+def test_each_group_tells_how_many_values_were_missing_and_unreadable(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "label": "red", "size": 5},
+        {"id": "b", "label": "red", "size": "9"},
+        {"id": "c", "label": "red"},
+        {"id": "d", "label": "blue", "size": 4},
+    )
+    red, blue = _ask(ledger, Metric.SUM, "size", group_by=FieldName("label")).groups or ()
+    assert red == Group("red", 3, 5, None, missing_count=1, unreadable_count=1)
+    assert blue == Group("blue", 1, 4)
+
+
+def test_unreadable_values_are_counted_within_the_reach_only(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "size": "many", "at": "2026-01-01"}, {"id": "b", "size": "few", "at": "2026-02-01"}
+    )
+    ledger.put({"id": "a", "size": "several"}, connection=1)
+    january = ledger.reach(connections=[0], until="2026-01-15")
+    found = ledger.store.aggregate(AggregatePlan(january, Metric.SUM, FieldName("size")))
+    assert (found.filtered_record_count, found.missing_count, found.unreadable_count) == (1, 0, 1)
+    one = ledger.reach(connections=[0], resources=["b"])
+    found = ledger.store.aggregate(AggregatePlan(one, Metric.SUM, FieldName("size")))
+    assert (found.filtered_record_count, found.missing_count, found.unreadable_count) == (1, 0, 1)
+
+
+def test_a_value_counts_as_unreadable_until_the_record_is_changed_or_removed(ledger: Ledger):
+    ledger.put({"id": "a", "size": "many"}, {"id": "b", "size": "few"}, {"id": "c", "size": "some"})
+    ledger.put({"id": "a", "size": 3})
+    ledger.remove("b")
+    found = _ask(ledger, Metric.SUM, "size")
+    assert (found.value, found.missing_count, found.unreadable_count) == (3, 0, 1)
+    ledger.store.delete_connection(ledger.ids[0])
+    found = _ask(ledger, Metric.SUM, "size")
+    assert (found.missing_count, found.unreadable_count) == (0, 0)
 
 
 def test_integers_add_up_beyond_64_bits(ledger: Ledger):

@@ -9,10 +9,11 @@ from headgate.errors import IdempotencyConflict
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import AggregatePlan, RecordPlan
 from headgate.model.query import ExactFilter, Metric
-from headgate.model.rows import IngestReport
+from headgate.model.record import MAX_KEYS
+from headgate.model.rows import IngestReport, OnInvalid
 from headgate.store.lines import MAX_DEPTH, MAX_LINE_BYTES
 from headgate.store.protocol import Batch
-from tests.store.declared import MARKS, NOTES
+from tests.store.declared import DESK, MARKS, NOTES, ODD, document, stream_of
 from tests.store.engines import NOW
 from tests.store.ledger import Ledger, body
 
@@ -135,6 +136,118 @@ def test_a_bad_line_is_reported_with_its_place_and_the_good_ones_are_stored(
     assert ledger.keys() == ["b", "a"]
 
 
+@pytest.mark.parametrize(
+    ("values", "pointer"),
+    [
+        ({"size": "9"}, "/data/size"),
+        ({"size": 1.5}, "/data/size"),
+        ({"size": 1e300}, "/data/size"),
+        ({"size": True}, "/data/size"),
+        ({"weight": "heavy"}, "/data/weight"),
+        ({"done": 1}, "/data/done"),
+        ({"title": 5}, "/data/title"),
+        ({"file": None}, "/data/file"),
+        ({"at": "soon"}, "/data/at"),
+        ({"at": 5}, "/data/at"),
+        ({"seen_at": "2026-13-01T00:00:00Z"}, "/data/seen_at"),
+        ({"day": "2026-02-30"}, "/data/day"),
+        ({ODD: 5}, '/data/we"ird\\u0041 na.me~0~1(0)'),
+    ],
+)
+def test_a_record_that_breaks_its_schema_is_rejected_with_its_place(
+    ledger: Ledger, values: dict[str, Any], pointer: str
+):
+    lines = [
+        json.dumps({"data": {"id": key, **one}}).encode()
+        for key, one in zip("abc", ({}, values, {}), strict=True)
+    ]
+    report = ledger.send(*lines)
+    assert (report.accepted, report.rejected) == (2, 1)
+    (error,) = report.errors
+    assert (error.index, error.code, error.pointer) == (1, "invalid_record", pointer)
+    assert ledger.keys() == ["c", "a"]
+    assert _marked(ledger) == {}
+
+
+@pytest.mark.parametrize("at", ["2026-01-01", "2026-01-01T10:00", "2026-01-01T10:00:00.5+02:00", None])
+def test_a_time_is_taken_as_it_can_be_read(ledger: Ledger, at: str | None):
+    line = json.dumps({"data": {"id": "a", "at": at, "day": "2026-01-01"}}).encode()
+    assert ledger.send(line) == IngestReport(1)
+
+
+def test_a_field_that_is_required_must_be_there_and_its_pointer_says_where(ledger: Ledger):
+    newer = document("2")
+    schema = stream_of(newer, NOTES)["schema"]
+    schema["required"] = ["id", "title"]
+    schema["properties"]["extra"] = {"type": "object", "required": ["a/b"]}
+    ledger.store.declare(DESK, newer)
+    (missing, inner) = ledger.send(
+        b'{"data":{"id":"a"}}', b'{"data":{"id":"b","title":"t","extra":{}}}'
+    ).errors
+    assert (missing.pointer, inner.pointer) == ("/data/title", "/data/extra/a~1b")
+
+
+def test_a_line_that_breaks_its_schema_in_several_places_says_how_many(ledger: Ledger):
+    (error,) = ledger.send(b'{"data":{"id":"a","size":"x","weight":"y","at":"z"}}').errors
+    assert (error.pointer, error.message) == (
+        "/data/size",
+        "The value is not of type integer or null. (and 2 more)",
+    )
+
+
+def test_what_breaks_its_schema_can_be_kept_with_a_mark(ledger: Ledger):
+    report = ledger.send(
+        b'{"data":{"id":"a","size":"9"}}',
+        b'{"data":{"id":"b"}}',
+        b"{",
+        b'{"data":{"id":"c","at":"soon","size":1}}',
+        on_invalid=OnInvalid.KEEP,
+    )
+    assert (report.accepted, report.rejected) == (3, 1)
+    assert [(one.index, one.pointer) for one in report.invalid] == [(0, "/data/size"), (3, "/data/at")]
+    assert _values(ledger) == {"id": "a", "size": "9"}
+    assert _marked(ledger) == {"a": ["/data/size"], "c": ["/data/at"]}
+    ledger.send(b'{"data":{"id":"a","size":9}}')
+    ledger.remove("c")
+    assert _marked(ledger) == {}
+
+
+def test_marked_records_are_listed_page_by_page(ledger: Ledger):
+    ledger.put(*({"id": f"k{n}", "size": "x"} for n in range(5)), {"id": "good"})
+    ledger.put({"id": "other", "size": "x"}, connection=1)
+    found, after = list[str](), 0
+    for _ in range(3):
+        page = ledger.store.marked(ledger.ids[0], NOTES, after=after, limit=2)
+        found += [one.id for one in page.records]
+        after = page.next_after or 0
+    assert (found, after) == ([f"k{n}" for n in range(5)], 0)
+
+
+def test_a_repeated_batch_answers_with_its_marks(ledger: Ledger):
+    line = b'{"data":{"id":"a","size":"9"}}'
+    first = ledger.send(line, key="once", on_invalid=OnInvalid.KEEP)
+    assert ledger.send(line, key="once", on_invalid=OnInvalid.KEEP) == first
+    with pytest.raises(IdempotencyConflict):
+        ledger.send(line, key="once")
+
+
+def test_values_that_a_later_declaration_cannot_read_are_marked(ledger: Ledger):
+    ledger.put({"id": "a", "stars": "five"}, {"id": "b", "stars": 4})
+    newer = document("2")
+    stream = stream_of(newer, NOTES)
+    stream["schema"]["properties"]["stars"] = {"type": "integer"}
+    stream["query"]["aggregations"]["sum"].append("stars")
+    ledger.store.declare(DESK, newer)
+    assert _marked(ledger) == {"a": ["/data/stars"]}
+    found = ledger.store.aggregate(AggregatePlan(ledger.reach(), Metric.SUM, FieldName("stars")))
+    assert (found.value, found.missing_count, found.unreadable_count) == (4, 0, 1)
+
+
+def _marked(ledger: Ledger) -> dict[str, list[str]]:
+    page = ledger.store.marked(ledger.ids[0], NOTES, after=0, limit=100)
+    return {one.id: [problem.pointer for problem in one.problems] for one in page.records}
+
+
 def test_nesting_is_kept_up_to_a_depth_that_every_reader_can_follow(ledger: Ledger):
     def nested(depth: int) -> bytes:
         return b'{"data":{"id":"a","extra":' + b"[" * depth + b"]" * depth + b"}}"
@@ -147,6 +260,22 @@ def test_nesting_is_kept_up_to_a_depth_that_every_reader_can_follow(ledger: Ledg
     assert ledger.keys(filters=(ExactFilter(FieldName("code"), "x"),)) == []
     ledger.put({"id": "a", "title": "now flat"})
     assert _values(ledger)["title"] == "now flat"
+
+
+@pytest.mark.parametrize("place", ["", "/extra", "/extra/0/a"])
+def test_an_object_may_have_a_thousand_members_and_no_more(ledger: Ledger, place: str):
+    def line(count: int) -> bytes:
+        members = {f"k{n}": n for n in range(count)}
+        data = {
+            "": {"id": "a"} | dict(list(members.items())[:-1]),
+            "/extra": {"id": "a", "extra": members},
+            "/extra/0/a": {"id": "a", "extra": [{"a": members}]},
+        }[place]
+        return json.dumps({"data": data}).encode()
+
+    assert ledger.send(line(MAX_KEYS)) == IngestReport(1)
+    (error,) = ledger.send(line(MAX_KEYS + 1)).errors
+    assert (error.code, error.pointer) == ("invalid_record", f"/data{place}")
 
 
 def test_a_name_that_stands_twice_counts_as_it_stood_last(ledger: Ledger):

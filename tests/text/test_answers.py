@@ -3,15 +3,16 @@ from __future__ import annotations
 import base64
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.text.aggregate import aggregate_text
-from headgate.text.budget import QUERY_TEXT, SEARCH_TEXT, size
+from headgate.text.aggregate import aggregate_text, cut_keys, key_text, read_place
+from headgate.text.budget import AGGREGATE_TEXT, QUERY_TEXT, SEARCH_TEXT, size
 from headgate.text.document import document
-from headgate.text.ladder import Handles, shorten
-from headgate.text.quote import json_text, unfenced
+from headgate.text.ladder import Handles, Known, shorten
+from headgate.text.quote import json_text, line, unfenced
 from headgate.text.records import records_text
 from headgate.text.search import search_text
 from headgate.text.window import WindowText, window_text
@@ -159,6 +160,33 @@ def test_a_deleted_record_is_marked_as_deleted():
 WORDS = st.sampled_from(["word ", "世界は広い", "слово ", '"quoted" \\\\ ', "\u202e"])
 
 
+FIELDS = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30),
+    st.one_of(
+        st.none(),
+        st.integers(),
+        st.builds(lambda word, words: word * words, WORDS, st.integers(0, 60)),
+        st.builds(lambda word, words: [word] * words, WORDS, st.integers(0, 60)),
+    ),
+    max_size=14,
+)
+
+
+@given(st.integers(1, 100), st.integers(1, 150), FIELDS)
+def test_whatever_fields_are_called_25_rows_are_printed(total: int, key_chars: int, data: dict[str, object]):
+    ids = [f"cin_a/messages:{n:03}{'k' * key_chars}" for n in range(total)]
+    body = {"data": [{"data": data}] * total, "has_more": True, "next_cursor": "pg1." + "x" * 180}
+    shown = records_text("messages", body, [(one, {"data": data}) for one in ids])
+    assert size(shown) <= QUERY_TEXT
+    assert len(re.findall(r"^record\[\d+\] .* id=\S+$", shown, re.MULTILINE)) >= min(total, 25)
+
+
+def test_short_values_are_printed_before_long_ones_are():
+    row = {"data": {"body": "words " * 90, "subject": "The roof", "size": 3}}
+    shown = records_text("m", {"data": [row] * 25}, [("c/m:1", row)] * 25)
+    assert shown.count("record[") == shown.count('{"subject":"The roof","size":3,"body":"words ') == 25
+
+
 @settings(deadline=None)
 @given(
     st.integers(1, 100),
@@ -262,25 +290,85 @@ def test_an_aggregate_is_one_line():
         plain | {"group_by": "channel", "groups": groups, "other_count": 15, "value": None}
     )
     assert 'count(messages) group_by="channel": 7 group(s) ["k0"=9, "k1"=8' in shown
-    assert "more_groups=2; other_count=15;" in shown
+    assert "other_count=15;" in shown
     assert '"k6"=3' in shown
 
 
 def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value():
-    groups = [{"key": "shop", "time": "2026-01-01", "count": 3, "value": -12.5}]
+    groups = [{"key": "shop", "time": "2026-01-01", "count": 3, "value": -12.5, "missing_value_count": 1}]
     shown = aggregate_text(
         {"stream": "bank", "metric": "sum", "field": "amount", "group_by": "payee", "groups": groups}
-        | {"filtered_record_count": 4, "missing_value_count": 1}
+        | {"filtered_record_count": 4, "missing_value_count": 1, "unreadable_value_count": 2}
     )
-    assert '"shop" @ "2026-01-01"=-12.5 of 3' in shown
+    assert '"shop" @ "2026-01-01"=-12.5 of 3 (1 missing)' in shown
     assert "missing_value_count=1" in shown
+    assert "unreadable_value_count=2" in shown
 
 
 @given(st.lists(st.tuples(ANY_TEXT, st.integers(0)), max_size=100))
 def test_an_aggregate_text_fits(pairs: list[tuple[str, int]]):
     groups = [{"key": key, "count": count} for key, count in pairs]
     shown = aggregate_text({"stream": "m", "metric": "count", "group_by": "f", "groups": groups})
-    assert size(shown) <= 4 * 60 * 5 * 2 + 600
+    assert size(shown) <= AGGREGATE_TEXT
+
+
+@given(
+    st.lists(
+        st.sampled_from(["short", "long " * 40, "世" * 3_000, "\\" * 20_000, "a\nb" * 2_000]), max_size=100
+    ),
+    st.sampled_from([60, 1024]),
+)
+def test_every_group_and_every_key_is_read_whole_by_the_printed_cursors(keys: list[str], limit_chars: int):
+    keys = [f"{n} {key}" for n, key in enumerate(keys)]
+    body = {"stream": "m", "metric": "count", "group_by": "f"}
+    body["groups"] = [{"key": key, "count": 1} for key in keys]
+    found: list[str] = []
+    while True:
+        shown = aggregate_text(body, len(found))
+        assert size(shown) <= AGGREGATE_TEXT
+        for key, cursor in re.findall(
+            r'("(?:[^"\\]|\\.)*")(?: \(reads on with cursor="([0-9:a-f]+)"\))?=1', shown.splitlines()[0]
+        ):
+            found.append(
+                json.loads(key).removesuffix("…") + read_on(body, cursor) if cursor else json.loads(key)
+            )
+        following = re.search(
+            r'^more_groups=(\d+): repeat the call with cursor="(\d+)"$', shown, re.MULTILINE
+        )
+        if following is None:
+            break
+        assert int(following[2]) == len(found) == len(keys) - int(following[1])
+    assert found == keys
+    for key, group in zip(keys, cut_keys(body["groups"], limit_chars), strict=True):
+        cursor = group.get("key_cursor")
+        assert key == (group["key"].removesuffix("…") + read_on(body, cursor) if cursor else group["key"])
+
+
+def read_on(body: dict[str, Any], cursor: str) -> str:
+    text = ""
+    while True:
+        shown = key_text(body, read_place(cursor))
+        text += unfenced(shown)
+        following = re.search(r'^repeat the call with cursor="(.*)"$', shown, re.MULTILINE)
+        if following is None:
+            return text
+        cursor = following[1]
+
+
+def test_a_cursor_into_another_key_is_not_read():
+    groups = [{"key": key * 100, "count": 1} for key in ("ab", "cd")]
+    first, second = (read_place(group["key_cursor"]) for group in cut_keys(groups, 60))
+    assert key_text({"groups": groups[::-1]}, first) is None
+    assert key_text({"groups": groups[:1]}, second) is None
+    assert key_text({"groups": [{"key": ENCODED, "count": 1}]}, first) is None
+    assert [read_place(cursor) for cursor in ("", "x", "1:2", "-1", "1:2:zz")] == [None] * 5
+
+
+def test_encoded_bytes_are_no_key():
+    groups = [{"key": ENCODED, "count": 1}]
+    shown = aggregate_text({"stream": "m", "metric": "count", "group_by": "f", "groups": groups})
+    assert ENCODED[:40] not in shown + json_text(cut_keys(groups, 1024))
+    assert '"mime_type":"application/octet-stream"' in shown
 
 
 @pytest.mark.requirement("S3-09", "S3-29")
@@ -302,7 +390,7 @@ def test_a_window_text_has_a_header_lines_to_copy_and_a_fence(path: str, text: s
     args = json.loads(lines[1].removeprefix("next read_record_field args="))
     assert args == {"id": window.id, "field_path": path, "cursor": "fw1.n"}
     assert lines[2].startswith("previous read_record_field args=")
-    if text.isprintable():
+    if line(text) == text:
         assert unfenced(window_text(window)) == text
 
 
@@ -317,7 +405,7 @@ def test_what_is_too_long_or_binary_is_begun_and_can_be_read_on():
         "nested": {"deep": [ENCODED], "list": ["x" * 900] * 10},
         "count": 3,
     }
-    shown, ladder = shorten(data, HANDLES, inline_chars=100, lengths={"begun": (9000, "cd")})
+    shown, ladder = shorten(data, HANDLES, inline_chars=100, lengths={"begun": Known(9000, "cd")})
     assert ENCODED[:64] not in json_text(shown) + json_text(ladder.members())
     assert shown["short"] == "whole"
     assert shown["count"] == 3
@@ -396,7 +484,7 @@ def test_every_field_beside_a_text_is_inline_or_on_the_ladder_with_its_call():
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_a_cut_text_ends_with_an_ellipsis_and_is_read_on_from_there(is_begun: bool):  # noqa: FBT001 - a case
     body = "".join(f"{n:04} " for n in range(4_000))
-    lengths = {"text": (len(body), None)} if is_begun else {}
+    lengths = {"text": Known(len(body))} if is_begun else {}
     data = {"text": body[:16_384] if is_begun else body}
     made, *_ = document(
         {"stream": "m", "data": data}, lambda: HANDLES, asked_id="m:1", url="", lengths=lengths

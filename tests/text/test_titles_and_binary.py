@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import pytest
 
@@ -23,6 +24,11 @@ HIT = {"stream": "messages", "connection_id": "cin_a", "connector_key": "slack",
         (
             {**HIT, "data": {"sent_at": "2026-02-03"}, "emitted_at": "2027"},
             "Work Slack / messages / 2026-02-03",
+        ),
+        *(
+            ({**HIT, **place, "emitted_at": "2027"}, "Work Slack / messages / 2026-02-03")
+            for name in ("created_at", "source_created_at", "occurred_at", "updated_at")
+            for place in ({name: "2026-02-03"}, {"data": {name: "2026-02-03"}})
         ),
         ({**HIT, "display_name": "", "emitted_at": "2027"}, "slack / messages / 2027"),
         ({"stream": "messages", "connection_id": "cin_a"}, "cin_a / messages"),
@@ -58,9 +64,48 @@ def test_files_and_encoded_bytes_are_distinguished_from_text(
     assert found == expected
 
 
+RAW = bytes(range(256)) * 4
+URL_SAFE = base64.urlsafe_b64encode(RAW).decode()
+
+
+def in_lines(text: str, width: int, joint: str = "\n") -> str:
+    return joint.join(text[at : at + width] for at in range(0, len(text), width))
+
+
+@pytest.mark.requirement("S3-32")
 @pytest.mark.parametrize("joint", ["\n", "\r\n"])
-def test_encoded_bytes_in_lines_are_binary_and_lines_of_words_are_not(joint: str):
-    encoded = base64.b64encode(bytes(range(256)) * 4).decode()
-    lines = joint.join(encoded[at : at + 76] for at in range(0, len(encoded), 76))
-    assert binary_facts(lines)["size_chars"] == len(lines)
-    assert binary_facts(joint.join(["alpha", "beta", "gamma", "delta"] * 40)) is None
+@pytest.mark.parametrize("width", [40, 60, 64, 70, 72, 76, 300])
+@pytest.mark.parametrize("encoded", [ENCODED, URL_SAFE, URL_SAFE.rstrip("=")])
+def test_encoded_bytes_in_lines_are_binary(encoded: str, width: int, joint: str):
+    lines = in_lines(encoded, width, joint)
+    for text in (lines, lines + joint, lines[:1000]):
+        assert binary_facts(text)["size_chars"] == len(text)
+
+
+@pytest.mark.requirement("S3-32")
+@pytest.mark.parametrize("size", range(900, 904))
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_encoded_bytes_are_binary_with_and_without_padding(encode: Callable[[bytes], bytes], size: int):
+    encoded = encode(RAW[:size]).decode()
+    assert set("+/-_") & set(encoded)
+    for text in (encoded, encoded.rstrip("=")):
+        assert binary_facts(text)["size_chars"] == len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(["alpha", "beta", "gamma", "delta"] * 40),
+        in_lines("no word ends here " * 60, 64),
+        "one-long-name-of-lower-case-letters-" * 9 + "x",
+        "9" * 401,
+        "\n" * 400,
+        "a\n" * 400,
+    ],
+)
+def test_words_and_names_are_not_taken_for_encoded_bytes(text: str):
+    assert binary_facts(text) is None
+
+
+def test_encoded_bytes_are_no_title():
+    assert title({**HIT, "data": {"title": URL_SAFE}}) == "Work Slack / messages"

@@ -19,6 +19,33 @@ MAX_CHILDREN = 50
 
 #: Fields that name a record, the best first: its title is made of one, and a match in one counts more.
 TITLE_FIELDS = ("title", "name", "subject", "summary")
+#: Fields that name the people of a record, by name or address.
+PEOPLE_FIELDS = frozenset(
+    {
+        "attendees",
+        "author",
+        "authors",
+        "bcc",
+        "cc",
+        "contact",
+        "contacts",
+        "counterparty",
+        "creator",
+        "from",
+        "organizer",
+        "owner",
+        "participants",
+        "people",
+        "recipient",
+        "recipients",
+        "reply_to",
+        "sender",
+        "sender_email",
+        "sender_name",
+        "to",
+        "user",
+    }
+)
 
 
 class Semantics(StrEnum):
@@ -142,6 +169,17 @@ class QueryCapabilities:
     lexical_fields: tuple[FieldName, ...] = ()
     semantic_fields: tuple[FieldName, ...] = ()
     aggregations: Aggregations | None = None
+
+    @property
+    def meaning_fields(self) -> tuple[FieldName, ...]:
+        """The fields that a search by meaning looks at: those declared for it, else the searched ones.
+
+        A declaration that names none was often written for servers without such a search. Fields that name people
+        are left out: a name has no meaning.
+        """
+        return self.semantic_fields or tuple(
+            name for name in self.lexical_fields if name not in PEOPLE_FIELDS
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,19 @@ class TokenKind(StrEnum):
     MCP_PACKAGE = "mcp_package"
 
 
+class OwnerScope(StrEnum):
+    """What an owner's token may be used for, if not for everything."""
+
+    #: Read the numbers of ``/metrics``.
+    METRICS = "metrics"
+    #: Bring records in.
+    INGEST = "ingest"
+
+
+#: One home has one owner.
+OWNER = SubjectId("owner")
+
+
 @dataclass(frozen=True, slots=True)
 class TimeConstraint:
     """Only records whose time lies in [since, until); one without a readable time is outside."""
@@ -124,6 +137,8 @@ class Access:
     #: Empty for an owner, who needs no grant.
     grants: tuple[Grant, ...]
     package_id: PackageId | None = None
+    #: Of the grants that have one: how many records they may show in a day.
+    daily_records: tuple[tuple[GrantId, int], ...] = ()
     #: The version of the home's file at which the token was looked up: as long as it is the same, nothing was
     #: written, and what was read before still holds. None if that is not known.
     epoch: int | None = field(default=None, compare=False)

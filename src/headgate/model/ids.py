@@ -95,6 +95,11 @@ def stream_name(text: str) -> StreamName:
     return StreamName(text)
 
 
+def is_path_like(name: str) -> bool:
+    """Return whether a stream's name could be taken for a path; agents' tools refuse such names."""
+    return "/" in name or "\\" in name or ".." in name or name == "."
+
+
 def field_name(text: str) -> FieldName:
     """Read a field's name: any key of a JSON object; dots and quotes mean themselves."""
     if not text or "\0" in text or not is_unicode(text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.model.grant import Grant, GrantState, TokenKind
+from headgate.model.grant import Grant, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 
 
@@ -46,6 +46,10 @@ class IssuedToken:
     package_id: PackageId | None = None
     expires_at: int | None = None
     revoked_at: int | None = None
+    #: What the owner calls it.
+    name: str | None = None
+    #: Of an owner's token: what it may be used for; None is everything.
+    scope: OwnerScope | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,12 +78,16 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a backup holds."""
+    """What a backup holds, and what restoring it revoked."""
 
     record_count: int
     change_number: int
     file_count: int
     bytes: int
+    #: How many grants a restore revoked.
+    revoked_count: int = 0
+    #: Whether it holds the keys of the home, and with them what the log is checked against.
+    has_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import msgspec
 from headgate.model.declaration import Cardinality
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
-from headgate.model.query import Count, Filter, Granularity, Metric, Order
+from headgate.model.query import Count, Filter, Granularity, Metric, Order, SearchMode, SearchSort
 
 #: How long a bookmark of changes stays valid; the store may discard older changes.
 BOOKMARK_DAYS = 180
@@ -26,6 +26,8 @@ class Reach(msgspec.Struct, frozen=True, cache_hash=True):
     fields: tuple[FieldName, ...]
     time: TimeConstraint | None = None
     resources: frozenset[RecordId] | None = None
+    #: All fields that the reader may ever see: records are dated by their last change in these. None: by any change.
+    visible: tuple[FieldName, ...] | None = None
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -45,6 +47,8 @@ class ExpandPlan(msgspec.Struct, frozen=True):
     foreign_key: FieldName
     cardinality: Cardinality
     limit: int
+    #: False when the reader may not see the children's cursor field: then the key alone gives their order.
+    by_cursor_field: bool = True
 
 
 class RecordPlan(msgspec.Struct, frozen=True):
@@ -55,6 +59,14 @@ class RecordPlan(msgspec.Struct, frozen=True):
     expand: tuple[ExpandPlan, ...] = ()
     #: Longer texts are cut to so many characters and listed in the record's previews; None returns them whole.
     preview_chars: int | None = None
+
+
+class KeyPlan(msgspec.Struct, frozen=True):
+    """Find the whole key of a visible record by its beginning and its digest."""
+
+    reach: Reach
+    beginning: RecordId
+    digest: bytes
 
 
 class PagePlan(msgspec.Struct, frozen=True):
@@ -114,6 +126,10 @@ class SearchReach(msgspec.Struct, frozen=True):
 
     reach: Reach
     search_fields: tuple[FieldName, ...]
+    #: Whether the reader may see the records' times: else these have no part in the order.
+    shows_time: bool = True
+    #: The fields that are compared by meaning.
+    meaning_fields: tuple[FieldName, ...] = ()
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -121,6 +137,12 @@ class Term(msgspec.Struct, frozen=True):
 
     words: tuple[str, ...]
     is_prefix: bool = False
+    #: In quotes: only these words in this order, in no other form.
+    is_strict: bool = False
+    #: No hit may hold it.
+    is_excluded: bool = False
+    #: Any of these will do as well.
+    alternatives: tuple[Term, ...] = ()
 
 
 class SearchPosition(msgspec.Struct, frozen=True):
@@ -130,7 +152,11 @@ class SearchPosition(msgspec.Struct, frozen=True):
 
 
 class SearchPlan(msgspec.Struct, frozen=True):
-    """Find the records that hold all terms, each term in any of the search fields."""
+    """Find the records that hold all terms, each term in any of the search fields.
+
+    If that gives less than a page, records with most of the terms follow. By meaning, the terms make one text, and
+    records with a similar text are found; of the terms, only those in quotes and those excluded decide by themselves.
+    """
 
     reaches: tuple[SearchReach, ...]
     terms: tuple[Term, ...]
@@ -138,6 +164,8 @@ class SearchPlan(msgspec.Struct, frozen=True):
     filters: tuple[Filter, ...] = ()
     after: SearchPosition | None = None
     preview_chars: int | None = None
+    sort: SearchSort = SearchSort.RELEVANCE
+    mode: SearchMode = SearchMode.LEXICAL
 
 
 class OffsetWindow(msgspec.Struct, frozen=True):

@@ -127,6 +127,8 @@ class RecordQuery(msgspec.Struct, frozen=True):
     connection_id: ConnectionId | None = None
     fields: tuple[FieldName, ...] | None = None
     expand: tuple[ExpandRequest, ...] = ()
+    #: Set where ``record_id`` is only the beginning of a long key: the digest of the whole one.
+    key_digest: bytes | None = None
 
 
 class WindowQuery(msgspec.Struct, frozen=True):
@@ -144,6 +146,8 @@ class WindowQuery(msgspec.Struct, frozen=True):
     cursor: str | None = None
     #: Read an object or a list as its JSON text; else such a field has no windows.
     as_json: bool = False
+    #: As in `RecordQuery`.
+    key_digest: bytes | None = None
 
 
 class AggregateQuery(msgspec.Struct, frozen=True):
@@ -170,6 +174,13 @@ class SearchMode(StrEnum):
     HYBRID = "hybrid"
 
 
+class SearchSort(StrEnum):
+    """In which order hits come: the best first, or the newest first."""
+
+    RELEVANCE = "relevance"
+    TIME = "time"
+
+
 class SearchQuery(msgspec.Struct, frozen=True):
     """Records that hold some words."""
 
@@ -181,6 +192,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     cursor: str | None = None
     mode: SearchMode = SearchMode.LEXICAL
     connector_key: ConnectorKey | None = None
+    sort: SearchSort = SearchSort.RELEVANCE
 
 
 class SchemaQuery(msgspec.Struct, frozen=True):

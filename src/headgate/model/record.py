@@ -10,6 +10,9 @@ import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, RecordId, StreamName
 
+#: Members of one object of a record, at any depth: every reader can list that many.
+MAX_KEYS = 1000
+
 
 class Op(StrEnum):
     """What an incoming line asks for."""
@@ -64,6 +67,8 @@ class Children:
 
     records: tuple[Record, ...]
     has_more: bool
+    #: Those that are left out because they are not what was stored.
+    damaged: tuple[RecordId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ A reference whose parts cannot live in this grammar has no result id; it travels
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import msgspec
@@ -19,6 +20,7 @@ from headgate.model.ids import ConnectionId, RecordId, StreamName, is_plain
 
 #: The form of most ids; one that matches needs no further check.
 _PLAIN = re.compile(r"(?:([A-Za-z0-9_-]+)/)?([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)")
+_DIGEST_BYTES = 12
 _GRAMMARS = "An id is 'connection_id/stream:record_id' or 'stream:record_id'."
 
 
@@ -28,6 +30,13 @@ class RecordRef(msgspec.Struct, frozen=True):
     connection_id: ConnectionId | None
     stream: StreamName
     record_id: RecordId
+    #: Set where ``record_id`` is only the beginning of a long key: the digest of the whole one.
+    key_digest: bytes | None = None
+
+
+def digest_of_key(record_id: RecordId) -> bytes:
+    """Give the digest that stands for a long key in a handle."""
+    return hashlib.sha256(record_id.encode()).digest()[:_DIGEST_BYTES]
 
 
 def parse_result_id(text: str) -> RecordRef:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 import msgspec
 
 from headgate.model.ids import BlobId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import Position, SearchPosition
-from headgate.model.query import Scalar
+from headgate.model.query import Scalar, SearchMode
 from headgate.model.record import Record, Tombstone
 
 
@@ -30,6 +32,10 @@ class Page(msgspec.Struct, frozen=True):
     next: Position | None
     count: int | None = None
     extent: Extent | None = None
+    #: Whether it ends before the limit, because its records are large.
+    is_cut: bool = False
+    #: Records that belong here and are left out, because they are not what was stored.
+    damaged: tuple[RecordId, ...] = ()
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -40,6 +46,10 @@ class Changes(msgspec.Struct, frozen=True):
     horizon: int
     #: Where the next page of this session starts; None on its last page.
     next: int | None
+    #: Whether it ends before the limit, because its records are large.
+    is_cut: bool = False
+    #: Records that belong here and are left out, because they are not what was stored.
+    damaged: tuple[RecordId, ...] = ()
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -51,6 +61,9 @@ class Group(msgspec.Struct, frozen=True):
     value: int | float | str | None = None
     #: The bucket of time, where records are grouped by a value and by time; None for records without a time.
     time: str | None = None
+    #: How many of the group's records have no value to compute the metric from, and one that cannot be read.
+    missing_count: int = 0
+    unreadable_count: int = 0
 
 
 class Aggregate(msgspec.Struct, frozen=True):
@@ -61,8 +74,10 @@ class Aggregate(msgspec.Struct, frozen=True):
     value: int | float | str | None = None
     groups: tuple[Group, ...] | None = None
     other_count: int = 0
-    #: How many records have no value to compute the metric from, or one that does not fit the field's type.
+    #: How many records have no value to compute the metric from; None where there is no metric.
     missing_count: int | None = None
+    #: How many have one that cannot be read as the field's type, and so is not in the result either.
+    unreadable_count: int | None = None
 
 
 class Snippet(msgspec.Struct, frozen=True):
@@ -84,6 +99,29 @@ class Hit(msgspec.Struct, frozen=True):
     snippets: tuple[Snippet, ...]
     #: The time of the stream's cursor field, if it is a time and may be seen.
     authored_at: int | None = None
+    #: The words of the query that the record does not hold; empty: it holds all.
+    missing: tuple[str, ...] = ()
+    #: What found it, and how good a match it is there; empty where only words were searched.
+    scores: Mapping[SearchMode, float] = {}
+
+
+class UnderstoodWord(msgspec.Struct, frozen=True):
+    """A word of a query, and what of the visible text was taken for it."""
+
+    word: str
+    #: Other forms that occur: inflected, or completed from a beginning; the most frequent first.
+    forms: tuple[str, ...] = ()
+    #: Words that differ by one typing error: the word itself occurs nowhere.
+    corrected: tuple[str, ...] = ()
+
+
+class Understood(msgspec.Struct, frozen=True):
+    """How a query was understood."""
+
+    words: tuple[UnderstoodWord, ...] = ()
+    #: Words that did not decide, because they carry no subject.
+    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 class SearchPage(msgspec.Struct, frozen=True):
@@ -91,11 +129,20 @@ class SearchPage(msgspec.Struct, frozen=True):
 
     hits: tuple[Hit, ...]
     next: SearchPosition | None
-    #: How many records match; None when they were too many to count.
+    #: How many records hold all the words; None on a later page.
     count: int | None
     #: False when only the newest matches were ranked, because there are too many.
     ranked_all: bool = True
     ranked_count: int | None = None
+    #: How many more hold enough of the words; 0 where they were not looked for.
+    partial_count: int = 0
+    understood: Understood = Understood()
+    #: Records that belong here and are left out, because they are not what was stored.
+    damaged: tuple[RecordId, ...] = ()
+    #: Whether the word index is still being filled: records that are not in it yet are not found.
+    is_index_building: bool = False
+    #: How many visible records, or more, cannot be found by meaning yet, because their vectors are still to be made.
+    pending_count: int = 0
 
 
 class FieldWindow(msgspec.Struct, frozen=True):
@@ -144,7 +191,7 @@ class ShelfSummary:
 
 @dataclass(frozen=True, slots=True)
 class LineError:
-    """Why one line of a batch was rejected."""
+    """Why one line of a batch was rejected, or is marked as invalid."""
 
     #: Which line, counted from 0.
     index: int
@@ -160,8 +207,45 @@ class IngestReport:
 
     accepted: int
     errors: tuple[LineError, ...] = ()
+    #: Of the accepted lines, those that break the stream's schema and were kept with a mark.
+    invalid: tuple[LineError, ...] = ()
 
     @property
     def rejected(self) -> int:
         """How many lines were rejected."""
         return len(self.errors)
+
+
+class OnInvalid(StrEnum):
+    """What becomes of a record that breaks its stream's schema."""
+
+    REJECT = "reject"
+    #: It is stored with a mark that the owner can list.
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordProblem:
+    """One place where a record breaks its stream's schema."""
+
+    #: A JSON pointer from the line's root.
+    pointer: str
+    message: str
+    #: The field, if its value cannot be read as the type it is compared by: aggregates leave it out.
+    unreadable: FieldName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRecord:
+    """A record that is stored although it breaks its stream's schema."""
+
+    id: RecordId
+    problems: tuple[RecordProblem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRecords:
+    """Some marked records in the order they were first stored, and where the next ones start."""
+
+    records: tuple[MarkedRecord, ...]
+    next_after: int | None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -14,6 +15,9 @@ class WarningCode(StrEnum):
     LIMIT_CLAMPED = "limit_clamped"
     DEPRECATED_ALIAS = "deprecated_alias_used"
     COMPATIBILITY_FALLBACK = "compatibility_fallback"
+    PAGE_CUT = "page_cut"
+    RECORD_DAMAGED = "record_damaged"
+    INDEX_BUILDING = "index_building"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +46,34 @@ def limit_clamped(param: str, requested: int, most: int) -> ReadWarning:
         f"{param} was cut to {most}.",
         param=param,
         detail={"requested_limit": requested, "max_limit": most},
+    )
+
+
+def page_cut(returned: int) -> ReadWarning:
+    """Build the warning for a page that has fewer records than it could, because they are large."""
+    return ReadWarning(
+        WarningCode.PAGE_CUT,
+        f"The page ends after {returned} records because they are large; next_cursor goes on with the next one.",
+        param="limit",
+        detail={"returned": returned},
+    )
+
+
+def index_building() -> ReadWarning:
+    """Build the warning for a search that cannot find every record yet."""
+    return ReadWarning(
+        WarningCode.INDEX_BUILDING,
+        "The search index is being made: records that are not in it yet are not found. Search again later.",
+    )
+
+
+def records_damaged(record_ids: Sequence[str]) -> tuple[ReadWarning, ...]:
+    """Build a warning for each record that is left out because it is not what was stored."""
+    return tuple(
+        ReadWarning(
+            WarningCode.RECORD_DAMAGED,
+            f"Record {json.dumps(key, ensure_ascii=False)} is damaged and left out; the owner can restore it.",
+            detail={"record_id": key},
+        )
+        for key in dict.fromkeys(record_ids)
     )

@@ -15,11 +15,13 @@ Json: TypeAlias = dict[str, Any]
 
 
 class TextPreview(TypedDict, total=False):
-    """The true length of a text that was cut."""
+    """The true length of a text that was cut, or that is declared as encoded bytes."""
 
     size_chars: Required[int]
     #: SHA-256 of the whole text, in hex.
     digest: str
+    #: The type of the bytes, if the text is declared as encoded bytes.
+    mime_type: str
 
 
 class RecordBody(TypedDict, total=False):
@@ -123,6 +125,14 @@ class HitBody(TypedDict, total=False):
     evidence_excerpts: list[ExcerptBody]
     snippet: SnippetBody
     record_url: str
+    #: "partial" where the record holds some of the words but not those that are missing.
+    match: str
+    missing: list[str]
+    #: Which kind of search it is a hit of, what found it there, and how good a match it is.
+    retrieval_mode: str
+    retrieval_sources: list[str]
+    score: dict[str, Any]
+    scores: dict[str, dict[str, Any]]
     #: Fields of the record, where they were asked for.
     data: dict[str, Any]
     previews: dict[FieldName, TextPreview]
@@ -136,13 +146,34 @@ class RecallBody(TypedDict, total=False):
     truncated: bool
     sources_searched_count: int
     ranked_candidate_count: int
+    #: How many visible records, or more, cannot be found by meaning yet.
+    pending_count: int
+
+
+class UnderstoodWordBody(TypedDict, total=False):
+    """A word of a query, and what of the text was taken for it."""
+
+    word: str
+    forms: list[str]
+    corrected_to: list[str]
+
+
+class UnderstoodBody(TypedDict, total=False):
+    """How a query was understood."""
+
+    words: list[UnderstoodWordBody]
+    left_out: list[str]
+    excluded: list[str]
 
 
 class SearchMeta(TypedDict, total=False):
     """What to know about a page of hits."""
 
+    #: How many records hold all the words, and how many more hold most of them.
     count: int | None
     count_accuracy: str
+    partial_count: int
+    understood: UnderstoodBody
     recall: RecallBody
     warnings: list[dict[str, Any]]
     reduced: str
@@ -211,6 +242,8 @@ class GroupBody(TypedDict, total=False):
     count: int
     value: int | float | str | None
     time: str | None
+    missing_value_count: int
+    unreadable_value_count: int
 
 
 class AggregateBody(TypedDict, total=False):
@@ -227,6 +260,7 @@ class AggregateBody(TypedDict, total=False):
     approximate: bool
     filtered_record_count: int
     missing_value_count: int
+    unreadable_value_count: int
     value: int | float | str | None
     limit: int
     groups: list[GroupBody]

@@ -23,6 +23,16 @@ class SourceCatalog:
 
     declarations: Mapping[ConnectorKey, SourceDeclaration]
     connections: Mapping[ConnectionId, Connection]
+    #: Every version that was declared, the newest last.
+    versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]] = field(
+        default_factory=dict[ConnectorKey, Sequence[SourceDeclaration]]
+    )
+
+    def since(self, connector_key: ConnectorKey, version: str) -> Sequence[SourceDeclaration]:
+        """Give the versions from one on; only the newest if that one is not known."""
+        known = self.versions.get(connector_key, ())
+        places = [place for place, one in enumerate(known) if one.version == version]
+        return known[places[0] :] if places else (self.declarations[connector_key],)
 
     def source(self, source_id: str) -> tuple[ConnectorKey, SourceDeclaration] | None:
         """Find a source by its id."""
@@ -50,6 +60,8 @@ class StreamScope:
     capability: StreamCapability
     time: TimeConstraint | None
     resources: frozenset[RecordId] | None
+    #: The scopes of single grants that this one joins; none if it is of one grant itself.
+    parts: tuple[StreamScope, ...] = ()
 
     @property
     def is_owner(self) -> bool:
@@ -69,12 +81,22 @@ class StreamScope:
             fields=fields,
             time=self.time,
             resources=self.resources,
+            visible=None if self.is_owner else tuple(self.capability.fields),
         )
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:
         """Narrow the scope to one of its connections."""
         found = [one for one in self.connections if one.id == connection_id]
         return self.among(found) if found else None
+
+    def allows_as(self, other: StreamScope) -> bool:
+        """Say whether another grant allows the same of the same stream, on its own connections."""
+        return (self.connector_key, self.stream, self.time, self.resources) == (
+            other.connector_key,
+            other.stream,
+            other.time,
+            other.resources,
+        ) and self.capability == other.capability
 
     def among(self, connections: Sequence[Connection]) -> StreamScope:
         """Narrow the scope to some of its connections."""
@@ -136,18 +158,27 @@ def _granted(grant: Grant, catalog: SourceCatalog, rules: Rules) -> Iterator[Str
         return
     key, source = found
     alive = set(catalog.connections_of(key))
+    since = catalog.since(key, grant.declaration_version)
     streams = [
         replace(stream, connection_ids=connections, fields=fields)
         for stream in grant.streams
-        if (declared := source.streams.get(stream.name)) is not None
+        if stream.name in source.streams
         and (connections := tuple(name for name in stream.connection_ids if name in alive))
-        and (fields := tuple(name for name in stream.fields if name in declared.fields))
+        and (fields := _fields_since(stream, since))
     ]
     yield from _scopes(grant.id, key, source, streams, catalog=catalog, refused=_refused(rules, grant.id))
 
 
+def _fields_since(granted: StreamGrant, versions: Sequence[SourceDeclaration]) -> tuple[FieldName, ...]:
+    """Give the fields that were declared all the time: one that was dropped and comes back may mean something else."""
+    streams = [version.streams.get(granted.name) for version in versions]
+    return tuple(
+        name for name in granted.fields if all(one is not None and name in one.fields for one in streams)
+    )
+
+
 def _refused(rules: Rules, grant_id: GrantId | None) -> dict[Use, Refusal]:
-    refused = {Use.SEMANTIC_SEARCH: Refusal.NOT_AVAILABLE}
+    refused = {} if rules.has_meaning else {Use.SEMANTIC_SEARCH: Refusal.NOT_AVAILABLE}
     if rules.strict_core and grant_id is not None:
         refused |= dict.fromkeys(FILTERS, Refusal.STRICT_CORE)
     return refused

@@ -56,6 +56,8 @@ class Rules:
 
     #: Refuse filters, expansion and views to clients, as the core protocol does.
     strict_core: bool = False
+    #: There is a model, so that texts can be compared by meaning.
+    has_meaning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,14 @@ class StreamCapability:
 
     def searchable(self) -> tuple[FieldName, ...]:
         """Give the fields that words are looked for in."""
-        return tuple(
-            name for name, capability in self.fields.items() if capability.usable(Use.LEXICAL_SEARCH)
-        )
+        return self._usable(Use.LEXICAL_SEARCH)
+
+    def comparable(self) -> tuple[FieldName, ...]:
+        """Give the fields that are compared by meaning."""
+        return self._usable(Use.SEMANTIC_SEARCH)
+
+    def _usable(self, use: Use) -> tuple[FieldName, ...]:
+        return tuple(name for name, capability in self.fields.items() if capability.usable(use))
 
 
 def capability_of(
@@ -141,7 +148,7 @@ def capability_of(
 
 
 def _field(stream: StreamDeclaration, field: Field, refused: Mapping[Use, Refusal]) -> FieldCapability:
-    declared = frozenset(_declared(stream, field))
+    declared = frozenset(_declared(stream, field, has_meaning=Use.SEMANTIC_SEARCH not in refused))
     return FieldCapability(
         field=field,
         declared=declared,
@@ -150,8 +157,10 @@ def _field(stream: StreamDeclaration, field: Field, refused: Mapping[Use, Refusa
     )
 
 
-def _declared(stream: StreamDeclaration, field: Field) -> Iterator[Use]:
+def _declared(stream: StreamDeclaration, field: Field, *, has_meaning: bool) -> Iterator[Use]:
     query = stream.query
+    # Without a model, only what the declaration itself names is mentioned.
+    compared = query.meaning_fields if has_meaning else query.semantic_fields
     aggregations = query.aggregations or Aggregations()
     yield Use.SELECT
     if field.kind.is_scalar:
@@ -160,7 +169,7 @@ def _declared(stream: StreamDeclaration, field: Field) -> Iterator[Use]:
         (Use.SORT, (stream.cursor_field,)),
         (Use.RANGE_FILTER, query.range_filters),
         (Use.LEXICAL_SEARCH, query.lexical_fields),
-        (Use.SEMANTIC_SEARCH, query.semantic_fields),
+        (Use.SEMANTIC_SEARCH, compared),
         (Use.COUNT_DISTINCT, aggregations.count_distinct),
         (Use.GROUP_BY, aggregations.group_by),
         (Use.GROUP_BY_TIME, aggregations.group_by_time),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from headgate.errors import (
     AmbiguousConnection,
@@ -34,7 +37,8 @@ def choose(
         StreamNotAllowed: a client does not reach such a stream, there or not.
         StreamNotDeclared: the owner has no such stream.
         ConnectionNotFound: no visible connection has the id, or is of the connector.
-        AmbiguousConnection: streams of several sources have the name.
+        AmbiguousConnection: streams of several sources have the name, or several grants on the connector allow
+            different things.
     """
     candidates = allowance.by_stream.get(stream, ())
     if not candidates:
@@ -43,10 +47,26 @@ def choose(
         candidates = of_connector(candidates, connector_key)
     if connection_id is not None:
         candidates = on_connection(candidates, connection_id)
-    first, *others = candidates
-    if others:
+    joined = candidates[0] if len(candidates) == 1 else None
+    if joined is None and connector_key is not None:
+        joined = join(candidates)
+    if joined is None:
         raise ambiguous(allowance.access, candidates)
-    return first
+    return joined
+
+
+def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
+    """Join what several grants allow of one stream; None if they do not allow the same.
+
+    A page or a number is computed under one set of fields and bounds, so only equal ones can be joined.
+    """
+    first, *others = scopes
+    if not others:
+        return first
+    if not all(first.allows_as(other) for other in others):
+        return None
+    connections = {one.id: one for scope in scopes for one in scope.connections}
+    return replace(first, connections=tuple(connections.values()), parts=tuple(scopes))
 
 
 def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> tuple[StreamScope, ...]:
@@ -100,7 +120,9 @@ def ambiguous(
         data["available_connection_count"] = len(choices)
         data["available_connections_truncated"] = True
         data["available_connections_omitted"] = len(choices) - MAX_CHOICES
-        data["discovery_hint"] = "schema shows every connection; then repeat the call with connection_id."
+        call = f"schema with {msgspec.json.encode({'stream': scopes[0].stream}).decode()}"
+        data["discovery_hint"] = f"{call} lists every connection; then repeat the call with connection_id."
+        hint = f"{hint or error.hint} {call} lists every connection."
     return error(
         f"{len(choices)} connections fit; choose one with connection_id.", param=param, hint=hint, data=data
     )

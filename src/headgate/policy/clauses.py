@@ -19,6 +19,7 @@ from headgate.model.query import ExactFilter, ExpandRequest, Filter, ListQuery, 
 from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.authorize import authorize
 from headgate.policy.capability import RelationCapability, Use
+from headgate.policy.choose import ambiguous, join
 from headgate.policy.values import exact_value, ordered_value
 
 MAX_FILTERS = 16
@@ -125,11 +126,21 @@ def _expand(allowance: Allowance, scope: StreamScope, asked: ExpandRequest) -> E
         foreign_key=relation.foreign_key,
         cardinality=relation.cardinality,
         limit=_expand_limit(capability, asked),
+        by_cursor_field=child.capability.sort_field is not None,
     )
 
 
 def _child(allowance: Allowance, scope: StreamScope, capability: RelationCapability) -> StreamScope:
-    """Find the child stream under the same grant and source, on connections that both reach."""
+    """Find the child stream under the same grants and source, on connections that both reach."""
+    parts = scope.parts or (scope,)
+    children = [_child_of_grant(allowance, part, capability) for part in parts]
+    joined = join(children)
+    if joined is None:
+        raise ambiguous(allowance.access, parts)
+    return joined
+
+
+def _child_of_grant(allowance: Allowance, scope: StreamScope, capability: RelationCapability) -> StreamScope:
     for other in allowance.by_stream.get(capability.relation.stream, ()):
         if (other.grant_id, other.connector_key) == (scope.grant_id, scope.connector_key):
             shared = [one for one in other.connections if one in scope.connections]

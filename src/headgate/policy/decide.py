@@ -15,7 +15,6 @@ import msgspec
 from headgate.errors import (
     AmbiguousSchemaDetail,
     BlobNotFound,
-    ConnectionNotFound,
     InvalidArgument,
     InvalidCursor,
     InvalidRequest,
@@ -27,6 +26,7 @@ from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
+    KeyPlan,
     MatchWindow,
     OffsetWindow,
     PagePlan,
@@ -47,7 +47,6 @@ from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
     ChangesQuery,
-    Filter,
     Granularity,
     ListQuery,
     Metric,
@@ -62,8 +61,9 @@ from headgate.policy import clauses, cursors
 from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.authorize import authorize
 from headgate.policy.capability import Use
-from headgate.policy.choose import ambiguous, choose, of_connector, on_connection
+from headgate.policy.choose import ambiguous, choose, on_connection
 from headgate.policy.cursors import Seals
+from headgate.policy.searched import search_filters, searched_scopes
 
 _Plan = TypeVar("_Plan")
 _METRIC_USES = {
@@ -157,6 +157,12 @@ def decide_record(
     return Decision(RecordPlan(reach, query.record_id, expand, preview_chars), (scope,))
 
 
+def decide_key(allowance: Allowance, query: RecordQuery | WindowQuery, digest: bytes) -> KeyPlan:
+    """Decide where the key may be looked for of which a query has only the beginning."""
+    scope = choose(allowance, query.stream, query.connection_id)
+    return KeyPlan(whole(scope), query.record_id, digest)
+
+
 def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Decision[WindowPlan]:
     """Decide on a part of one field."""
     scope = choose(allowance, query.stream, query.connection_id)
@@ -164,7 +170,7 @@ def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Dec
     binding = cursors.window_binding(allowance, query.stream, query.record_id, field)
     digest = None
     if query.cursor is None:
-        window = _window(query)
+        window = window_of(query)
     else:
         _refuse_window_mix(query)
         place = cursors.open_window(seals, query.cursor, binding)
@@ -238,10 +244,13 @@ def decide_search(
     """Decide on a search; its plan may reach nothing, and then finds nothing.
 
     ``fields`` are those that hits bring along where they are visible, beside the time of their record.
+
+    Raises:
+        Unsupported: it is a search by meaning, and there is no model.
     """
     _refuse_extras(allowance, filters=query.filters)
     terms = parse_terms(query.q)
-    scopes = tuple(scope for scope in _searched(allowance, query) if scope.capability.searchable())
+    scopes = searched_scopes(allowance, query)
     if query.filters and len(query.streams or ()) != 1:
         raise InvalidRequest("Filters need exactly one stream in streams.", param="filter")
     limit, warnings = _page_limit(query.limit)
@@ -250,9 +259,11 @@ def decide_search(
         reaches=tuple(_search_reach(scope, fields) for scope in scopes),
         terms=terms,
         limit=limit,
-        filters=_search_filters(scopes, query),
+        filters=search_filters(scopes, query),
         after=None if query.cursor is None else cursors.open_hit(seals, query.cursor, binding),
         preview_chars=preview_chars,
+        sort=query.sort,
+        mode=query.mode,
     )
     return Decision(plan, scopes, warnings, binding)
 
@@ -341,7 +352,8 @@ def _at_place(scope: StreamScope, connection_id: ConnectionId) -> StreamScope:
     return narrowed
 
 
-def _window(query: WindowQuery) -> OffsetWindow | MatchWindow:
+def window_of(query: WindowQuery) -> OffsetWindow | MatchWindow:
+    """Read which window a query without a cursor asks for."""
     if query.q is None:
         if query.before_chars is not None or query.after_chars is not None:
             raise InvalidWindow("before_chars and after_chars need q.", param="q")
@@ -451,26 +463,6 @@ def _time_zone(name: str) -> str:
         ) from None
 
 
-def _searched(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
-    scopes = allowance.scopes
-    if query.streams is not None:
-        if not allowance.access.is_owner:
-            for name in query.streams:
-                # The refusal is the same as for reading it.
-                if name not in allowance.by_stream:
-                    choose(allowance, name, None)
-        scopes = tuple(scope for scope in scopes if scope.stream in query.streams)
-    if query.connector_key is not None:
-        # A connector without such streams is searched, and has no hits; one that is not visible is refused.
-        of_connector(allowance.scopes, query.connector_key)
-        scopes = tuple(scope for scope in scopes if scope.connector_key == query.connector_key)
-    if query.connection_id is None:
-        return scopes
-    if not any(scope.on(query.connection_id) for scope in allowance.scopes):
-        raise ConnectionNotFound(param="connection_id")
-    return tuple(found for scope in scopes if (found := scope.on(query.connection_id)) is not None)
-
-
 def _search_reach(scope: StreamScope, wanted: Collection[str]) -> SearchReach:
     # Hits without fields bring only the time they are shown with, if it is the one of their order.
     times = {scope.capability.sort_field, scope.declaration.consent_time_field if wanted else None}
@@ -478,11 +470,9 @@ def _search_reach(scope: StreamScope, wanted: Collection[str]) -> SearchReach:
     searched = tuple(
         authorize(scope, name, Use.LEXICAL_SEARCH).name for name in scope.capability.searchable()
     )
-    return SearchReach(scope.reach(fields), searched)
-
-
-def _search_filters(scopes: Sequence[StreamScope], query: SearchQuery) -> tuple[Filter, ...]:
-    made = {clauses.filters(scope, query.filters) for scope in scopes}
-    if len(made) > 1:
-        raise InvalidRequest("The filter means different things in several sources.", param="filter")
-    return next(iter(made), ())
+    compared = tuple(
+        authorize(scope, name, Use.SEMANTIC_SEARCH).name for name in scope.capability.comparable()
+    )
+    time_field = scope.declaration.consent_time_field or scope.declaration.cursor_field
+    shows_time = time_field in scope.capability.fields
+    return SearchReach(scope.reach(fields), searched, shows_time, compared)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
 
 from headgate.model.declaration import Cardinality
-from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, is_blob_id
+from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName, is_blob_id
 from headgate.model.instants import iso
-from headgate.model.plan import AggregatePlan, ExpandPlan, TimeGroups, WindowPlan
-from headgate.model.query import AggregateQuery, WindowQuery
+from headgate.model.plan import AggregatePlan, ExpandPlan, TimeGroups
+from headgate.model.query import AggregateQuery, SearchMode, WindowQuery
 from headgate.model.record import Children, Record, Tombstone
-from headgate.model.rows import Aggregate, Extent, FieldWindow, Group, Hit, SearchPage, Snippet
+from headgate.model.rows import (
+    Aggregate,
+    Extent,
+    FieldWindow,
+    Group,
+    Hit,
+    SearchPage,
+    Snippet,
+    Understood,
+)
 from headgate.model.warning import ReadWarning
 from headgate.model.wire import HitBody
 from headgate.reading.links import record_path, records_path, window_path
@@ -22,8 +31,14 @@ from headgate.reading.port import Body, RecordRow, Row
 from headgate.text.marks import cut_marked
 from headgate.text.titles import title_field
 
+_SCORE_KINDS = {SearchMode.LEXICAL: "relevance", SearchMode.SEMANTIC: "cosine_similarity"}
 _BLOB_MARK = b'"blob_id"'
 _FURTHER_CHARS = 48
+
+
+#: By stream: the fields whose texts are declared as encoded bytes, with the type of the bytes.
+EncodedFields = Mapping[StreamName, Mapping[FieldName, str]]
+_NONE: EncodedFields = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,8 @@ class Labels:
     """What rows say about connections: the connector, and what the owner calls the connection."""
 
     known: Mapping[ConnectionId, tuple[ConnectorKey, str | None]]
+    #: The fields of each stream that are declared as encoded bytes.
+    encoded: EncodedFields = field(default_factory=dict[StreamName, Mapping[FieldName, str]])
 
     def of(self, connection_id: ConnectionId) -> Body:
         """Give the members that tell a row's origin."""
@@ -52,8 +69,10 @@ def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counte
 NOTHING_TO_SAY = msgspec.Raw(msgspec.json.encode(meta(())))
 
 
-def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()) -> RecordRow:
-    """Give a record's envelope."""
+def record_row(
+    record: Record, labels: Labels, expand: Sequence[ExpandPlan] = (), *, encoded: EncodedFields = _NONE
+) -> RecordRow:
+    """Give a record's envelope; ``encoded`` are the fields that previews are to mark as encoded bytes."""
     key, name = labels.known[record.connection_id]
     row = RecordRow(
         "record",
@@ -67,9 +86,24 @@ def record_row(record: Record, labels: Labels, expand: Sequence[ExpandPlan] = ()
     )
     if record.previews:
         row.previews = previews(record)
+    if record.stream in encoded:
+        _mark_encoded(row, record.body, encoded[record.stream])
     if expand:
-        row.expanded = {plan.name: _expanded(record.expanded.get(plan.name), plan, labels) for plan in expand}
+        row.expanded = {
+            plan.name: _expanded(record.expanded.get(plan.name), plan, labels, encoded) for plan in expand
+        }
     return row
+
+
+def _mark_encoded(row: RecordRow, body: bytes, fields: Mapping[FieldName, str]) -> None:
+    """Add the texts that are declared as encoded bytes to a row's previews."""
+    data = msgspec.json.decode(body, type=dict[FieldName, Any])
+    known: Body = {} if row.previews is msgspec.UNSET else row.previews
+    for name, mime_type in fields.items():
+        text = data.get(name)
+        if isinstance(text, str):
+            known = {**known, name: {"size_chars": len(text), **known.get(name, {}), "mime_type": mime_type}}
+    row.previews = known or msgspec.UNSET
 
 
 def previews(record: Record) -> Body:
@@ -80,10 +114,10 @@ def previews(record: Record) -> Body:
     }
 
 
-def change_row(entry: Record | Tombstone, labels: Labels) -> Row:
+def change_row(entry: Record | Tombstone, labels: Labels, *, encoded: EncodedFields = _NONE) -> Row:
     """Give a record's envelope, or the mark of one that has gone."""
     if isinstance(entry, Record):
-        return record_row(entry, labels)
+        return record_row(entry, labels, encoded=encoded)
     return {
         "object": "record",
         "id": entry.id,
@@ -103,15 +137,14 @@ def extent_body(extent: Extent, *, shows_times: bool) -> Body:
     return body
 
 
-def window_body(query: WindowQuery, plan: WindowPlan, found: FieldWindow, labels: Labels) -> Body:
+def window_body(query: WindowQuery, limit: int, found: FieldWindow, origin: Body) -> Body:
     """Give a part of a field, and where it stands in the whole."""
     start, end, total = found.start_chars, found.end_chars, found.total_chars
-    limit = plan.window.limit_chars
     return {
         "object": "field_window",
         "stream": query.stream,
         "record_id": query.record_id,
-        **labels.of(found.connection_id),
+        **origin,
         "field": {
             "path": query.field,
             "type": "json" if found.is_json else "string",
@@ -154,6 +187,7 @@ def aggregate_body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate)
     }
     if found.missing_count is not None:
         body["missing_value_count"] = found.missing_count
+        body["unreadable_value_count"] = found.unreadable_count
     if found.groups is None:
         return body | {"value": found.value}
     groups = [_group_row(plan, group) for group in found.groups]
@@ -166,15 +200,18 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
         **({} if plan.then_by is None else {"time": group.time}),
         "count": group.count,
         **({} if plan.field is None else {"value": group.value}),
+        # Few groups have any: a group without these members has none.
+        **({"missing_value_count": group.missing_count} if group.missing_count else {}),
+        **({"unreadable_value_count": group.unreadable_count} if group.unreadable_count else {}),
     }
 
 
-def hit_row(hit: Hit, labels: Labels) -> Body:
+def hit_row(hit: Hit, labels: Labels, mode: SearchMode = SearchMode.LEXICAL) -> Body:
     """Give a hit: where it is, what matched, and how to read on."""
-    return _hit_row(hit, labels, [_excerpt(hit.record, snippet) for snippet in hit.snippets])
+    return _hit_row(hit, labels, mode, [_excerpt(hit, snippet) for snippet in hit.snippets])
 
 
-def _hit_row(hit: Hit, labels: Labels, excerpts: list[Body]) -> Body:
+def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body]) -> Body:
     record = hit.record
     origin = labels.of(record.connection_id)
     row: Body = {
@@ -190,14 +227,28 @@ def _hit_row(hit: Hit, labels: Labels, excerpts: list[Body]) -> Body:
     }
     if hit.authored_at is not None:
         row["authored_at"] = iso(hit.authored_at)
+    if hit.missing:
+        row |= {"match": "partial", "missing": list(hit.missing)}
     if hit.snippets:
         row["snippet"] = {"field": hit.snippets[0].field, "text": hit.snippets[0].text}
-    return row
+    return row if mode is SearchMode.LEXICAL else row | _retrieval(hit, mode)
 
 
-def titled_hit_row(hit: Hit, labels: Labels) -> Body:
+def _retrieval(hit: Hit, mode: SearchMode) -> Body:
+    """Say what found a hit, and how good a match it is there."""
+    scores = {
+        source: {"kind": _SCORE_KINDS[source], "value": value, "order": "higher_is_better"}
+        for source, value in hit.scores.items()
+    }
+    body: Body = {"retrieval_mode": mode}
+    if mode is SearchMode.SEMANTIC:
+        return body | {"score": scores[mode]}
+    return body | {"retrieval_sources": list(scores), "scores": scores}
+
+
+def titled_hit_row(hit: Hit, labels: Labels, mode: SearchMode = SearchMode.LEXICAL) -> Body:
     """Give a hit for a model: short excerpts, and the one field that its title is made of, if there is one."""
-    row = _hit_row(hit, labels, [_short_excerpt(hit, index) for index in range(len(hit.snippets))])
+    row = _hit_row(hit, labels, mode, [_short_excerpt(hit, index) for index in range(len(hit.snippets))])
     row["data"] = msgspec.json.decode(hit.record.body, type=dict[str, Any])
     name = title_field(cast("HitBody", row))
     row["data"] = {} if name is None else {name: row["data"][name]}
@@ -207,32 +258,58 @@ def titled_hit_row(hit: Hit, labels: Labels) -> Body:
 def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
     """Give the number of matches, and whether all of them were ranked together.
 
-    Recall is always complete: cursors lead from one ranked window to the next, down to the oldest match.
+    By words, recall is always complete: cursors lead from one ranked window to the next, down to the oldest match. By
+    meaning it is not while vectors are still to be made.
     """
     recall: Body = {
-        "complete": True,
+        "complete": not page.pending_count,
         "ranking_scope": "all_matches" if page.ranked_all else "candidate_window",
         "truncated": False,
         "sources_searched_count": connections,
     }
     if page.ranked_count is not None:
         recall["ranked_candidate_count"] = page.ranked_count
+    if page.pending_count:
+        recall["pending_count"] = page.pending_count
     return {
-        "count": page.count,
+        # As many as the pages give, so that a reader of the number misses none.
+        "count": None if page.count is None else page.count + page.partial_count,
         "count_accuracy": "exact" if page.count is not None else "unknown",
+        **({"partial_count": page.partial_count} if page.partial_count else {}),
+        "understood": _understood(page.understood),
         "recall": recall,
         "warnings": [warning.document() for warning in warnings],
     }
 
 
-def _excerpt(record: Record, snippet: Snippet) -> Body:
+def _understood(found: Understood) -> Body:
+    """Say how a query was understood: its words with other forms that were found, and what was left out."""
+    words = [
+        {
+            "word": one.word,
+            **({"forms": list(one.forms)} if one.forms else {}),
+            **({"corrected_to": list(one.corrected)} if one.corrected else {}),
+        }
+        for one in found.words
+    ]
+    body: Body = {"words": words}
+    if found.left_out:
+        body["left_out"] = list(found.left_out)
+    if found.excluded:
+        body["excluded"] = list(found.excluded)
+    return body
+
+
+def _excerpt(hit: Hit, snippet: Snippet) -> Body:
     """Return one excerpt of a match that can be used without the hit."""
+    record = hit.record
+    by_meaning = bool(hit.scores) and SearchMode.LEXICAL not in hit.scores
     return {
         "object": "evidence_excerpt",
         "field_path": snippet.field,
         "preview_text": snippet.text,
         "truncated": not snippet.complete,
-        "provenance": "lexical_match",
+        "provenance": "semantic_match" if by_meaning else "lexical_match",
         "read": {
             "object": "field_window_read",
             "method": "GET",
@@ -260,15 +337,17 @@ def _short_excerpt(hit: Hit, index: int) -> Body:
     return body if snippet.complete else body | {"read": {"offset_chars": snippet.match_chars}}
 
 
-def _expanded(children: Children | None, plan: ExpandPlan, labels: Labels) -> Row | None:
+def _expanded(
+    children: Children | None, plan: ExpandPlan, labels: Labels, encoded: EncodedFields
+) -> Row | None:
     records = () if children is None else children.records
     if plan.cardinality is Cardinality.HAS_ONE:
-        return record_row(records[0], labels) if records else None
+        return record_row(records[0], labels, encoded=encoded) if records else None
     return {
         "object": "list",
         "url": records_path(plan.child.stream),
         "has_more": children is not None and children.has_more,
-        "data": [record_row(record, labels) for record in records],
+        "data": [record_row(record, labels, encoded=encoded) for record in records],
     }
 
 

@@ -22,6 +22,7 @@ from headgate.model.query import (
     SchemaQuery,
     SearchMode,
     SearchQuery,
+    SearchSort,
     WindowQuery,
 )
 
@@ -135,11 +136,16 @@ def search_link(query: SearchQuery, cursor: str | None) -> str:
         ("connection_id", query.connection_id),
         ("connector_key", query.connector_key),
         ("limit", None if query.limit == DEFAULT_PAGE else query.limit),
+        ("sort", None if query.sort is SearchSort.RELEVANCE else query.sort),
         *_filters(query.filters),
         ("cursor", cursor),
     ]
-    path = "/v1/search" if query.mode is SearchMode.LEXICAL else f"/v1/search/{query.mode}"
-    return with_params(path, params)
+    return with_params(search_path(query.mode), params)
+
+
+def search_path(mode: SearchMode) -> str:
+    """Give the address of a kind of search."""
+    return "/v1/search" if mode is SearchMode.LEXICAL else f"/v1/search/{mode}"
 
 
 def schema_link(query: SchemaQuery) -> str:

@@ -15,26 +15,26 @@ import msgspec
 from msgspec.structs import replace
 
 from headgate.audit.disclose import disclosed
-from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound, Unsupported
+from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
 from headgate.model.declaration import Cardinality
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.grant import Access
-from headgate.model.ids import ConnectionId, FieldName, RequestId, StreamName
+from headgate.model.ids import ConnectionId, FieldName, RecordId, RequestId, StreamName
 from headgate.model.plan import AggregatePlan, ChangesPlan, ExpandPlan, PagePlan, TimeGroups
 from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
     ChangesQuery,
+    Count,
     ListQuery,
     RecordQuery,
     SchemaQuery,
-    SearchMode,
     SearchQuery,
     WindowQuery,
 )
 from headgate.model.record import Record
 from headgate.model.rows import Changes, FieldWindow, FoundBlob, Hit, Page, SearchPage
-from headgate.model.warning import ReadWarning
+from headgate.model.warning import ReadWarning, index_building, page_cut, records_damaged
 from headgate.policy import cursors, decide as deciding
 from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.choose import ambiguous
@@ -43,12 +43,16 @@ from headgate.reading import bodies, links, schema
 from headgate.reading.memo import DecisionMemo, labels_of
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row, ShowRecord
 from headgate.reading.services import ReadServices
+from headgate.reading.stream_facts import stream_facts
 from headgate.text.titles import TITLE_SOURCES
 
 _NONCE_BYTES = 8
 _encode = msgspec.json.Encoder().encode
 _Asked = TypeVarTuple("_Asked")
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
+_OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)
+#: Keys are stored without NUL.
+_NO_KEY = RecordId("\0")
 
 
 class ReadContext(msgspec.Struct, frozen=True):
@@ -127,6 +131,7 @@ class LocalResourceServer(msgspec.Struct):
         """Open a file that a visible record refers to."""
         try:
             found = await self._blob(await self._services.decisions(self._context.access), query)
+            self._services.budgets.settle(self._context.access, 1)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -156,6 +161,7 @@ class LocalResourceServer(msgspec.Struct):
         context = self._context
         try:
             served = await serve(await self._services.decisions(context.access), *asked)
+            self._services.budgets.settle(context.access, _record_count(served.shown))
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -241,26 +247,34 @@ class LocalResourceServer(msgspec.Struct):
     async def _summaries(self, scopes: Sequence[StreamScope]) -> schema.Summaries:
         if not scopes:
             return {}
-        found = await self._services.store.summaries([deciding.whole(scope) for scope in scopes])
-        return {(one.connection_id, one.stream): one for one in found}
+        reaches = [deciding.whole(scope) for scope in scopes]
+        return await stream_facts(self._services.store, reaches, now=self._services.clock())
 
     # Records
 
     async def _list(self, decisions: DecisionMemo, query: ListQuery, preview_chars: int | None) -> _Served:
         decision, labels = decisions.page(query, self._services.seals(), preview_chars)
         plan = decision.plan
-        page = await self._services.store.page(plan)
+        page = await self._page(plan)
         token = None
         if page.next is not None:
             token = cursors.seal_position(self._services.seals(), page.next, decision.binding)
-        rows = [bodies.record_row(record, labels, plan.expand) for record in page.records]
+        encoded = _marked(labels, preview_chars)
+        rows = [bodies.record_row(record, labels, plan.expand, encoded=encoded) for record in page.records]
         body = _list_body(query, rows, token)
         body["meta"] = self._list_meta(page, plan, decision)
         shown = _shown(page.records, plan.reach.fields, plan.expand)
         return _Served(body, (*shown, *_extent_shown(body["meta"], plan, decision.scopes[0])))
 
+    async def _page(self, plan: PagePlan) -> Page:
+        if not (plan.filters or plan.with_extent or plan.count is not Count.NONE):
+            return await self._services.store.page(plan)
+        async with self._services.computations.of(self._context.access):
+            return await self._services.store.page(plan)
+
     def _list_meta(self, page: Page, plan: PagePlan, decision: deciding.Decision[PagePlan]) -> Body:
-        warnings = (*self._context.warnings, *decision.warnings)
+        cut = [page_cut(len(page.records))] if page.is_cut else []
+        warnings = (*self._context.warnings, *decision.warnings, *cut, *records_damaged(_damaged(page)))
         meta = bodies.meta(warnings, page.count, is_counted=page.count is not None)
         if plan.with_extent and page.extent is not None:
             scope = decision.scopes[0]
@@ -277,14 +291,16 @@ class LocalResourceServer(msgspec.Struct):
         )
         found = await self._services.store.changes(decision.plan)
         labels = labels_of(decisions.allowance, decision.scopes)
-        rows = [bodies.change_row(entry, labels) for entry in found.entries]
+        encoded = _marked(labels, preview_chars)
+        rows = [bodies.change_row(entry, labels, encoded=encoded) for entry in found.entries]
         token = self._session_token(found, decision)
         body = _list_body(query, rows, token)
         if token is None:
             binding = cursors.bookmark_binding(decisions.allowance, query)
             bookmark = Bookmark(found.horizon, secrets.token_bytes(_NONCE_BYTES))
             body["next_changes_since"] = cursors.seal_bookmark(self._services.seals(), bookmark, binding)
-        body["meta"] = self._meta(decision.warnings)
+        cut = [page_cut(len(found.entries))] if found.is_cut else []
+        body["meta"] = self._meta((*decision.warnings, *cut, *records_damaged(found.damaged)))
         return _Served(body, disclosed(found.entries, decision.plan.reach.fields))
 
     def _session_token(self, found: Changes, decision: deciding.Decision[ChangesPlan]) -> str | None:
@@ -300,17 +316,30 @@ class LocalResourceServer(msgspec.Struct):
         preview_chars: int | None,
         show: ShowRecord | None,
     ) -> _Served:
+        query = await self._with_whole_key(decisions, query)
         plan, scopes, labels = decisions.record(query, preview_chars)
         found = await self._services.store.record(plan)
         record = _only(decisions.allowance, scopes, found, lambda: NotFound(param="id"))
-        row = bodies.record_row(record, labels, plan.expand)
+        row = bodies.record_row(record, labels, plan.expand, encoded=_marked(labels, preview_chars))
         row.links = {"self": links.record_link(query)}
-        row.meta = self._meta()
+        row.meta = self._meta(records_damaged(_damaged_children(record)))
         served = _Served(row, _shown((record,), plan.reach.fields, plan.expand))
         return served if show is None else self._as_shown(served, show)
 
+    async def _with_whole_key(self, decisions: DecisionMemo, query: _OneRecord) -> _OneRecord:
+        """Put the whole key into a query that has only its beginning.
+
+        If no visible record has it, a key that no record can have takes its place: the read goes on, and is
+        refused in the same way as for any other unknown id.
+        """
+        if query.key_digest is None:
+            return query
+        plan = deciding.decide_key(decisions.allowance, query, query.key_digest)
+        return replace(query, record_id=await self._services.store.key(plan) or _NO_KEY, key_digest=None)
+
     async def _window(self, decisions: DecisionMemo, query: WindowQuery) -> _Served:
         seals = self._services.seals()
+        query = await self._with_whole_key(decisions, query)
         decision = deciding.decide_window(decisions.allowance, query, seals)
         windows = await self._services.store.window(decision.plan)
         found = _only(decisions.allowance, decision.scopes, windows, lambda: NotFound(param="id"))
@@ -318,15 +347,15 @@ class LocalResourceServer(msgspec.Struct):
             raise CursorExpired(
                 f"Field '{query.field}' has changed; read it from offset_chars 0.", param="cursor"
             )
-        body = bodies.window_body(
-            query, decision.plan, found, labels_of(decisions.allowance, decision.scopes)
-        )
+        limit = decision.plan.window.limit_chars
+        origin = labels_of(decisions.allowance, decision.scopes).of(found.connection_id)
+        body = bodies.window_body(query, limit, found, origin)
         for name, offset in (
             ("next_cursor", body["window"]["next_offset_chars"]),
             ("previous_cursor", body["window"]["previous_offset_chars"]),
         ):
             if offset is not None:
-                place = _place(found, offset, decision.plan.window.limit_chars)
+                place = _place(found, offset, limit)
                 body["window"][name] = cursors.seal_window(seals, place, decision.binding)
         body |= {"links": {"self": links.window_link(query)}, "meta": self._meta(decision.warnings)}
         shown = Disclosed(found.connection_id, query.stream, (query.field,), (query.record_id,))
@@ -336,7 +365,8 @@ class LocalResourceServer(msgspec.Struct):
 
     async def _aggregate(self, decisions: DecisionMemo, query: AggregateQuery) -> _Served:
         decision = deciding.decide_aggregate(decisions.allowance, query)
-        found = await self._services.store.aggregate(decision.plan)
+        async with self._services.computations.of(self._context.access):
+            found = await self._services.store.aggregate(decision.plan)
         body = bodies.aggregate_body(query, decision.plan, found)
         body |= {"links": {"self": links.aggregate_link(query)}, "meta": self._meta()}
         fields = _aggregated(decision.plan)
@@ -344,8 +374,6 @@ class LocalResourceServer(msgspec.Struct):
         return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
 
     async def _search(self, decisions: DecisionMemo, query: SearchQuery, title_chars: int | None) -> _Served:
-        if query.mode is not SearchMode.LEXICAL:
-            raise Unsupported(f"This server has no {query.mode} search.", param="mode")
         decision = deciding.decide_search(
             decisions.allowance,
             query,
@@ -354,25 +382,31 @@ class LocalResourceServer(msgspec.Struct):
             preview_chars=title_chars,
         )
         plan = decision.plan
-        page = await self._services.store.search(plan) if plan.reaches else SearchPage((), None, 0)
+        page = SearchPage((), None, 0)
+        if plan.reaches:
+            async with self._services.searches.of(self._context.access):
+                page = await self._services.store.search(plan)
         token = None
         if page.next is not None:
             token = cursors.seal_hit(self._services.seals(), page.next, decision.binding)
         labels = labels_of(decisions.allowance, decision.scopes)
         draw = bodies.hit_row if title_chars is None else bodies.titled_hit_row
-        rows = [draw(hit, labels) for hit in page.hits]
+        rows = [draw(hit, labels, query.mode) for hit in page.hits]
         searched = {one.id for scope in decision.scopes for one in scope.connections}
+        building = (index_building(),) if page.is_index_building else ()
         body: Body = {
             "object": "list",
             "data": rows,
             "has_more": page.next is not None,
-            "url": "/v1/search",
+            "url": links.search_path(query.mode),
             "links": {
                 "self": links.search_link(query, query.cursor),
                 "next": None if token is None else links.search_link(query, token),
             },
             "meta": bodies.search_meta(
-                page, (*self._context.warnings, *decision.warnings), connections=len(searched)
+                page,
+                (*self._context.warnings, *decision.warnings, *building, *records_damaged(page.damaged)),
+                connections=len(searched),
             ),
         }
         if token is not None:
@@ -383,6 +417,15 @@ class LocalResourceServer(msgspec.Struct):
         decision = deciding.decide_blob(decisions.allowance, query)
         found = await self._services.store.blobs(decision.plan)
         return _only(decisions.allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
+
+
+def _record_count(shown: Sequence[Disclosed]) -> int:
+    return sum([len(part.record_ids) for part in shown])
+
+
+def _marked(labels: bodies.Labels, preview_chars: int | None) -> bodies.EncodedFields:
+    """Give the fields to mark as encoded bytes: only a surface that shortens texts needs the mark."""
+    return {} if preview_chars is None else labels.encoded
 
 
 def _only(
@@ -432,6 +475,14 @@ def _shown(
         )
     )
     return (*disclosed(records, fields), *children)
+
+
+def _damaged(page: Page) -> list[RecordId]:
+    return [*page.damaged, *(key for record in page.records for key in _damaged_children(record))]
+
+
+def _damaged_children(record: Record) -> list[RecordId]:
+    return [key for children in record.expanded.values() for key in children.damaged]
 
 
 def _extent_shown(meta: Body, plan: PagePlan, scope: StreamScope) -> tuple[Disclosed, ...]:

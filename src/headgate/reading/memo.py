@@ -19,6 +19,7 @@ from headgate.policy.decide import Decision, decide_list, decide_record
 from headgate.reading.bodies import Labels
 
 _MOST = 256
+_BASE64 = frozenset({"base64", "base64url"})
 _RecordKey = tuple[StreamName, ConnectionId | None, tuple[FieldName, ...] | None, tuple[ExpandRequest, ...]]
 
 
@@ -90,4 +91,15 @@ def labels_of(
 ) -> Labels:
     """Collect what rows say about their connections, those of expanded children included."""
     children = (scope for plan in expand for scope in allowance.by_stream.get(plan.child.stream, ()))
-    return Labels(connector_of((*children, *scopes)))
+    every = (*children, *scopes)
+    encoded = {scope.stream: fields for scope in every if (fields := _encoded_fields(scope))}
+    return Labels(connector_of(every), encoded)
+
+
+def _encoded_fields(scope: StreamScope) -> dict[FieldName, str]:
+    """Find the fields that are declared as bytes in base64, with the declared type of the bytes."""
+    return {
+        name: str(one.schema.get("contentMediaType", "application/octet-stream"))
+        for name, one in scope.declaration.fields.items()
+        if str(one.schema.get("contentEncoding", "")).casefold() in _BASE64
+    }

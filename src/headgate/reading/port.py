@@ -25,6 +25,11 @@ from headgate.model.query import (
     WindowQuery,
 )
 
+#: The preference (RFC 7240) for ``preview_chars`` and ``title_chars`` over HTTP; servers ignore what they do not know.
+PREVIEW_CHARS = "preview-chars"
+#: The header in which a server names the types of fields that it reads in windows, beyond those of the protocol.
+WINDOW_TYPES = "field-window-types"
+
 Body = dict[str, Any]
 _read_body = msgspec.json.Decoder(Body).decode
 
@@ -149,6 +154,9 @@ class ResourceServer(Protocol):
     ) -> ReadAnswer:
         """Read one record: its envelope with ``links`` and ``meta``; ``preview_chars`` as in `records`.
 
+        A query with ``key_digest`` has only the beginning of the key; the server finds the key among those that
+        the access may read. A server that knows nothing of such queries is not sent any.
+
         A surface that leaves out fields of the record passes ``show``, which is called with the answer
         before it is logged.
 
@@ -164,7 +172,7 @@ class ResourceServer(Protocol):
         ``field`` holds ``path``, ``type``, ``size_chars`` and ``digest`` (``sha256:`` and hex);
         ``window`` holds the text, its place, ``next_offset_chars``, ``previous_offset_chars``, and the
         sealed ``next_cursor`` and ``previous_cursor``, which end when the field's text changes.
-        An object or a list that was asked for as JSON has the type ``json``.
+        An object or a list that was asked for as JSON has the type ``json``. ``key_digest`` as in `record`.
 
         Raises:
             FieldNotGranted, NotFound, FieldNotFound, FieldNotText, QueryNotFound, InvalidWindow,

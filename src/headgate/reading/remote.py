@@ -23,6 +23,7 @@ from headgate.errors import (
     RemoteRefused,
     ResourceLimit,
     ResourceServerUnreachable,
+    Unsupported,
 )
 from headgate.model.ids import ConnectionId, RecordId, RequestId, StreamName
 from headgate.model.query import (
@@ -32,11 +33,17 @@ from headgate.model.query import (
     ListQuery,
     RecordQuery,
     SchemaQuery,
+    SearchMode,
     SearchQuery,
     WindowQuery,
 )
+from headgate.model.wire import RecordBody
+from headgate.policy.decide import window_of
 from headgate.reading import links
-from headgate.reading.port import BlobAnswer, ReadAnswer, ShowRecord
+from headgate.reading.bodies import window_body
+from headgate.reading.json_windows import part_of_json
+from headgate.reading.port import PREVIEW_CHARS, WINDOW_TYPES, BlobAnswer, Body, ReadAnswer, ShowRecord
+from headgate.text.ladder import Windows
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUT_SECONDS = 60.0
@@ -46,6 +53,8 @@ _NO_ROUTE = frozenset({404, 405, 501})
 #: What a server answers when the token itself is not accepted; it refuses every other read as well.
 _TOKEN_REFUSED = frozenset({401, 403})
 _PIECE = 64 * 1024
+#: Where a resource server describes itself (RFC 9728).
+_METADATA = "/.well-known/oauth-protected-resource"
 _Form = TypeVar("_Form", bound=msgspec.Struct)
 
 
@@ -96,12 +105,27 @@ class _Groups(msgspec.Struct):
     groups: list[dict[str, msgspec.Raw]]
 
 
+class _Offer(msgspec.Struct):
+    supported: bool = False
+
+
+class _Offers(msgspec.Struct):
+    semantic_retrieval: _Offer = msgspec.field(default_factory=_Offer)
+    hybrid_retrieval: _Offer = msgspec.field(default_factory=_Offer)
+
+
+class _Metadata(msgspec.Struct):
+    capabilities: _Offers
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteResourceServer:
     """Another resource server, for the token that the client carries."""
 
     base_url: str
     client: httpx2.AsyncClient
+    #: Whether the server is asked for windows into objects and lists, which the protocol does not have.
+    as_json: bool = False
 
     async def schema(self, query: SchemaQuery) -> ReadAnswer:
         """Ask ``/v1/schema``."""
@@ -118,24 +142,30 @@ class RemoteResourceServer:
     async def records(
         self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
     ) -> ReadAnswer:
-        """Ask for a page; texts come whole, and the caller shortens them."""
-        del preview_chars
-        return await self._read(links.list_link(query, query.cursor), _List)
+        """Ask for a page; a server that does not know the preference sends whole texts, which the caller shortens."""
+        return await self._read(links.list_link(query, query.cursor), _List, preview_chars=preview_chars)
 
     async def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
     ) -> ReadAnswer:
         """Ask for one record; the other server keeps the log."""
-        del preview_chars
-        answer = await self._read(links.record_link(query), _Record)
+        answer = await self._read(links.record_link(query), _Record, preview_chars=preview_chars)
         if show is not None:
             show(answer)
         return answer
 
     async def window(self, query: WindowQuery) -> ReadAnswer:
-        """Ask for a window into a text; only the window travels."""
-        # Windows into objects are our own; another server would not know what is asked.
-        answer = await self._get(links.window_link(replace(query, as_json=False)))
+        """Ask for a window into a text; only the window travels.
+
+        From a server that has no windows into objects and lists the whole field is read, and the window cut here.
+        """
+        try:
+            answer = await self._get(links.window_link(replace(query, as_json=self.as_json)))
+        except RemoteRefused as refusal:
+            found = await self._window_into_json(query) if query.as_json and not self.as_json else None
+            if found is None:
+                raise refusal from None
+            return found
         place = _understood(answer, _Window).window
         if query.cursor is not None and place.next_cursor is msgspec.UNSET is place.previous_cursor:
             # It ignored the cursor, and sent the beginning of the text again.
@@ -146,19 +176,53 @@ class RemoteResourceServer:
             )
         return answer
 
-    async def has_windows(self) -> bool:
-        """Ask whether the server knows the route of windows at all.
+    async def _window_into_json(self, query: WindowQuery) -> ReadAnswer | None:
+        """Read an object or a list whole, and cut a window of its JSON; None if it is neither, or cannot be read."""
+        if query.cursor is not None:
+            return None
+        whole = RecordQuery(query.stream, query.record_id, query.connection_id, (query.field,))
+        try:
+            answer = await self.record(whole)
+        except RemoteRefused:
+            return None
+        row: RecordBody = answer.body()
+        value: Any = (row.get("data") or {}).get(query.field)
+        if not isinstance(value, dict | list):
+            return None
+        window = window_of(query)
+        found = part_of_json(cast("Any", value), window, row.get("connection_id") or ConnectionId(""))
+        origin: Body = {"connection_id": found.connection_id} if found.connection_id else {}
+        body = window_body(query, window.limit_chars, found, origin)
+        return ReadAnswer(msgspec.json.encode(body), answer.request_id)
+
+    async def windows(self) -> Windows:
+        """Ask which fields the server reads in windows.
 
         The question names no field, so that a server with the route refuses it for that, or for the stream.
-        One that cannot be reached, or does not say, is taken at the protocol's word: the route belongs to it.
+        One that cannot be reached, or does not say, is taken at the protocol's word: texts have windows.
         """
+        path = links.window_path(StreamName("-"), RecordId("-"))
         try:
-            await self._get(links.window_path(StreamName("-"), RecordId("-")))
-        except RemoteRefused as error:
-            return error.status not in _NO_ROUTE
+            answer = await self._send(self.client.build_request("GET", self.base_url + path))
         except HeadgateError:
-            return True
-        return True
+            return Windows.TEXT
+        await answer.aclose()
+        if answer.status_code in _NO_ROUTE:
+            return Windows.NONE
+        return Windows.JSON if "json" in answer.headers.get(WINDOW_TYPES, "") else Windows.TEXT
+
+    async def search_modes(self) -> tuple[SearchMode, ...]:
+        """Ask which modes of search the server has; by words, where its metadata names no other."""
+        try:
+            offers = _understood(await self._get(_METADATA), _Metadata).capabilities
+        except HeadgateError:
+            return (SearchMode.LEXICAL,)
+        offered = {
+            SearchMode.LEXICAL: True,
+            SearchMode.SEMANTIC: offers.semantic_retrieval.supported,
+            SearchMode.HYBRID: offers.hybrid_retrieval.supported,
+        }
+        return tuple(mode for mode, is_offered in offered.items() if is_offered)
 
     async def bearer(self) -> Mapping[str, Any]:
         """Ask what the token is; empty when the server does not say, or refuses the token itself.
@@ -179,15 +243,23 @@ class RemoteResourceServer:
         return await self._read(links.aggregate_link(query), _Number, _Groups)
 
     async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
-        """Ask for hits."""
-        del title_chars
-        return await self._read(links.search_link(query, query.cursor), _List)
+        """Ask for hits; a server that does not know the preference sends no titles."""
+        path = links.search_link(query, query.cursor)
+        try:
+            return await self._read(path, _List, preview_chars=title_chars)
+        except RemoteRefused as error:
+            if error.code == Unsupported.code and query.mode is not SearchMode.LEXICAL:
+                # The mode is part of the address there, so that the server cannot name a parameter.
+                error.param = error.param or "mode"
+            raise
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file."""
         path = links.connection_link(f"/v1/blobs/{quote(query.blob_id, safe='')}", query.connection_id)
         answer = await self._open(path, start, end)
-        length = answer.headers.get("content-length", "0")
+        # Of a part, the header with the range holds the length of the whole.
+        whole = answer.headers.get("content-range", "").rpartition("/")[2]
+        length = whole or answer.headers.get("content-length", "0")
         return BlobAnswer(
             blob_id=query.blob_id,
             connection_id=query.connection_id or ConnectionId(""),
@@ -211,13 +283,16 @@ class RemoteResourceServer:
             raise _refusal(answer.status_code, await _whole(answer), answer.headers)
         return answer
 
-    async def _read(self, path: str, *forms: type[msgspec.Struct]) -> ReadAnswer:
-        answer = await self._get(path)
+    async def _read(
+        self, path: str, *forms: type[msgspec.Struct], preview_chars: int | None = None
+    ) -> ReadAnswer:
+        answer = await self._get(path, preview_chars)
         _understood(answer, *forms)
         return answer
 
-    async def _get(self, path: str) -> ReadAnswer:
-        answer = await self._send(self.client.build_request("GET", self.base_url + path))
+    async def _get(self, path: str, preview_chars: int | None = None) -> ReadAnswer:
+        preferring = {} if preview_chars is None else {"Prefer": f"{PREVIEW_CHARS}={preview_chars}"}
+        answer = await self._send(self.client.build_request("GET", self.base_url + path, headers=preferring))
         content = await _whole(answer)
         if answer.status_code != _OK:
             raise _refusal(answer.status_code, content, answer.headers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -17,14 +18,32 @@ from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.instants import iso
 from headgate.model.record import Connection
-from headgate.model.rows import ShelfSummary
 from headgate.model.wire import FieldFlags, FlagBody
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
 from headgate.policy.choose import label
 
 Body = dict[str, Any]
-Summaries = Mapping[tuple[ConnectionId, StreamName], ShelfSummary]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What is stored of one stream of one connection, and how fresh it is."""
+
+    record_count: int
+    #: Microseconds since 1970: when a record was last ingested; None if there is none.
+    last_updated: int | None
+    #: Of an account: when it was last fetched, and its status now.
+    attempted_at: int | None = None
+    status: str = "unknown"
+
+    def freshness(self) -> Body:
+        """Write the member of that name."""
+        times = {"captured_at": self.last_updated, "last_attempted_at": self.attempted_at}
+        return {"status": self.status} | {name: iso(one) for name, one in times.items() if one is not None}
+
+
+Summaries = Mapping[tuple[ConnectionId, StreamName], StreamFacts]
 
 
 def bearer(access: Access) -> Body:
@@ -280,25 +299,33 @@ def _count(scope: StreamScope, summaries: Summaries) -> int:
 
 
 def _freshness(scope: StreamScope, summaries: Summaries) -> Body:
-    times = [found.last_updated for found in _of(scope, summaries) if found.last_updated is not None]
-    return {"status": "unknown"} | ({"captured_at": iso(max(times))} if times else {})
+    """Sum up the connections of a stream: one that is stale makes the whole stale."""
+    found = _of(scope, summaries)
+    statuses = {one.status for one in found}
+    return StreamFacts(
+        0,
+        max((one.last_updated for one in found if one.last_updated is not None), default=None),
+        max((one.attempted_at for one in found if one.attempted_at is not None), default=None),
+        next((status for status in ("stale", "unknown", "current") if status in statuses), "unknown"),
+    ).freshness()
 
 
-def _of(scope: StreamScope, summaries: Summaries) -> list[ShelfSummary]:
+def _of(scope: StreamScope, summaries: Summaries) -> list[StreamFacts]:
     found = (summaries.get((one.id, scope.stream)) for one in scope.connections)
     return [one for one in found if one is not None]
 
 
-def _stream_row(scope: StreamScope, connection: Connection, summary: ShelfSummary | None) -> Body:
-    updated = None if summary is None or summary.last_updated is None else iso(summary.last_updated)
+def _stream_row(scope: StreamScope, connection: Connection, found: StreamFacts | None) -> Body:
+    facts = found or StreamFacts(0, None)
+    freshness = facts.freshness()
     return {
         "object": "stream",
         "name": scope.stream,
-        "record_count": 0 if summary is None else summary.record_count,
-        "last_updated": updated,
+        "record_count": facts.record_count,
+        "last_updated": freshness.get("captured_at"),
         "connector_key": scope.connector_key,
         **_connection(connection),
-        "freshness": {"status": "unknown"} | ({"captured_at": updated} if updated else {}),
+        "freshness": freshness,
     }
 
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from headgate.audit.budget import DailyBudgets
 from headgate.audit.disclose import Discloser
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import GrantId, SubjectId
@@ -14,6 +15,7 @@ from headgate.policy.allowance import SourceCatalog, allow
 from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
 from headgate.reading.memo import DecisionMemo
+from headgate.reading.turns import FairTurns
 from headgate.store.protocol import Store
 
 MICROSECONDS = 1_000_000
@@ -38,17 +40,37 @@ class _CatalogMemo:
 class ReadServices:
     """One home, open for reading."""
 
-    __slots__ = ("_memo", "clock", "discloser", "rules", "sealer", "store")
+    __slots__ = (
+        "_memo",
+        "budgets",
+        "clock",
+        "computations",
+        "discloser",
+        "rules",
+        "sealer",
+        "searches",
+        "store",
+    )
 
     def __init__(
-        self, store: Store, *, sealer: Sealer, discloser: Discloser, clock: Callable[[], int], rules: Rules
+        self,
+        store: Store,
+        *,
+        sealer: Sealer,
+        discloser: Discloser,
+        budgets: DailyBudgets,
+        clock: Callable[[], int],
+        rules: Rules,
     ) -> None:
         self.store = store
         self.sealer = sealer
         self.discloser = discloser
+        self.budgets = budgets
         #: Gives the time in microseconds since 1970.
         self.clock = clock
         self.rules = rules
+        #: The store has a thread for each of these.
+        self.searches, self.computations = FairTurns(), FairTurns()
         self._memo = _CatalogMemo()
 
     def seals(self) -> Seals:
@@ -86,7 +108,8 @@ class ReadServices:
         else:
             declarations = dict(await self.store.declarations())
             connections = {one.id: one for one in await self.store.connections()}
-            memo = _CatalogMemo(version, epoch, SourceCatalog(declarations, connections))
+            catalog = SourceCatalog(declarations, connections, await self.store.declared_versions())
+            memo = _CatalogMemo(version, epoch, catalog)
         self._memo = memo
         return memo
 

@@ -6,6 +6,7 @@ fetches nothing, runs patterns in linear time, and never quotes a value in a mes
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -13,13 +14,16 @@ import jsonschema_rs
 
 from headgate.errors import SchemaParse
 from headgate.schema.explain import explain
-from headgate.schema.guard import FOREIGN, Guarded, SchemaLimits, guard_schema
+from headgate.schema.guard import FOREIGN, Guarded, PatternBudget, SchemaLimits, guard_schema
 from headgate.schema.issue import Issue
-from headgate.schema.keywords import anchors_of, nodes_of
+from headgate.schema.keywords import REFERENCES, anchors_of, nodes_of
 from headgate.schema.patterns import Engine
-from headgate.schema.value import copy_json
+from headgate.schema.value import copy_json, is_larger_than
 
 _ROOT = "urn:headgate:schema"
+_LIGHT_NODES = 64
+#: Values times the foreign subschemas that judge each: the validator lets nothing else run meanwhile.
+_MAX_CHECKS = 2_000_000
 
 
 class CompiledSchema:
@@ -36,15 +40,21 @@ class CompiledSchema:
         "anchors",
         "engine",
         "has_defaults",
+        "is_light",
         "notes",
         "schema",
         "shapes",
+        "source",
+        "width",
     )
 
-    def __init__(self, guarded: Guarded, engine: Engine) -> None:
+    def __init__(self, guarded: Guarded, engine: Engine, source: Any) -> None:
+        #: The schema as it was given.
+        self.source = source
         #: What is checked: the schema without the patterns that its engine does not run.
         self.schema = schema = guarded.schema
         self.notes = guarded.notes
+        self.width = guarded.width
         self.engine = engine
         self.anchors = anchors_of(schema)
         self.has_defaults = any("default" in node for node in nodes_of(schema))
@@ -52,6 +62,8 @@ class CompiledSchema:
         self.shapes = self.has_defaults or any(
             node.get("additionalProperties") is False for node in nodes_of(schema)
         )
+        #: Whether checking a small value takes so little that it needs no thread.
+        self.is_light = _is_light(schema)
         self._whole: jsonschema_rs.Validator | None = None
         self._parts: dict[str, jsonschema_rs.Validator] = {}
         self._registry: jsonschema_rs.Registry | None = None
@@ -64,6 +76,8 @@ class CompiledSchema:
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Say where a value does not fit; nothing when it does."""
+        if self.engine is Engine.LINEAR and is_larger_than(value, _MAX_CHECKS // self.width):
+            return (Issue("$", "schema", "is too large to be checked against this schema"),)
         return () if self.is_valid(value) else explain(self, value)
 
     def is_valid_at(self, pointer: str, value: Any) -> bool:
@@ -90,13 +104,21 @@ def _validator(schema: Any, engine: Engine) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(schema, offline=True, pattern_options=engine.options)
 
 
-def compile_schema(schema: Any, limits: SchemaLimits = FOREIGN) -> CompiledSchema:
+def _is_light(schema: Any) -> bool:
+    nodes = list(islice(nodes_of(schema), _LIGHT_NODES + 1))
+    heavy = REFERENCES | {"pattern", "patternProperties"}
+    return len(nodes) <= _LIGHT_NODES and all(heavy.isdisjoint(node) for node in nodes)
+
+
+def compile_schema(
+    schema: Any, limits: SchemaLimits = FOREIGN, budget: PatternBudget | None = None
+) -> CompiledSchema:
     """Guard a schema and check that it compiles.
 
     Raises:
         SchemaParse: it is not a schema, or not one that may be run here.
     """
-    guarded = guard_schema(schema, limits)
+    guarded = guard_schema(schema, limits, budget)
     try:
         _validator(guarded.schema, limits.patterns)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
@@ -105,7 +127,7 @@ def compile_schema(schema: Any, limits: SchemaLimits = FOREIGN) -> CompiledSchem
         raise SchemaParse(
             "This is not a valid JSON Schema.", details={"rule": "schema", "pointer": f"/{pointer}"[:200]}
         ) from None
-    return CompiledSchema(guarded, limits.patterns)
+    return CompiledSchema(guarded, limits.patterns, schema)
 
 
 def check(schema: Any, value: object) -> tuple[Issue, ...]:

@@ -14,10 +14,11 @@ from typing import Any
 import jsonschema_rs
 from pydantic import ValidationError
 
-from headgate.errors import InvalidDeclaration, InvalidRequest
+from headgate.errors import InvalidDeclaration, InvalidRequest, SchemaParse
 from headgate.model.declaration import (
     DEFAULT_CHILDREN,
     MAX_CHILDREN,
+    PEOPLE_FIELDS,
     Aggregations,
     Cardinality,
     Expansion,
@@ -33,12 +34,16 @@ from headgate.model.declaration import (
     StreamDeclaration,
     View,
 )
-from headgate.model.ids import FieldName, StreamName, source_id, stream_name
+from headgate.model.ids import FieldName, StreamName, is_path_like, source_id, stream_name
 from headgate.model.pointers import escape
+from headgate.schema.check import compile_schema
 from headgate.schema.document import DeclarationDocument, PresetDocument, QueryDocument, StreamDocument
 from headgate.schema.fields import DIALECT, children, read_fields, references
+from headgate.schema.guard import OWN
 
 MAX_DEPTH = 64
+#: What separates names in ``fields=a,b`` and ``filter[a][gte]``.
+_LISTED = frozenset(",[]")
 _CODE = "source.declaration."
 
 
@@ -76,6 +81,46 @@ def read_declaration(document: Mapping[str, Any]) -> SourceDeclaration:
     )
 
 
+def refuse_unusable_schemas(source: SourceDeclaration) -> None:
+    """Refuse a declaration with a schema that records could not be checked against.
+
+    Only for a new declaration: one that is stored already stays readable, whatever its schemas hold.
+
+    Raises:
+        InvalidDeclaration: a schema leads nowhere or in a circle, is too large to be run, or names a field as no
+            record can; or a name could not be used at some address or in some tool.
+    """
+    streams = list(source.streams.values())
+    _refuse([*_unusable(streams), *_unusable_names(streams)])
+
+
+def _unusable(streams: Sequence[StreamDeclaration]) -> Iterator[Problem]:
+    for index, stream in enumerate(streams):
+        if any("\0" in name for name in stream.fields):
+            # No record can have such a member: SQL and C libraries end a text there.
+            place = f"/streams/{index}/schema/properties"
+            yield Problem("invalid_schema", place, "A field's name holds NUL.")
+        try:
+            compile_schema(stream.schema, OWN)
+        except SchemaParse as error:
+            place = str(error.details.get("pointer", ""))
+            yield Problem("invalid_schema", f"/streams/{index}/schema{place}".rstrip("/"), error.message)
+
+
+def _unusable_names(streams: Sequence[StreamDeclaration]) -> Iterator[Problem]:
+    for index, stream in enumerate(streams):
+        place = f"/streams/{index}"
+        if is_path_like(stream.name):
+            message = "A stream's name has no '/', '\\' or '..' in it, and is not '.'."
+            yield Problem("invalid_shape", f"{place}/name", message)
+        relations = [relation.name for relation in stream.relationships]
+        for kind, names in (("schema/properties", [*stream.fields]), ("relationships", relations)):
+            for name in names:
+                if not _LISTED.isdisjoint(name):
+                    message = f"'{name}' has ',', '[' or ']' in it, which separate names in requests."
+                    yield Problem("invalid_shape", f"{place}/{kind}/{escape(name)}", message)
+
+
 # Shape
 
 
@@ -104,13 +149,14 @@ def _depth(value: object, left: int) -> int:
 def _schema_problems(document: DeclarationDocument) -> Iterator[Problem]:
     for index, stream in enumerate(document.streams):
         place = f"/streams/{index}/schema"
-        dialect = stream.json_schema.get("$schema", DIALECT)
-        if dialect != DIALECT:
+        if stream.json_schema.get("$schema", DIALECT) == DIALECT:
+            yield from _meta_problems(stream.json_schema, place)
+        else:
+            # Not passed to the library, which would fetch the dialect from that address.
             yield Problem("invalid_schema", f"{place}/$schema", f"The schema's dialect must be {DIALECT}.")
         for pointer, reference in references(stream.json_schema, place):
             if not isinstance(reference, str) or not reference.startswith("#"):
                 yield Problem("nonlocal_schema_reference", pointer, "References must stay inside the schema.")
-        yield from _meta_problems(stream.json_schema, place)
 
 
 def _meta_problems(schema: Mapping[str, Any], place: str) -> Iterator[Problem]:
@@ -206,6 +252,7 @@ _TIME = frozenset(kind for kind in FieldKind if kind.is_time)
 _ORDERED = frozenset(kind for kind in FieldKind if kind.is_ordered)
 _NUMBER = frozenset(kind for kind in FieldKind if kind.is_number)
 _TEXT = frozenset({FieldKind.TEXT})
+_NAMING = frozenset({FieldKind.TEXT, FieldKind.JSON})
 
 
 def _query_fields(query: QueryDocument) -> Iterator[tuple[str, list[str], frozenset[FieldKind]]]:
@@ -297,11 +344,11 @@ def _stream(stream: StreamDocument, fields: Fields) -> StreamDeclaration:
             )
             for relation in stream.relationships
         ),
-        query=_query(stream.query),
+        query=_query(stream.query, fields),
     )
 
 
-def _query(query: QueryDocument) -> QueryCapabilities:
+def _query(query: QueryDocument, fields: Fields) -> QueryCapabilities:
     aggregations = query.aggregations
     return QueryCapabilities(
         range_filters={
@@ -309,7 +356,7 @@ def _query(query: QueryDocument) -> QueryCapabilities:
             for name, operators in query.range_filters.items()
         },
         expand=tuple(Expansion(one.name, *_limits(one.default_limit, one.max_limit)) for one in query.expand),
-        lexical_fields=_names(query.search.lexical_fields),
+        lexical_fields=_with_people(_names(query.search.lexical_fields), fields),
         semantic_fields=_names(query.search.semantic_fields),
         aggregations=None
         if aggregations is None
@@ -323,6 +370,16 @@ def _query(query: QueryDocument) -> QueryCapabilities:
             group_by_time=_names(aggregations.group_by_time),
         ),
     )
+
+
+def _with_people(searched: tuple[FieldName, ...], fields: Fields) -> tuple[FieldName, ...]:
+    """Add the fields that name people: where anything is searched, a sender's name should be found as well."""
+    named = (
+        field.name
+        for field in fields.values()
+        if field.name in PEOPLE_FIELDS and field.kind in _NAMING and field.name not in searched
+    )
+    return (*searched, *named) if searched else ()
 
 
 def _limits(default: int | None, most: int | None) -> tuple[int, int]:

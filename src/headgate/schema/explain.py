@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, cast
 
 import jsonschema_rs
 
@@ -58,6 +59,21 @@ class ExplainableSchema(Protocol):
         ...
 
 
+class _ValuePlace(NamedTuple):
+    """A place in a value: the path that people read, and its JSON pointer."""
+
+    path: str = "$"
+    pointer: str = ""
+
+    def child(self, step: str | int) -> _ValuePlace:
+        return _ValuePlace(child_path(self.path, step), f"{self.pointer}/{escape(str(step))}")
+
+    def issue(self, keyword: str, message: str | None = None) -> Issue:
+        return Issue(
+            self.path, keyword, message or _SENTENCES.get(keyword, f"breaks '{keyword}'"), self.pointer
+        )
+
+
 class _Enough(Exception):
     """The maximum number of issues is reached."""
 
@@ -77,30 +93,29 @@ class _IssueSearch:
         if len(self.found) == MAX_ISSUES:
             raise _Enough
 
-    def node(self, at: tuple[str, Any], value: Any, path: str) -> bool:
+    def node(self, at: tuple[str, Any], value: Any, place: _ValuePlace) -> bool:
         """Search a subschema; return whether the value breaks it."""
         pointer, schema = at
         if self.compiled.is_valid_at(pointer, value):
             return False
-        if (pointer, path) in self.seen:
+        if (pointer, place.pointer) in self.seen:
             return True
-        self.seen.add((pointer, path))
+        self.seen.add((pointer, place.pointer))
         if not isinstance(schema, dict):
-            self.add(_issue(path, "false"))
-        elif not self.inside(pointer, cast("dict[str, Any]", schema), value=value, path=path):
-            self.add(_issue(path, _unexplained(cast("dict[str, Any]", schema))))
+            self.add(place.issue("false"))
+        elif not self.inside(pointer, cast("dict[str, Any]", schema), value=value, place=place):
+            self.add(place.issue(_unexplained(cast("dict[str, Any]", schema))))
         return True
 
-    def inside(self, pointer: str, node: dict[str, Any], *, value: Any, path: str) -> bool:
+    def inside(self, pointer: str, node: dict[str, Any], *, value: Any, place: _ValuePlace) -> bool:
         is_explained = False
-        for issue in _own_issues(node, value, path, engine=self.compiled.engine):
+        for issue in _own_issues(node, value, place, engine=self.compiled.engine):
             self.add(issue)
             is_explained = True
         for step, inner, inner_value in _parts(self.compiled, pointer, node, value=value):
-            inner_path = path if step is None else child_path(path, step)
-            is_explained |= self.node(inner, inner_value, inner_path)
+            is_explained |= self.node(inner, inner_value, place if step is None else place.child(step))
         for keyword in _broken_combinations(self.compiled, pointer, node, value=value):
-            self.add(_issue(path, keyword))
+            self.add(place.issue(keyword))
             is_explained = True
         return is_explained
 
@@ -109,11 +124,13 @@ def explain(compiled: ExplainableSchema, value: Any) -> tuple[Issue, ...]:
     """List the first issues of a value that does not fit."""
     walk = _IssueSearch(compiled)
     with suppress(_Enough):
-        walk.node(("", compiled.schema), value, "$")
+        walk.node(("", compiled.schema), value, _ValuePlace())
     return tuple(walk.found)
 
 
-def _own_issues(node: Mapping[str, Any], value: Any, path: str, *, engine: Engine) -> Iterator[Issue]:
+def _own_issues(
+    node: Mapping[str, Any], value: Any, place: _ValuePlace, *, engine: Engine
+) -> Iterator[Issue]:
     """Ask the validator about the keywords that hold no schema."""
     own = {keyword: inner for keyword, inner in node.items() if keyword not in APPLICATORS}
     for name in ("$id", "$defs", "definitions", "$anchor", "$dynamicAnchor"):
@@ -123,7 +140,10 @@ def _own_issues(node: Mapping[str, Any], value: Any, path: str, *, engine: Engin
         return
     for error in validator.iter_errors(value):
         keyword = str(error.schema_path[-1]) if error.schema_path else error.kind.name
-        yield Issue(path, keyword, _sentence(keyword, node, error))
+        issue = place.issue(keyword, _sentence(keyword, node, error))
+        if keyword == "required":
+            issue = replace(issue, pointer=place.child(str(error.kind.value)).pointer)
+        yield issue
 
 
 def _sentence(keyword: str, node: Mapping[str, Any], error: jsonschema_rs.ValidationError) -> str:
@@ -135,10 +155,6 @@ def _sentence(keyword: str, node: Mapping[str, Any], error: jsonschema_rs.Valida
     if keyword in _LIMITS:
         return _LIMITS[keyword].format(node.get(keyword))
     return _SENTENCES.get(keyword, f"breaks '{keyword}'")
-
-
-def _issue(path: str, keyword: str) -> Issue:
-    return Issue(path, keyword, _SENTENCES.get(keyword, f"breaks '{keyword}'"))
 
 
 def _parts(

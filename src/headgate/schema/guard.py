@@ -7,9 +7,11 @@ whose evaluation could grow exponentially. It looks at the schema only, never at
 from __future__ import annotations
 
 import copy
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -25,6 +27,7 @@ from headgate.schema.keywords import (
     subschemas,
 )
 from headgate.schema.patterns import Engine, is_linear
+from headgate.schema.value import is_deeper_than
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,15 @@ OWN = SchemaLimits(
 
 # Of plain JSON nesting: keywords and names take up to three levels for each subschema.
 _NESTING = 3
-_MAX_PATTERNS = 32
+_MAX_PATTERNS = 16
+#: The dialects that the validator has built in; no other is looked up anywhere.
+_DIALECT = re.compile(
+    r"https?://json-schema\.org/(draft-0[467]/schema|draft/20(19-09|20-12)/schema|schema)#?"
+)
+#: Of one pattern, and of all patterns of a schema, which are compiled in one step.
+_MAX_PATTERN_CHARS, _MAX_PATTERNS_CHARS = 500, 2000
+#: Comparing the items of a list with each other takes about as long as so many subschemas that judge each.
+_UNIQUE_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class Guarded:
 
     schema: Any
     notes: tuple[str, ...] = ()
+    #: At most so many subschemas judge one and the same value.
+    width: int = 1
 
 
 @dataclass(slots=True)
@@ -75,7 +88,20 @@ class _Graph:
     edges: dict[str, list[tuple[str, bool]]] = field(default_factory=dict[str, list[tuple[str, bool]]])
 
 
-def guard_schema(schema: Any, limits: SchemaLimits = FOREIGN) -> Guarded:
+@dataclass(slots=True)
+class PatternBudget:
+    """How many patterns of many schemas are still compiled, because compiling is what costs."""
+
+    left: int
+
+    def take(self, wanted: int) -> int:
+        """Return how many of so many patterns may be compiled."""
+        taken = min(wanted, self.left)
+        self.left -= taken
+        return taken
+
+
+def guard_schema(schema: Any, limits: SchemaLimits = FOREIGN, budget: PatternBudget | None = None) -> Guarded:
     """Accept a schema for compiling.
 
     Raises:
@@ -90,7 +116,11 @@ def guard_schema(schema: Any, limits: SchemaLimits = FOREIGN) -> Guarded:
     graph = _read_graph(root, limits)
     _check_cycles(graph)
     _check_expansion(graph, limits)
-    return _without_hard_patterns(root, graph) if limits.patterns is Engine.LINEAR else Guarded(root)
+    width = _width(graph)
+    if limits.patterns is not Engine.LINEAR:
+        return Guarded(root, width=width)
+    found = _without_hard_patterns(root, graph, budget or PatternBudget(_MAX_PATTERNS))
+    return replace(found, width=width)
 
 
 def _refuse(rule: str, pointer: str, message: str) -> NoReturn:
@@ -98,12 +128,7 @@ def _refuse(rule: str, pointer: str, message: str) -> NoReturn:
 
 
 def _check_size(root: dict[str, Any], limits: SchemaLimits) -> None:
-    level: list[Any] = [root]
-    for _ in range(limits.depth * _NESTING + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            break
-    else:
+    if is_deeper_than(root, limits.depth * _NESTING):
         _refuse("depth", "", "The schema is nested too deeply.")
     try:
         size = len(msgspec.json.encode(root))
@@ -111,12 +136,6 @@ def _check_size(root: dict[str, Any], limits: SchemaLimits) -> None:
         _refuse("json", "", "The schema is not JSON.")
     if size > limits.size_bytes:
         _refuse("size", "", f"The schema has {size} bytes; {limits.size_bytes} are allowed.")
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(cast("dict[str, Any]", value).values())
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _read_graph(root: dict[str, Any], limits: SchemaLimits) -> _Graph:
@@ -150,6 +169,9 @@ def _check_node(node: dict[str, Any], pointer: str, depth: int, *, count: int, l
         _refuse("subschemas", pointer, f"The schema has more than {limits.subschemas} subschemas.")
     if pointer and isinstance(node.get("$id"), str):
         _refuse("id", pointer, "Only the root of a schema may have an $id.")
+    dialect = node.get("$schema", "http://json-schema.org/schema")
+    if not isinstance(dialect, str) or not _DIALECT.fullmatch(dialect):
+        _refuse("dialect", f"{pointer}/$schema", "The schema is of a dialect that is not known here.")
     for keyword in ("allOf", "anyOf", "oneOf"):
         if isinstance(node.get(keyword), list) and len(node[keyword]) > limits.branches:
             _refuse("branches", pointer, f"'{keyword}' has more than {limits.branches} branches.")
@@ -190,6 +212,26 @@ def _check_expansion(graph: _Graph, limits: SchemaLimits) -> None:
             _refuse("chain", pointer, "The schema's references are chained too long.")
 
 
+def _width(graph: _Graph) -> int:
+    """Bound how many subschemas judge one value; properties judge different ones, other parts may share theirs."""
+    every = {pointer: [target for target, _ in edges] for pointer, edges in graph.edges.items()}
+    same: dict[str, int] = {}
+    parts: dict[str, int] = {}
+    for pointer, _ in _postorder(every):
+        in_place = [target for target, is_same in graph.edges[pointer] if is_same]
+        own = _UNIQUE_WIDTH if graph.nodes.get(pointer, {}).get("uniqueItems") else 1
+        same[pointer] = own + sum(same.get(target, 1) for target in in_place)
+        named, others = 0, 0
+        for target, is_same in graph.edges[pointer]:
+            width = max(same.get(target, 1), parts.get(target, 0))
+            if target.startswith(f"{pointer}/properties/"):
+                named = max(named, width)
+            elif not is_same:
+                others += width
+        parts[pointer] = named + others + sum(parts.get(target, 0) for target in in_place)
+    return max((*same.values(), *parts.values()), default=1)
+
+
 def _postorder(edges: Mapping[str, list[str]]) -> Iterator[tuple[str, bool]]:
     """Walk a graph, children first; say of each node whether a child of it is still open above it.
 
@@ -214,11 +256,13 @@ def _postorder(edges: Mapping[str, list[str]]) -> Iterator[tuple[str, bool]]:
                 path.append((child, iter(edges[child])))
 
 
-def _without_hard_patterns(root: dict[str, Any], graph: _Graph) -> Guarded:
+def _without_hard_patterns(root: dict[str, Any], graph: _Graph, budget: PatternBudget) -> Guarded:
     """Leave out the patterns that no linear engine can run; the server that made them still applies them."""
     patterns = {pattern: None for node in graph.nodes.values() for pattern in _patterns(node)}
-    # Compiling is what costs, so only so many are tried.
-    runs = frozenset(pattern for pattern in list(patterns)[:_MAX_PATTERNS] if is_linear(pattern))
+    lengths = accumulate(map(len, patterns))
+    short = [p for p, end in zip(patterns, lengths, strict=True) if end <= _MAX_PATTERNS_CHARS]
+    tried = short[: budget.take(min(len(short), _MAX_PATTERNS))]
+    runs = frozenset(p for p in tried if len(p) <= _MAX_PATTERN_CHARS and is_linear(p))
     hard = [pointer for pointer, node in graph.nodes.items() if not runs.issuperset(_patterns(node))]
     if not hard:
         return Guarded(root)

@@ -6,7 +6,7 @@ An issue is safe to log, to send and to show: it names a place and a rule.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -19,6 +19,8 @@ class Issue:
     #: The rule that is broken: a JSON Schema keyword, or a code of the adapter.
     keyword: str
     message: str
+    #: The same place as a JSON pointer from the root; of a missing property, where it would be.
+    pointer: str = field(default="", compare=False)
 
     def to_dict(self) -> dict[str, str]:
         """Return the wire form."""

@@ -13,6 +13,8 @@ import jsonschema_rs
 
 # The compiled size of one pattern is bounded too: ``(a{1000}){1000}`` is short to write.
 _SIZE = 1 << 19
+#: Of a foreign one: compiling a pattern of this size takes about a millisecond.
+_FOREIGN_SIZE = 1 << 17
 
 
 class Engine(Enum):
@@ -27,7 +29,7 @@ class Engine(Enum):
         return _LINEAR if self is Engine.LINEAR else _BACKTRACKING
 
 
-_LINEAR = jsonschema_rs.RegexOptions(size_limit=_SIZE, dfa_size_limit=_SIZE)
+_LINEAR = jsonschema_rs.RegexOptions(size_limit=_FOREIGN_SIZE, dfa_size_limit=_FOREIGN_SIZE)
 _BACKTRACKING = jsonschema_rs.FancyRegexOptions(
     backtrack_limit=100_000, size_limit=_SIZE, dfa_size_limit=_SIZE
 )

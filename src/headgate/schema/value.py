@@ -36,6 +36,34 @@ def copy_json(value: object) -> tuple[Any, Issue | None]:
         return None, Issue("$", "json", found.problem)
 
 
+def is_deeper_than(value: Any, levels: int) -> bool:
+    """Return whether a JSON value is nested deeper; written without recursion, because the depth is foreign."""
+    level: list[Any] = [value]
+    for _ in range(levels + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def is_larger_than(value: Any, nodes: int) -> bool:
+    """Return whether a JSON value holds more values; stops counting there."""
+    waiting, found = [value], 1
+    while waiting:
+        inside = _inside(waiting.pop())
+        found += len(inside)
+        if found > nodes:
+            return True
+        waiting += inside
+    return False
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def child_path(path: str, step: str | int) -> str:
     """Name a place one step further in; a long or odd key is quoted and cut."""
     if isinstance(step, int):

@@ -16,7 +16,9 @@ from headgate.model.ledger import (
     IssuedGrant,
     IssuedToken,
     SealedBlock,
+    ShownRecords,
 )
+from headgate.store.owner import OwnerStore
 
 #: Makes the block after a head out of lines; None is the head of an empty chain.
 SealLines = Callable[[ChainHead | None, bytes], SealedBlock]
@@ -24,6 +26,11 @@ SealLines = Callable[[ChainHead | None, bytes], SealedBlock]
 
 class Ledger(Protocol):
     """Grants, tokens, disclosures. What looks something up for every request does so without waiting."""
+
+    @property
+    def owner(self) -> OwnerStore:
+        """What is stored about the owner's sign-in."""
+        ...
 
     def version(self) -> int:
         """Give a number that is another one after anything was written: what was looked up before may be old."""
@@ -43,6 +50,18 @@ class Ledger(Protocol):
 
     def spent(self, grant_id: GrantId, day: int) -> int:
         """Say how many records were shown under a grant on a day, counted from 1970."""
+        ...
+
+    def shown_since(self, day: int) -> ShownRecords:
+        """Return how many records were shown under each grant on each day from a day on, counted from 1970."""
+        ...
+
+    def owner_tokens(self) -> tuple[IssuedToken, ...]:
+        """Return every token that speaks for the owner, newest first."""
+        ...
+
+    async def revoke_token(self, digest: bytes, at: int) -> bool:
+        """End a token for good. Says whether it was there."""
         ...
 
     def grants(self) -> tuple[IssuedGrant, ...]:

@@ -19,8 +19,8 @@ from headgate.model.ids import RecordId, record_id
 from headgate.model.instants import instant
 from headgate.model.keys import canonical_key
 from headgate.model.pointers import escape
-from headgate.model.record import Op
-from headgate.model.rows import LineError
+from headgate.model.record import MAX_KEYS, Op
+from headgate.model.rows import LineError, RecordProblem
 
 #: A longer line is reported as a bad line, however it came in.
 MAX_LINE_BYTES = 32 * 1024 * 1024
@@ -28,6 +28,7 @@ MAX_INTEGER = 2**63 - 1
 #: Levels of objects and lists, the data itself being the first: every reader can follow that many.
 MAX_DEPTH = 64
 _DEPTH_HINT = f"The record nests deeper than {MAX_DEPTH} levels."
+_KEYS_HINT = f"The object has more than {MAX_KEYS} members."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Incoming:
     values: Mapping[str, Any]
     #: Whether any of the values is an object, which may refer to a file.
     has_objects: bool = False
+    #: Where a record that is stored all the same breaks its schema.
+    problems: tuple[RecordProblem, ...] = ()
 
 
 class _LineEnvelope(msgspec.Struct):
@@ -123,6 +126,8 @@ def _values(body: bytes) -> dict[str, Any]:
 def _check_all(values: dict[str, Any]) -> bool:
     """Check every value, and say whether any is an object. It runs for every record: no calls for plain values."""
     has_objects = False
+    if len(values) > MAX_KEYS:
+        raise _BadValue("/data", _KEYS_HINT)
     for name, value in values.items():
         kind = cast("type[object]", type(value))
         if kind is str:
@@ -147,6 +152,8 @@ def _check(pointer: str, value: Any, depth: int) -> None:
     elif kind is dict or kind is list:
         if depth == MAX_DEPTH:
             raise _BadValue(pointer, _DEPTH_HINT)
+        if kind is dict and len(value) > MAX_KEYS:
+            raise _BadValue(pointer, _KEYS_HINT)
         for key, child in _members(value):
             if "\0" in key:
                 raise _BadValue(pointer, "A name holds NUL.")

@@ -7,9 +7,9 @@ reach an answer. Values keep the very text they came in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -71,6 +71,28 @@ def text_in(body: bytes, field: FieldName) -> str | None:
     raw = _one_decoder(field)(body)
     value = None if raw is None else msgspec.json.decode(raw)
     return value if isinstance(value, str) else None
+
+
+def searched_text_in(body: bytes, field: FieldName) -> str:
+    """Give what is searched of one field of a body."""
+    raw = _one_decoder(field)(body)
+    return "" if raw is None else searched_text(msgspec.json.decode(raw))
+
+
+def searched_text(value: Any) -> str:
+    """Give the text of a value that is searched: its own, or the texts in a list or object, one to a line."""
+    return value if isinstance(value, str) else "\n".join(_texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for item in cast("dict[str, Any]", value).values():
+            yield from _texts(item)
 
 
 @lru_cache(maxsize=512)

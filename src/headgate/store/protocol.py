@@ -16,6 +16,7 @@ from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
+    KeyPlan,
     PagePlan,
     Reach,
     RecordPlan,
@@ -29,6 +30,8 @@ from headgate.model.rows import (
     FieldWindow,
     FoundBlob,
     IngestReport,
+    MarkedRecords,
+    OnInvalid,
     Page,
     SearchPage,
     ShelfSummary,
@@ -46,6 +49,7 @@ class Batch:
     received_at: int
     #: Makes a repeated batch answer as the first one did, instead of being taken again.
     idempotency_key: str | None = None
+    on_invalid: OnInvalid = OnInvalid.REJECT
 
 
 class RecordReader(Protocol):
@@ -53,6 +57,10 @@ class RecordReader(Protocol):
 
     async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record in each connection of the reach that has it."""
+        ...
+
+    async def key(self, plan: KeyPlan) -> RecordId | None:
+        """Find the key of a record by its beginning and its digest; None if no record of the reach has it."""
         ...
 
     async def page(self, plan: PagePlan) -> Page:
@@ -122,6 +130,10 @@ class RecordWriter(Protocol):
         """Give the newest declaration of every connector."""
         ...
 
+    async def declared_versions(self) -> Mapping[ConnectorKey, Sequence[SourceDeclaration]]:
+        """Give every version that was declared of every connector, the newest last."""
+        ...
+
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
         """Add a connection of a declared connector."""
         ...
@@ -145,6 +157,12 @@ class RecordWriter(Protocol):
             StorageFull: there is no room; nothing of the batch was stored.
             IdempotencyConflict: the key was used with another body.
         """
+        ...
+
+    async def marked(
+        self, connection_id: ConnectionId, stream: StreamName, *, after: int, limit: int
+    ) -> MarkedRecords:
+        """List records that are stored although they break their stream's schema."""
         ...
 
     async def delete_record(

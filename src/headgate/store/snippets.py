@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from headgate.model.ids import FieldName
 from headgate.model.plan import Term
 from headgate.model.rows import Snippet
-from headgate.store.words import RUN
+from headgate.store.lexical.analyser import RUN, SIGNS
+from headgate.store.lexical.normal_forms import normal_forms
 
 AROUND_CHARS = 32
 MAX_CHARS = 100
+#: A passage that was found by its meaning has no match to cut around, so more of it is shown.
+PASSAGE_CHARS = 160
 _WORD = r"[^\W_]"
 _MARKS = "[\u0300-\u036f]*"
-#: Vowel signs and the like, which are part of a word and fold to nothing else.
-_SIGNS = (
-    "\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u06d6-\u06ed\u0730-\u074a\u0900-\u0903"
-    "\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a51"
-    "\u0a81-\u0a83\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0c00-\u0c04"
-    "\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03\u0d3b-\u0d4d\u0d57\u0d82-\u0d83"
-    "\u0dca-\u0ddf\u0f71-\u0f84"
-)
-_SIGN = f"[{_SIGNS}]"
+_SIGN = f"[{SIGNS}]"
 _SIGNED = re.compile(_SIGN)
 _BETWEEN = r"[\W_]+"
 _NOT_PLAIN = re.compile(r"[^\x00-\x7f]+")
@@ -38,14 +33,22 @@ ELLIPSIS = "…"
 class Highlighter:
     """Finds the places where a query's terms stand."""
 
-    __slots__ = ("_beginnings", "_pattern")
+    __slots__ = ("_beginnings", "_forms", "_pattern")
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, terms: Sequence[Term], forms: Collection[str] = ()) -> None:
         self._pattern = re.compile("|".join(_term_pattern(term) for term in terms))
         self._beginnings = [_beginning(term) for term in terms]
+        #: Dates and numbers in normal form.
+        self._forms = forms
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Give every match as a pair of places in the text."""
+        if self._forms:
+            forms = [(start, end) for start, end, form in normal_forms(text) if form in self._forms]
+            return iter(sorted([*forms, *self._term_spans(text)]))
+        return self._term_spans(text)
+
+    def _term_spans(self, text: str) -> Iterator[tuple[int, int]]:
         folded = fold(text)
         # Most pieces of a long text hold nothing: looking for letters is far quicker than for a pattern.
         if text.isascii() and not any(beginning in folded for beginning in self._beginnings):
@@ -68,6 +71,14 @@ class Highlighter:
         after = "" if whole and end == len(text) else ELLIPSIS
         marked = _marked(text, chain([first], spans), start, end)
         return Snippet(field, before + marked + after, complete, at + first[0])
+
+
+def passage_snippet(field: FieldName, text: str, *, start: int, end: int) -> Snippet:
+    """Show the beginning of a passage, which lies in its field from ``start`` to ``end``; ``text`` begins with it."""
+    shown = text[: min(end - start, PASSAGE_CHARS)]
+    complete = start == 0 and len(shown) == len(text)
+    written = ("" if start == 0 else ELLIPSIS) + _plain(shown) + ("" if len(shown) == len(text) else ELLIPSIS)
+    return Snippet(field, written, complete, start)
 
 
 def fold(text: str) -> str:
@@ -178,4 +189,6 @@ def _marked(text: str, spans: Iterable[tuple[int, int]], start: int, end: int) -
 
 def _plain(text: str) -> str:
     """Escape tags that stand in the record: they must not pass for marks."""
+    if "mark>" not in text:
+        return text
     return text.replace("<mark>", "&lt;mark&gt;").replace("</mark>", "&lt;/mark&gt;")

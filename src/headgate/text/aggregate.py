@@ -1,32 +1,103 @@
-"""The text of an aggregate: one number, or the first groups and what is left."""
+"""The text of an aggregate: one number, or the groups that fit and the call that shows the others.
+
+A key can be of any length. A long one is begun, and a cursor printed beside it reads on where it stops.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from headgate.model.wire import AggregateBody, GroupBody
-from headgate.text.budget import AGGREGATE_TEXT, Line, compose, cut
-from headgate.text.quote import json_text, name
+from headgate.model.wire import AggregateBody, GroupBody, Json
+from headgate.text.binary import binary_facts
+from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, size
+from headgate.text.quote import fenced, json_text, name
 
-_SHOWN = 5
 _KEY_CHARS = 60
+_KEY_WINDOW = 4096
+_MARK_CHARS = 8
+_CURSOR = re.compile(r"(\d{1,3})(?::(\d{1,9}):([0-9a-f]{8}))?")
+_FILE = ("binary_field", "mime_type", "size_chars")
+_GAPS = ("missing", "unreadable")
 
 
-def aggregate_text(body: AggregateBody) -> str:
-    """Write the text of an aggregate from its body."""
-    what = f"{name(str(body.get('metric')))}({name(str(body.get('stream')))})"
-    if field := body.get("field"):
-        what += f" field={name(str(field))}"
+class GroupPlace(NamedTuple):
+    """Where an aggregate is read on: at a group, or at a character of the key of one."""
+
+    group: int
+    offset_chars: int | None = None
+    #: Of the key, which can have moved to another place since.
+    mark: str = ""
+
+    def write(self) -> str:
+        """Write it as a cursor."""
+        return (
+            str(self.group) if self.offset_chars is None else f"{self.group}:{self.offset_chars}:{self.mark}"
+        )
+
+
+def read_place(cursor: str) -> GroupPlace | None:
+    """Read a cursor; None if it is none of these."""
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        return None
+    return GroupPlace(int(found[1]), None if found[2] is None else int(found[2]), found[3] or "")
+
+
+def aggregate_text(body: AggregateBody, first: int = 0) -> str:
+    """Write the text of an aggregate from its body, with its groups from the given one on."""
+    what = _what(body)
     counted = f"filtered_record_count={json_text(body.get('filtered_record_count'))}"
     if missing := body.get("missing_value_count"):
+        counted += f"; missing_value_count={missing} (records without a value in field; not in the result)"
+    if unreadable := body.get("unreadable_value_count"):
         counted += (
-            f"; missing_value_count={missing} (records without a usable value in field; not in the result)"
+            f"; unreadable_value_count={unreadable} (records whose value does not fit the field's type; "
+            "not in the result)"
         )
     groups = body.get("groups")
     if groups is None:
-        return compose([Line(f"{what} = {json_text(body.get('value'))}. {counted}")], AGGREGATE_TEXT)
-    return compose(_grouped(body, groups, f"{what}{_by(body)}", counted), AGGREGATE_TEXT)
+        return f"{what} = {_value(body.get('value'))}. {counted}"
+    return _grouped(body, groups, f"{what}{_by(body)}", counted, first)
+
+
+def key_text(body: AggregateBody, place: GroupPlace) -> str | None:
+    """Write a part of the key of one group; None if the key at that place is another."""
+    groups = body.get("groups") or []
+    key = groups[place.group].get("key") if place.group < len(groups) else None
+    start = place.offset_chars or 0
+    if not isinstance(key, str) or _mark(key) != place.mark or start >= len(key) or binary_facts(key):
+        return None
+    end = min(len(key), start + _KEY_WINDOW)
+    head = (
+        f"{_what(body)}{_by(body)}: key of group {place.group + 1}, characters {start}..{end} of {len(key)}"
+    )
+    following = [_repeat(place._replace(offset_chars=end))] if end < len(key) else []
+    return "\n".join([head, *following, fenced(key[start:end])])
+
+
+def cut_keys(groups: Sequence[GroupBody], limit_chars: int) -> list[Json]:
+    """Cut long keys for the structure: encoded bytes are described, a cut key has the cursor that reads on."""
+    return [_cut_key(cast("Json", group), at, limit_chars) for at, group in enumerate(groups)]
+
+
+def _cut_key(group: Json, at: int, limit_chars: int) -> Json:
+    key = group.get("key")
+    if not isinstance(key, str) or len(key) <= limit_chars:
+        return group
+    facts = binary_facts(key)
+    if facts is not None:
+        return {**group, "key": facts}
+    cursor = GroupPlace(at, limit_chars - len(ELLIPSIS), _mark(key)).write()
+    return {**group, "key": cut(key, limit_chars), "key_truncated": True, "key_cursor": cursor}
+
+
+def _what(body: AggregateBody) -> str:
+    what = f"{name(str(body.get('metric')))}({name(str(body.get('stream')))})"
+    field = body.get("field")
+    return f"{what} field={name(str(field))}" if field else what
 
 
 def _by(body: AggregateBody) -> str:
@@ -34,32 +105,63 @@ def _by(body: AggregateBody) -> str:
     return "".join(f" {key}={json_text(value)}" for key, value in facts.items() if value)
 
 
-def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counted: str) -> list[Line]:
-    shown = ", ".join(_group(group) for group in groups[:_SHOWN])
-    more = max(0, len(groups) - _SHOWN)
-    lines = [Line(f"{what}: {len(groups)} group(s) [{shown}]")]
+def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counted: str, first: int) -> str:
     # Another server may send none, which is not the same as 0.
     others = (
         f"other_count={json_text(body['other_count'])}" if "other_count" in body else "other_count unknown"
     )
     tail = f"{others}; {counted}"
-    lines.append(Line(f"more_groups={more}; {tail}" if more else tail))
-    if more:
-        rest = ", ".join(_group(group) for group in groups[_SHOWN:])
-        lines.append(Line(f"further groups: {rest}", 1))
     if body.get("other_count"):
-        lines.append(Line("other_count counts records in groups beyond limit; raise limit to see them.", 2))
-    return lines
+        tail += "\nother_count counts records in groups beyond limit; raise limit to see them."
+    start = f" from group {first + 1}" if first else ""
+    head = f"{what}: {len(groups)} group(s){start} ["
+    space = AGGREGATE_TEXT - size(head) - size(tail) - size(_more(999, 999)) - len("]\n")
+    printed: list[str] = []
+    for at, group in enumerate(groups[first:], first):
+        text = _group(group, at)
+        space -= size(text) + len(", ")
+        if space < 0 and printed:
+            break
+        printed.append(text)
+    left = max(0, len(groups) - first - len(printed))
+    more = _more(left, first + len(printed)) if left else ""
+    return f"{head}{', '.join(printed)}]\n{more}{tail}"
 
 
-def _group(group: GroupBody) -> str:
-    key = _key(group.get("key"))
+def _more(left: int, following: int) -> str:
+    return f"more_groups={left}: {_repeat(GroupPlace(following))}\n"
+
+
+def _repeat(place: GroupPlace) -> str:
+    return f'repeat the call with cursor="{place.write()}"'
+
+
+def _group(group: GroupBody, at: int) -> str:
+    key = _key(group.get("key"), at)
     if "time" in group:
-        key += f" @ {_key(group.get('time'))}"
-    if "value" in group:
-        return f"{key}={_key(group.get('value'))} of {group.get('count')}"
-    return f"{key}={group.get('count')}"
+        key += f" @ {_value(group.get('time'))}"
+    if "value" not in group:
+        return f"{key}={group.get('count')}"
+    gaps = [
+        f"{group.get(f'{word}_value_count')} {word}" for word in _GAPS if group.get(f"{word}_value_count")
+    ]
+    left_out = f" ({', '.join(gaps)})" if gaps else ""
+    return f"{key}={_value(group.get('value'))} of {group.get('count')}{left_out}"
 
 
-def _key(key: Any) -> str:
-    return json_text(cut(key, _KEY_CHARS) if isinstance(key, str) else key)
+def _key(key: Any, at: int) -> str:
+    if not isinstance(key, str) or len(key) <= _KEY_CHARS:
+        return json_text(key)
+    facts = binary_facts(key)
+    if facts is not None:
+        return json_text({fact: facts[fact] for fact in _FILE})
+    stop = _KEY_CHARS - len(ELLIPSIS)
+    return f'{json_text(cut(key, _KEY_CHARS))} (reads on with cursor="{GroupPlace(at, stop, _mark(key)).write()}")'
+
+
+def _value(value: Any) -> str:
+    return json_text(cut(value, _KEY_CHARS) if isinstance(value, str) else value)
+
+
+def _mark(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:_MARK_CHARS]

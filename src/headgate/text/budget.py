@@ -11,7 +11,7 @@ ELLIPSIS = "…"
 #: Bytes.
 SEARCH_TEXT = 8_000
 QUERY_TEXT = 8_000
-AGGREGATE_TEXT = 1800
+AGGREGATE_TEXT = 4_000
 SCHEMA_INDEX_TEXT = 18_000
 #: The names of all streams together, as encoded in JSON; a longer list does not help a model.
 SCHEMA_NAMES_TEXT = 34_000

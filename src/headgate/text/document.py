@@ -1,4 +1,7 @@
-"""A record as a document: id, title, text, url and metadata, and nothing of the record besides."""
+"""A record as a document: id, title, text, url and metadata, and nothing of the record besides.
+
+Every field of the record is inline, whole, or has an entry in the content ladder with the call that reads it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from headgate.model.wire import Json, RecordBody
-from headgate.text.budget import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS, cut
+from headgate.text.budget import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS
 from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, json_entry, shorten, window_entry
 from headgate.text.quote import json_text
 from headgate.text.titles import title, title_field
@@ -14,6 +17,10 @@ from headgate.text.titles import title, title_field
 _TEXT_FIELDS = ("text", "content", "body", "summary")
 _ORIGIN = ("stream", "connection_id", "connector_key", "connector_id", "display_name")
 _SHORT_CHARS = 160
+#: A text is begun in a record's JSON if this many characters of space are left.
+_LEAST_BEGUN = 80
+#: The fields of one call that reads several.
+_SHARED_FIELDS = 20
 _NUMBERS = (int, float)
 _TIMES = {"sent_at", "authored_at", "created_at", "occurred_at", "updated_at"}
 #: The members of a row that are metadata of its document.
@@ -25,6 +32,21 @@ _RESERVED = {
 }
 
 
+class Space(NamedTuple):
+    """How much of a record its document shows, in characters."""
+
+    #: Of any one value.
+    inline: int = FETCH_CHARS
+    #: Of a record without a main text, which is written as JSON.
+    as_json: int = FALLBACK_CHARS
+    #: Of the short values beside the text together; None for all of them. With a limit, the fields that are not
+    #: inline share calls that read several of them, because an entry for each would be too much.
+    beside: int | None = None
+
+
+_SPACE = Space()
+
+
 class Document(NamedTuple):
     """A record as a document, and what there is to know about it."""
 
@@ -34,6 +56,19 @@ class Document(NamedTuple):
     ladder: Ladder
 
 
+class _Content(NamedTuple):
+    """What a document shows of the fields: a text, short values beside it, and the names of all others."""
+
+    text: str
+    in_text: Collection[str]
+    short: Json
+    others: list[str]
+    #: The field that the text is; None if the text is JSON of several.
+    main: str | None = None
+    #: The field that the JSON shows only the beginning of, and how many of its characters.
+    begun: tuple[str, int] | None = None
+
+
 def document(
     row: RecordBody,
     naming: Callable[[], Handles],
@@ -41,67 +76,31 @@ def document(
     asked_id: str,
     url: str,
     lengths: Lengths,
-    inline_chars: int = FETCH_CHARS,
+    space: Space = _SPACE,
 ) -> Document:
     """Turn a record into a document; a field that does not fit is begun, and has an entry in the ladder."""
     data = row.get("data") or {}
     ladder = Ladder()
     short = data
-    if lengths or not is_whole(data, inline_chars):
-        short, ladder = shorten(data, naming(), inline_chars=inline_chars, lengths=lengths)
-    made, shown = _document(row, short, asked_id, url)
-    others: list[str] = made["metadata"].get("other_fields", [])
-    if not others and not ladder.members():
-        return Document(made, shown, ladder)
-    handles = naming()
-    _add_others(short, others, handles, ladder)
-    made["metadata"] |= _cut_facts(short, ladder)
-    if rungs := ladder.members():
-        made["metadata"]["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
-        # Each entry shows the beginning of its field, or facts about a file.
-        shown |= {entry["field_path"] for entries in rungs.values() for entry in entries}
-    return Document(made, shown, ladder)
-
-
-def _add_others(data: Mapping[str, Any], others: Sequence[str], handles: Handles, ladder: Ladder) -> None:
-    """Give the fields beside the text that are not inline their entries, with the call that reads each."""
-    known = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
-    for path in others:
-        value = data[path]
-        if path in known:
-            continue
-        if isinstance(value, str):
-            ladder.field_windows.append(window_entry(path, value, handles, len(value), None))
-        else:
-            size_chars = len(json_text(value))
-            ladder.json_fields.append(json_entry(path, value, handles.read_json(path, size_chars)))
-
-
-def _document(
-    row: RecordBody, data: Mapping[str, Any], asked_id: str, url: str
-) -> tuple[Json, frozenset[str]]:
+    if lengths or not is_whole(data, space.inline):
+        short, ladder = shorten(data, naming(), inline_chars=space.inline, lengths=lengths)
     named = title(row)
-    known = {asked_id, named, url}
-    record_id = row.get("id")
-    if isinstance(record_id, str) and asked_id.endswith(f":{record_id}"):
-        known.add(record_id)
-    main = _main_field(data)
+    elsewhere = _elsewhere(row, short, asked_id, named)
+    main = _main_field(short)
     if main is None:
-        text, facts, shown = _as_json(data)
-        short: Json = {}
+        texts = {path for path, value in data.items() if isinstance(value, str)}
+        content = _as_json(short, texts, space)
     else:
-        text = data[main]
-        short, facts = _beside(data, main, known)
-        shown = {main, *short, *(path for path, value in data.items() if _is_known(value, known))}
-    metadata = _row_facts(row, known)
-    if not _TIMES.isdisjoint(short):
-        # When it was written matters; when it was ingested matters only where nothing else is known.
-        metadata.pop("emitted_at", None)
-    metadata |= _with_reserved_apart(short)
-    metadata |= facts
+        content = _Content(short[main], (main,), *_beside(short, {main, *elsewhere}, space.beside), main)
+    metadata = _metadata(row, content.short, {asked_id, named, url})
+    if content.others or content.begun or ladder.members():
+        metadata |= _ways_on(short, content, naming(), ladder, space)
+    # Each entry shows the beginning of its field, or facts about a file.
+    entered = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
     titled = title_field(row)
-    made: Json = {"id": asked_id, "title": named, "text": text, "url": url, "metadata": metadata}
-    return made, frozenset(shown if titled is None else {*shown, titled})
+    shown = {*content.in_text, *content.short, *elsewhere, *entered, *([titled] if titled else [])}
+    made: Json = {"id": asked_id, "title": named, "text": content.text, "url": url, "metadata": metadata}
+    return Document(made, frozenset(shown), ladder)
 
 
 def _main_field(data: Mapping[str, Any]) -> str | None:
@@ -112,17 +111,134 @@ def _main_field(data: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _cut_facts(short: Mapping[str, Any], ladder: Ladder) -> Json:
-    """Say of a document's text that it is only begun, if it is."""
-    main = _main_field(short)
-    for rung in ladder.field_windows:
-        if rung["field_path"] == main:
-            args = rung["read"]["args"]
-            if "offset_chars" in args:
-                # Reading on begins where the text stops, before its ellipsis.
-                args["offset_chars"] = len(short[rung["field_path"]]) - len(ELLIPSIS)
-            return {"text_truncated": True, "text_total_chars": rung["size_chars"]}
-    return {}
+def _elsewhere(row: RecordBody, data: Mapping[str, Any], asked_id: str, named: str) -> set[str]:
+    """Name the fields that the document shows as its title and in its id."""
+    titled, key = title_field(row), data.get("id")
+    found = {titled} if titled is not None and data.get(titled) == named else set[str]()
+    is_key = isinstance(key, str) and key == row.get("id") and asked_id.endswith(f":{key}")
+    return found | {"id"} if is_key or key == asked_id else found
+
+
+def _as_json(data: Mapping[str, Any], texts: Collection[str], space: Space) -> _Content:
+    """Write a record that has no main text as JSON: the members that fit, and the beginning of one text."""
+    limit_chars = min(space.as_json, space.inline)
+    whole = json_text(data)
+    if len(whole) <= limit_chars:
+        return _Content(whole, data.keys(), {}, [])
+    left = limit_chars - len("{}")
+    fitting: set[str] = set()
+    for path, value in data.items():
+        needed = len(json_text({path: value})) - len("{}") + len(",")
+        if needed <= left:
+            fitting.add(path)
+            left -= needed
+    short, others = _beside(data, fitting, space.beside)
+    shown = dict(data)
+    begun = next((path for path in others if path in texts and isinstance(data[path], str)), None)
+    stop = 0 if begun is None else _beginning(data[begun], left - len(json_text(begun)) - len(":,"))
+    if begun is not None and stop:
+        shown[begun] = data[begun][:stop] + ELLIPSIS
+        others.remove(begun)
+        fitting.add(begun)
+    text = json_text({path: value for path, value in shown.items() if path in fitting})
+    return _Content(text, fitting, short, others, begun=(begun, stop) if begun is not None and stop else None)
+
+
+def _beginning(text: str, limit_chars: int) -> int:
+    """Count the characters of a text whose JSON fits with an ellipsis; 0 if they are too few to say anything."""
+    stop = min(limit_chars, len(text)) - len(ELLIPSIS)
+    while stop >= _LEAST_BEGUN and len(json_text(text[:stop] + ELLIPSIS)) > limit_chars:
+        stop = stop * 3 // 4
+    return stop if stop >= _LEAST_BEGUN else 0
+
+
+def _beside(
+    data: Mapping[str, Any], shown: Collection[str], limit_chars: int | None
+) -> tuple[Json, list[str]]:
+    """Give the fields beside the text: short values as they are, and the names of the others."""
+    short: Json = {}
+    others: list[str] = []
+    for path, value in data.items():
+        if path in shown:
+            continue
+        needed = 0 if limit_chars is None else len(json_text({path: value}))
+        if _is_short(value) and (limit_chars is None or needed <= limit_chars):
+            short[path] = value
+            limit_chars = None if limit_chars is None else limit_chars - needed
+        else:
+            others.append(path)
+    return short, others
+
+
+def _is_short(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _SHORT_CHARS
+    return value is None or isinstance(value, _NUMBERS) or len(json_text(value)) <= _SHORT_CHARS
+
+
+def _ways_on(
+    data: Mapping[str, Any], content: _Content, handles: Handles, ladder: Ladder, space: Space
+) -> Json:
+    """Write how to read the fields that are not inline, and whether the text itself is incomplete."""
+    others = content.others
+    listed: Json = {"other_fields": others} if others else {}
+    rungs: Json = {}
+    if space.beside is not None and len(others) > 1:
+        ladder.drop(others)
+        listed, rungs = {}, {"other_fields": _shared_reads(others, handles)}
+    else:
+        _add_others(data, others, handles, ladder)
+    facts = listed | _cut_facts(data, content, handles, ladder)
+    if rungs := ladder.members() | rungs:
+        facts["content_ladder"] = {"kind": "record", "id": handles.id, **rungs}
+    return facts
+
+
+def _shared_reads(paths: Sequence[str], handles: Handles) -> list[Json]:
+    """Write calls that read several fields each: always fewer than all, so that following them comes to an end."""
+    several = max(1, min(_SHARED_FIELDS, len(paths) // 4))
+    return [handles.read_record(paths[at : at + several]) for at in range(0, len(paths), several)]
+
+
+def _add_others(data: Mapping[str, Any], others: Sequence[str], handles: Handles, ladder: Ladder) -> None:
+    """Give the fields that are not inline their entries, with the call that reads each."""
+    known = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
+    for path in others:
+        value = data[path]
+        if path in known:
+            continue
+        if isinstance(value, str):
+            ladder.field_windows.append(window_entry(path, value, handles, len(value), None))
+        else:
+            ladder.json_fields.append(json_entry(path, value, handles.read_json(path, len(json_text(value)))))
+
+
+def _cut_facts(data: Mapping[str, Any], content: _Content, handles: Handles, ladder: Ladder) -> Json:
+    """Say of the text that it is not complete, if so, and let reading on begin where it stops."""
+    begun = content.begun
+    cut_main = ladder.window_of(content.main) if content.main is not None else None
+    if cut_main is not None:
+        begun = content.main or "", len(content.text) - len(ELLIPSIS)
+    if begun is None:
+        return {"text_truncated": True} if content.main is None and content.others else {}
+    path, stop = begun
+    rung = ladder.window_of(path)
+    if rung is None:
+        rung = window_entry(path, data[path], handles, len(data[path]), None)
+        ladder.field_windows.append(rung)
+    args = rung["read"]["args"]
+    if "offset_chars" in args:
+        args["offset_chars"] = stop
+    total = {"text_total_chars": rung["size_chars"]} if cut_main is not None else {}
+    return {"text_truncated": True, **total}
+
+
+def _metadata(row: RecordBody, short: Json, known: set[str]) -> Json:
+    metadata = _row_facts(row, known)
+    if not _TIMES.isdisjoint(short):
+        # When it was written matters; when it was ingested matters only where nothing else is known.
+        metadata.pop("emitted_at", None)
+    return metadata | _with_reserved_apart(short)
 
 
 def _with_reserved_apart(short: Json) -> Json:
@@ -133,64 +249,15 @@ def _with_reserved_apart(short: Json) -> Json:
     return {path: value for path, value in short.items() if path not in apart} | {"fields": apart}
 
 
-def _beside(data: Mapping[str, Any], main: str, known: set[str]) -> tuple[Json, Json]:
-    """Give the fields beside the text: short values as they are, and the names of the others."""
-    short: Json = {}
-    others: list[str] = []
-    for path, value in data.items():
-        if path == main or _is_known(value, known):
-            continue
-        if _is_short(value):
-            short[path] = value
-        else:
-            others.append(path)
-    return short, {"other_fields": others} if others else {}
-
-
-def _is_known(value: Any, known: set[str]) -> bool:
-    return isinstance(value, str) and value in known
-
-
-def _is_short(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _SHORT_CHARS
-    return value is None or isinstance(value, _NUMBERS) or len(json_text(value)) <= _SHORT_CHARS
-
-
-def _as_json(data: Mapping[str, Any]) -> tuple[str, Json, Collection[str]]:
-    """Write a record that has no main text as JSON, as far as it fits, and name the fields that are in it."""
-    whole = json_text(data)
-    facts = {"text_truncated": True, "text_total_chars": len(whole)}
-    if len(whole) <= FALLBACK_CHARS:
-        return whole, {}, data.keys()
-    if len(data) == 1:
-        # One field was asked for: there is nothing narrower to point at, so it gets the whole budget.
-        return cut(whole, FETCH_CHARS), facts if len(whole) > FETCH_CHARS else {}, data.keys()
-    pointer = f" Fetch with fields to read one of: {json_text(list(data))}."
-    return cut(whole, FALLBACK_CHARS) + pointer, facts, _begun(data, FALLBACK_CHARS)
-
-
-def _begun(data: Mapping[str, Any], limit_chars: int) -> list[str]:
-    """Name the members whose values begin before a cut of their JSON."""
-    found: list[str] = []
-    at = len("{")
-    for path, value in data.items():
-        if at + len(json_text(path)) + len(":") >= limit_chars:
-            break
-        found.append(path)
-        at += len(json_text({path: value})) - len("{}") + len(",")
-    return found
-
-
 def _row_facts(row: Mapping[str, Any], known: set[str]) -> Json:
     """Give what a row says about its record, without what the document says elsewhere."""
     found = {name: row[name] for name in _ROW_FACTS if name in row}
     own = row.get("metadata")
     if isinstance(own, dict):
         found = cast("Json", own) | found
-    facts = {name: value for name, value in found.items() if _is_fact(value, known)}
+    facts = {name: value for name, value in found.items() if name in _ORIGIN or _is_fact(value, known)}
     record_id = row.get("id")
-    if isinstance(record_id, str) and record_id not in known:
+    if isinstance(record_id, str) and not any(one.endswith(f":{record_id}") for one in known):
         facts["record_id"] = record_id
     return facts
 

@@ -6,15 +6,16 @@ and the resource that continue it. Nothing is replaced by a mere marker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from headgate.text.binary import SHORT_CHARS, binary_facts, has_other_members
-from headgate.text.budget import FETCH_CHARS, cut
+from headgate.text.binary import SHORT_CHARS, binary_facts, encoded_facts, has_other_members
+from headgate.text.budget import INLINE_CHARS, cut
+from headgate.text.quote import json_text
 
 READ_TOOL = "read_record_field"
 WINDOW_CHARS = 4096
@@ -26,12 +27,25 @@ _encode = msgspec.json.Encoder().encode
 
 Uri = Callable[[str], str]
 Nested = dict[str, Any] | list[Any]
-#: The true length, and the digest if it is known, of a field that a record shows only the beginning of.
-Lengths = Mapping[str, tuple[int, str | None]]
+
+
+class Known(NamedTuple):
+    """What is known of a text beside the text, which can be only its beginning."""
+
+    size_chars: int
+    digest: str | None = None
+    #: Of a text that is declared as encoded bytes.
+    mime_type: str | None = None
+
+
+Lengths = Mapping[str, Known]
 
 
 class Windows(IntEnum):
-    """What a resource server reads in windows: no field, texts, or objects and lists as well."""
+    """What a resource server reads in windows: no field, texts, or objects and lists as well.
+
+    Where it reads only texts, the adapter cuts the windows of objects and lists.
+    """
 
     NONE = 0
     TEXT = 1
@@ -53,28 +67,32 @@ class Handles(msgspec.Struct, frozen=True):
 
     def read_text(self, path: str) -> dict[str, Any]:
         """Write how to read on in a text: by window, or as much as a document holds."""
-        return self._read(path, Windows.TEXT)
+        return self._read(path)
 
     def read_at(self, path: str, selector: Mapping[str, int]) -> dict[str, Any]:
         """Write the call that reads a text around a place."""
         return read_call(self.id, path, **selector) if self.windows else self._fetch(path)["read"]
 
     def read_json(self, path: str, size_chars: int) -> dict[str, Any]:
-        """Write how to read an object or a list: as a document while it fits into one, else by window."""
-        return self._fetch(path) if size_chars <= FETCH_CHARS else self._read(path, Windows.JSON)
+        """Write how to read an object or a list: as a document that surely holds it, else by window."""
+        return self._fetch(path) if size_chars <= INLINE_CHARS else self._read(path)
 
     def read_raw(self, path: str) -> dict[str, Any]:
         """Write how to read an object or a list as it is stored, with the encoded bytes in it."""
-        return self._read(path, Windows.JSON)
+        return self._read(path)
 
-    def _read(self, path: str, needed: Windows) -> dict[str, Any]:
-        if self.windows < needed:
+    def read_record(self, paths: Sequence[str]) -> dict[str, Any]:
+        """Write the call that reads some fields of the record."""
+        return {"read": {"tool": "fetch", "args": {"id": self.id, "fields": list(paths)}}}
+
+    def _read(self, path: str) -> dict[str, Any]:
+        if not self.windows:
             return self._fetch(path)
         call = read_call(self.id, path, offset_chars=0, limit_chars=WINDOW_CHARS)
         return {"read": call, "resource_uri": self.window_uri(path)}
 
     def _fetch(self, path: str) -> dict[str, Any]:
-        return {"read": {"tool": "fetch", "args": {"id": self.id, "fields": [path]}}}
+        return self.read_record([path])
 
 
 @dataclass(slots=True)
@@ -93,6 +111,15 @@ class Ladder:
             "binary_fields": self.binary_fields,
         }
         return {kind: entries for kind, entries in found.items() if entries}
+
+    def window_of(self, path: str) -> dict[str, Any] | None:
+        """Find the entry of a text that is not shown whole."""
+        return next((entry for entry in self.field_windows if entry["field_path"] == path), None)
+
+    def drop(self, paths: Collection[str]) -> None:
+        """Leave out the entries of some fields."""
+        for entries in (self.field_windows, self.json_fields, self.binary_fields):
+            entries[:] = [entry for entry in entries if entry["field_path"] not in paths]
 
 
 def shorten(
@@ -154,11 +181,11 @@ def _short_text(
     value: str,
     handles: Handles,
     inline_chars: int,
-    known: tuple[int, str | None] | None,
+    known: Known | None,
     ladder: Ladder,
 ) -> Any:
-    facts = binary_facts(value)
-    size_chars, digest = known or (len(value), None)
+    size_chars, digest, mime_type = known or Known(len(value))
+    facts = binary_facts(value) if mime_type is None else encoded_facts(size_chars, mime_type)
     if facts is not None:
         whole = {**facts, "size_chars": size_chars}
         ladder.binary_fields.append({"field_path": path, **whole, **handles.read_text(path)})
@@ -204,7 +231,7 @@ def _short_nested(path: str, value: Any, handles: Handles, inline_chars: int, la
             ladder.json_fields.append(json_entry(path, value, handles.read_raw(path), clean))
         return clean
     preview = cut(text, min(inline_chars, JSON_PREVIEW_CHARS))
-    read = handles.read_json(path, len(text)) if clean is value else handles.read_raw(path)
+    read = handles.read_json(path, len(json_text(value))) if clean is value else handles.read_raw(path)
     ladder.json_fields.append(json_entry(path, value, read, clean))
     return preview
 
@@ -217,10 +244,22 @@ def json_entry(path: str, value: Any, read: Mapping[str, Any], clean: Any = None
         "json_field": True,
         "text_like": False,
         "preview_status": "truncated",
-        "size_chars": len(msgspec.json.encode(value).decode()),
+        "size_chars": len(msgspec.json.encode(_as_stored(value)).decode()),
         "preview_text": cut(msgspec.json.encode(shown).decode(), JSON_PREVIEW_CHARS),
         **read,
     }
+
+
+def _as_stored(value: Any) -> Any:
+    """Leave out the addresses that the resource server adds to files."""
+    if isinstance(value, list):
+        return [_as_stored(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[str, Any]", value)
+    if "blob_id" not in members:
+        return members
+    return {key: member for key, member in members.items() if key != "fetch_url"}
 
 
 def without_bytes(value: Any) -> Any:

@@ -7,11 +7,16 @@ import re
 from headgate.text.budget import ELLIPSIS
 
 OPEN, CLOSE = "<mark>", "</mark>"
+_TAGS = frozenset({OPEN, CLOSE})
 _TAG = re.compile(f"({OPEN}|{CLOSE})")
+#: Pairs with something in them and something between them, and no other sign that could be a part of a tag.
+_PAIRED = re.compile(f"[^<]*+(?:{OPEN}[^<]++{CLOSE}[^<]++)*+(?:{OPEN}[^<]++{CLOSE})?+")
 
 
 def balanced(text: str) -> str:
     """Drop tags that close nothing or open twice, and close what stays open."""
+    if _PAIRED.fullmatch(text):
+        return text
     while True:
         mended = _walk(text, 0, len(text))
         # Dropping a tag can join its neighbours to a new one; every round is shorter.
@@ -25,8 +30,12 @@ def cut_marked(text: str, limit_chars: int) -> str:
 
     The tags are not counted, and an ellipsis stands where something was left out.
     """
-    text = balanced(text)
-    length = len(_TAG.sub("", text))
+    return cut_balanced(balanced(text), limit_chars)
+
+
+def cut_balanced(text: str, limit_chars: int) -> str:
+    """Do the same with a text whose tags are in pairs already."""
+    length = len(text) - text.count(OPEN) * len(OPEN) - text.count(CLOSE) * len(CLOSE)
     if length <= limit_chars:
         return text
     start = min(max(0, text.find(OPEN) - limit_chars // 3), length - limit_chars)
@@ -40,10 +49,12 @@ def _walk(text: str, low: int, high: int) -> str:
     out: list[str] = []
     at, is_open, is_written = 0, False, False
     for piece in _TAG.split(text):
-        if piece in {OPEN, CLOSE}:
+        if at >= high:
+            break
+        if piece in _TAGS:
             is_open = piece == OPEN
             continue
-        part = piece[max(0, low - at) : max(0, high - at)]
+        part = piece[low - at if low > at else 0 : high - at]
         at += len(piece)
         if part:
             if is_open != is_written:

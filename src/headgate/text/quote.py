@@ -14,11 +14,13 @@ import msgspec
 
 from headgate.text.budget import cut
 
-#: Controls, direction marks, invisible characters and tags: a reader cannot see them, or they move other characters.
+#: Controls, direction marks, invisible characters, variation selectors, tags and private use: a reader cannot see
+#: them, they move other characters, or they look like nothing that is agreed on. A text can be hidden in any of them.
 #: The two joiners U+200C and U+200D stay: scripts and emoji need them, and they hide nothing.
 _HIDDEN = (
-    "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e0fff"
+    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\ue000-\uf8ff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 )
 _HIDDEN_IN_LINE = re.compile(f"[\x00-\x1f{_HIDDEN}]")
 #: In a block of text, line breaks and tabs are allowed.
@@ -27,8 +29,6 @@ _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _FENCE_CHARS = 16
 _encode = msgspec.json.Encoder().encode
 _MAX_PLANE = 0xFFFF
-#: How every character from U+E0000 to U+E0FFF begins.
-_TAGS = b"\xf3\xa0"
 
 
 def json_text(value: Any) -> str:
@@ -39,9 +39,8 @@ def json_text(value: Any) -> str:
 def plain(written: bytes) -> str:
     """Decode JSON to a text, with everything hidden escaped as JSON escapes."""
     text = written.decode()
-    # JSON itself escapes every control character of ASCII but one. Elsewhere, what cannot be printed is hidden,
-    # and so are the tags, of which some count as printed.
-    is_plain = "\x7f" not in text if text.isascii() else text.isprintable() and written.find(_TAGS) < 0
+    # JSON itself escapes every control character of ASCII but one.
+    is_plain = text.isascii() and "\x7f" not in text
     return text if is_plain else _HIDDEN_IN_LINE.sub(_escape, text)
 
 

@@ -1,12 +1,13 @@
 """The text of a schema: an index of every stream, or all that one stream allows, in a line with a legend.
 
-It is made from a schema document, whether that holds flag lines or full objects for its fields.
+It is made from a schema document, whether that holds flag lines or full objects for its fields. What does not fit is
+counted, with the call that shows it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from headgate.model.flags import aggregations_of, flag_line, searches_of, usable_only
 from headgate.model.wire import ConnectorBody, FieldFlags, GrantedConnection, SchemaBody, StreamBody
@@ -20,79 +21,175 @@ from headgate.text.budget import (
     size,
 )
 from headgate.text.quote import json_text, name
+from headgate.text.schema_place import SchemaPlace
 
 _LEGEND_LINE = (
     "field_capability_legend field[flags] t=type eq=exact_filter r=range_filter_ops lex=lexical_search "
     "sem=semantic_search a=aggregations g=false=not_granted; "
     "sort=field ascending or -field descending; expand=relation(default..max)"
 )
-_NEXT_INDEX = "next: schema(stream[, connection_id]) lists fields, filters, sort, expand and aggregations"
+_NEXT_INDEX = (
+    "next: schema(stream[, connection_id]) lists connections, fields, filters, sort, expand and aggregations"
+)
 _NEXT_STREAM = (
     "next: query_records, aggregate or search with these names; add connection_id to choose a source"
+)
+_NO_STREAM = "No granted stream has that name; call schema() for the index."
+_RAW_SCHEMA = (
+    "raw JSON Schema: in structuredContent at data.connectors[].streams[].schema, not in this text; "
+    "the fields below have the same types and flags."
 )
 _ROWS = 50
 _CONNECTIONS = 8
 _NAME_CHARS = 60
-_LEAST_LINE = 400
+_LEAST_LINE = 120
+#: The least space of a source that does not fit whole.
+_LEAST_SOURCE = 1_500
+_UNLIMITED = 1 << 30
 #: The members that make two streams allow the same.
 _SHAPE = ("name", "cursor_field", "field_capabilities", "expand_capabilities", "views", "count", "query")
+_NOTHING: Mapping[str, str] = {}
 
 
 _Row = tuple[ConnectorBody, StreamBody]
 
 
-def index_text(document: SchemaBody) -> str:
-    """Write the index of everything granted: each stream, each connection, and how to go on."""
+class _Fitted(NamedTuple):
+    """Entries joined as far as they fit, and the first one that is not shown whole."""
+
+    text: str
+    stop: int
+
+
+def index_text(document: SchemaBody, asked: Mapping[str, str] = _NOTHING, first: int = 0) -> str:
+    """Write the index of everything granted: each stream, each connection, and how to go on.
+
+    ``asked`` are the arguments of the call; with ``first`` only names are listed, from that one on.
+    """
     rows = list(_rows(document))
     lines = [Line(_heading(document, rows))]
+    named = list(dict.fromkeys(_name_of(stream) for _, stream in rows))
+    if first:
+        return compose(
+            [*lines, *_names(named, len(rows), asked, first), Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT
+        )
+    printed = [Line(_index_row(connector, stream), 2) for connector, stream in rows[:_ROWS]]
     if len(rows) > _ROWS:
-        lines += _stream_indexes(document, rows)
-    lines += [Line(_index_row(connector, stream), 2) for connector, stream in rows[:_ROWS]]
-    if len(rows) > _ROWS:
-        lines.append(Line(f"more_streams={len(rows) - _ROWS} (see stream_index)", 1))
-    lines.append(Line(_NEXT_INDEX, 1))
-    return compose(_all_named(lines, rows), SCHEMA_INDEX_TEXT)
+        lines += _stream_indexes(document, named, len(rows), asked)
+        printed.append(Line(f"more_streams={len(rows) - _ROWS} (see stream_index)"))
+    elif sum(size(line.text) + 1 for line in [*lines, *printed]) > SCHEMA_INDEX_TEXT - size(_NEXT_INDEX):
+        # Few streams with long names can also be too much for their rows: then the names alone go in.
+        lines += _names(named, len(rows), asked)
+    return compose([*lines, *printed, Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT)
 
 
-_RAW_SCHEMA = (
-    "raw JSON Schema: in structuredContent at data.connectors[].streams[].schema, not in this text; "
-    "the fields below have the same types and flags."
-)
+def stream_text(
+    document: SchemaBody,
+    asked: Mapping[str, str] = _NOTHING,
+    *,
+    is_full: bool = False,
+    place: SchemaPlace | None = None,
+) -> str | None:
+    """Write what one stream allows: a line for each source that has it, with all its connections.
 
-
-def stream_text(document: SchemaBody, *, connection_id: str | None, is_full: bool = False) -> str:
-    """Write what one stream allows: a line for each connector that has it, with all its connections.
-
-    Sources of one connector that allow the same share a line, so that their fields are printed once.
+    Sources that allow the same have their fields printed once. ``asked`` are the arguments of the call, and ``place``
+    is where it goes on; None is returned if nothing is there.
     """
     rows = _merged(_rows(document))
-    lines = [Line(_heading(document, list(_rows(document)))), Line(_LEGEND_LINE)]
-    if connection_id is not None:
-        lines.append(Line(f"schema_scope connection_id={json_text(connection_id)}"))
+    lines = [_heading(document, list(_rows(document))), _LEGEND_LINE]
+    if "connection_id" in asked:
+        lines.append(f"schema_scope connection_id={json_text(asked['connection_id'])}")
     if is_full:
-        lines.append(Line(_RAW_SCHEMA))
-    ending = _NEXT_STREAM if rows else "No granted stream has that name; call schema() for the index."
-    more = "more_sources={} do not fit; schema(stream, connection_id) describes one of them"
-    space = SCHEMA_STREAM_TEXT - sum(size(line.text) + 1 for line in lines) - size(ending) - size(more) - 8
-    printed = 0
-    for connector, stream in rows:
-        share = max(_LEAST_LINE, space // (len(rows) - printed))
-        text = stream_line(connector, stream, min(share, space))
+        lines.append(_RAW_SCHEMA)
+    ending = _NEXT_STREAM if rows else _NO_STREAM
+    space = SCHEMA_STREAM_TEXT - sum(size(line) + 1 for line in lines) - size(ending)
+    if place is None or place.list == "sources":
+        body = _sources(rows, asked, space, 0 if place is None else place.first)
+    else:
+        body = _part(rows, asked, space, place)
+    return "\n".join([*lines, *body, ending]) if body or place is None else None
+
+
+def _sources(rows: Sequence[_Row], asked: Mapping[str, str], space: int, first: int) -> list[str]:
+    """Describe the sources from one on, as many as fit."""
+    more = "more_sources={} do not fit: {}"
+    left = rows[first:]
+    space -= size(more.format(len(rows), SchemaPlace("sources", len(rows)).call(asked))) + 1
+    same = _same(left)
+    needs = [size(_source(row, first + at, asked, None, same[at])) + 1 for at, row in enumerate(left)]
+    lines: list[str] = []
+    for at, share in enumerate(_shares(needs, space)):
+        text = _source(left[at], first + at, asked, share - 1 if share < needs[at] else None, same[at])
         space -= size(text) + 1
-        if space < 0 and printed:
+        if space < 0 and lines:
             break
-        lines.append(Line(text))
-        printed += 1
-    lines += [Line(more.format(len(rows) - printed))] if printed < len(rows) else []
-    return compose([*lines, Line(ending)], SCHEMA_STREAM_TEXT)
+        lines.append(text)
+    if len(lines) < len(left):
+        following = SchemaPlace("sources", first + len(lines)).call(asked)
+        lines.append(more.format(len(left) - len(lines), following))
+    return lines
+
+
+def _shares(needs: Sequence[int], space: int) -> list[int]:
+    """Share the space among the first sources: each has what it needs, or at least enough to be useful."""
+    taken: list[int] = []
+    for need in needs:
+        least = min(need, _LEAST_SOURCE)
+        if taken and sum(taken) + least > space:
+            break
+        taken.append(least)
+    shares = dict.fromkeys(range(len(taken)), 0)
+    for done, at in enumerate(sorted(shares, key=needs.__getitem__)):
+        shares[at] = min(needs[at], space // (len(taken) - done))
+        space -= shares[at]
+    return list(shares.values())
+
+
+def _same(rows: Sequence[_Row]) -> list[str | None]:
+    """Find for each source a connection of an earlier one that allows the same."""
+    first: dict[str, str] = {}
+    found: list[str | None] = []
+    for connector, stream in rows:
+        shape = _shape(stream)
+        found.append(first.get(shape))
+        granted = _granted(connector, stream)
+        if granted and shape not in first:
+            first[shape] = name(str(granted[0].get("connection_id")))
+    return found
+
+
+def _part(rows: Sequence[_Row], asked: Mapping[str, str], space: int, place: SchemaPlace) -> list[str]:
+    """List the connections or the fields of one source, from one on."""
+    if place.source >= len(rows):
+        return []
+    connector, stream = rows[place.source]
+    entries = (
+        [_connection(one) for one in _granted(connector, stream)]
+        if place.list == "connections"
+        else _flagged(_flags(stream))
+    )
+    if place.first >= len(entries):
+        return []
+    head = f"stream name={json_text(stream.get('name'))} connector_key={_key(connector)}"
+    head += f" {place.list} from {place.first + 1} of {len(entries)}: "
+    space -= size(head) + size(_more(place._replace(first=len(entries)), asked)) + 2
+    joint = "|" if place.list == "connections" else ";"
+    fitted = _within(entries[place.first :], space, joint)
+    stop = place.first + max(1, fitted.stop)
+    lines = [head + (fitted.text if fitted.stop else entries[place.first])]
+    return [*lines, _more(place._replace(first=stop), asked)] if stop < len(entries) else lines
+
+
+def _more(place: SchemaPlace, asked: Mapping[str, str]) -> str:
+    whole = "names of" if place.list == "connections" else "flags of"
+    return f"more {place.list} and {whole} those that have none here: {place.call(asked)}"
 
 
 def _merged(rows: Iterable[_Row]) -> list[_Row]:
     """Join the sources of one connector whose streams allow the same."""
     found: dict[str, _Row] = {}
     for connector, stream in rows:
-        shape = {member: stream.get(member) for member in _SHAPE}
-        key = json_text([connector.get("connector_key"), shape])
+        key = json_text([connector.get("connector_key"), _shape(stream)])
         if key not in found:
             found[key] = connector, {**stream, "granted_connections": list(_granted(connector, stream))}
             continue
@@ -107,28 +204,64 @@ def _merged(rows: Iterable[_Row]) -> list[_Row]:
     return list(found.values())
 
 
+def _shape(stream: StreamBody) -> str:
+    return json_text({member: stream.get(member) for member in _SHAPE})
+
+
 def _line_of(capability: str | FieldFlags) -> str:
     """Write the flags of a field; a compact schema holds them as a line already."""
     return capability if isinstance(capability, str) else flag_line(usable_only(capability))
 
 
-def stream_line(connector: ConnectorBody, stream: StreamBody, limit_bytes: int) -> str:
-    """Write everything one stream of one source allows in one line."""
-    capabilities = stream.get("field_capabilities") or {}
-    named: dict[str, str] = {path: _line_of(one) for path, one in capabilities.items()}
-    head = _index_row(connector, stream, limit_bytes // 2)
-    tail = " ".join(
-        [
-            "projection=fields",
-            f"sort={_sort(stream)}",
-            "count=none|estimated|exact",
-            f"expand={_expand(stream)}",
-            f"search={_search(named)}",
-            f"aggregations={_aggregations(stream, named, limit_bytes // 8)}",
-            *([f"views={views}"] if (views := _views(stream)) else []),
-        ]
-    )
-    return f"{head} fields={_fields(named, limit_bytes - size(head) - size(tail))} {tail}"
+def _flags(stream: StreamBody) -> dict[str, str]:
+    return {path: _line_of(one) for path, one in (stream.get("field_capabilities") or {}).items()}
+
+
+def _flagged(flags: Mapping[str, str]) -> list[str]:
+    return [f"{name(path)}[{text}]" for path, text in flags.items()]
+
+
+def _source(
+    row: _Row, number: int, asked: Mapping[str, str], limit_bytes: int | None, same: str | None
+) -> str:
+    """Write everything one source allows in one line, and lines with the calls that show what does not fit."""
+    connector, stream = row
+    flags = _flags(stream)
+    limit = _UNLIMITED if limit_bytes is None else limit_bytes
+    granted = _granted(connector, stream)
+    calls = [SchemaPlace("connections", len(granted), number), SchemaPlace("fields", len(flags), number)]
+    if limit_bytes is not None:
+        limit -= sum(size(_more(call, asked)) + 1 for call in calls)
+    head = _index_row(connector, stream, "")
+    tail = "" if same is not None else _uses(stream, flags, limit // 8)
+    space = limit - size(head) - size(tail) - len(" fields= ")
+    connections = _all_connections(granted, space if same is not None else space // 2)
+    if same is not None:
+        fields = _Fitted(f"as connection_id:{same}", len(flags))
+    else:
+        fields = _fields(flags, space - size(connections.text))
+    places = [
+        place._replace(first=fitted.stop)
+        for place, fitted in zip(calls, (connections, fields), strict=True)
+        if fitted.stop < place.first
+    ]
+    line = f"{head}{connections.text} fields={fields.text}{tail}"
+    return "\n".join([line, *(_more(place, asked) for place in places)])
+
+
+def _uses(stream: StreamBody, flags: Mapping[str, str], limit_bytes: int) -> str:
+    """Write what can be asked of a stream, beside its fields."""
+    views = _views(stream, limit_bytes)
+    facts = [
+        "projection=fields",
+        f"sort={_sort(stream)}",
+        "count=none|estimated|exact",
+        f"expand={_expand(stream, limit_bytes)}",
+        f"search={_search(flags)}",
+        f"aggregations={_aggregations(stream, flags, limit_bytes)}",
+        *([f"views={views}"] if views else []),
+    ]
+    return "".join(f" {fact}" for fact in facts)
 
 
 def _heading(document: SchemaBody, rows: Sequence[Any]) -> str:
@@ -145,17 +278,26 @@ def _rows(document: SchemaBody) -> Iterable[_Row]:
             yield connector, stream
 
 
-def _stream_indexes(document: SchemaBody, rows: Sequence[_Row]) -> list[Line]:
+def _stream_indexes(
+    document: SchemaBody, named: Sequence[str], total: int, asked: Mapping[str, str]
+) -> list[Line]:
     """Name every stream: by connector, or all together where that would be too much."""
     each = [_stream_index(connector) for connector in _connectors(document)]
     if sum(_encoded_size(text) for text in each) <= SCHEMA_NAMES_TEXT:
         return [Line(text) for text in each]
-    names = list(dict.fromkeys(_name_of(stream) for _, stream in rows))
-    fitting = _fitting(names, SCHEMA_NAMES_TEXT)
-    index = Line(f"stream_index stream_count={len(rows)} streams={'|'.join(names[:fitting])}")
-    if fitting == len(names):
+    return _names(named, total, asked)
+
+
+def _names(named: Sequence[str], total: int, asked: Mapping[str, str], first: int = 0) -> list[Line]:
+    """Name the streams from one on, as many as fit, with the call that names the others."""
+    stop = first + max(1, _fitting(named[first:], SCHEMA_NAMES_TEXT))
+    index = Line(f"stream_index stream_count={total} streams={'|'.join(named[first:stop])}")
+    if stop >= len(named):
         return [index]
-    return [index, Line(_more_names(len(names) - fitting, rows))]
+    return [
+        index,
+        Line(f"more_names={len(named) - stop} do not fit: {SchemaPlace('streams', stop).call(asked)}"),
+    ]
 
 
 def _encoded_size(text: str) -> int:
@@ -172,41 +314,20 @@ def _fitting(names: Sequence[str], space: int) -> int:
     return len(names)
 
 
-def _more_names(left: int, rows: Sequence[_Row]) -> str:
-    known = dict.fromkeys(_connections(connector, stream) for connector, stream in rows)
-    shown = "|".join(list(known)[:_CONNECTIONS])
-    return (
-        f"more_names={left} do not fit; schema(connection_id) names the streams of one connection. "
-        f"connections={shown}{'|more' if len(known) > _CONNECTIONS else ''}"
-    )
-
-
 def _stream_index(connector: ConnectorBody) -> str:
     streams = connector.get("streams", [])
     names = "|".join(dict.fromkeys(_name_of(stream) for stream in streams))
     return f"stream_index connector_key={_key(connector)} stream_count={len(streams)} streams={names}"
 
 
-def _all_named(lines: list[Line], rows: Sequence[_Row]) -> list[Line]:
-    # Few streams with long names can also be too much for their rows: then the names alone go in.
-    if len(rows) <= _ROWS and sum(size(line.text) + 1 for line in lines) > SCHEMA_INDEX_TEXT:
-        names = "|".join(dict.fromkeys(_name_of(stream) for _, stream in rows))
-        return [lines[0], Line(f"stream_index streams={names}"), *lines[1:]]
-    return lines
-
-
-def _index_row(connector: ConnectorBody, stream: StreamBody, connections_bytes: int | None = None) -> str:
+def _index_row(connector: ConnectorBody, stream: StreamBody, connections: str | None = None) -> str:
     facts = [f"stream name={json_text(stream.get('name'))}", f"connector_key={_key(connector)}"]
     label = connector.get("display_name") or stream.get("connector_display_name")
     facts += [f"display_name={json_text(cut(str(label), _NAME_CHARS))}"] if label else []
     count = stream.get("record_count")
     facts += [f"records={count}"] if isinstance(count, int) else []
-    connections = (
-        _connections(connector, stream)
-        if connections_bytes is None
-        else _all_connections(_granted(connector, stream), connections_bytes)
-    )
-    return " ".join([*facts, f"connections={connections}"])
+    shown = _connections(connector, stream) if connections is None else connections
+    return " ".join([*facts, f"connections={shown}"])
 
 
 def _name_of(stream: StreamBody) -> str:
@@ -229,16 +350,11 @@ def _connections(connector: ConnectorBody, stream: StreamBody) -> str:
     return "|".join([*entries, *more]) or "none"
 
 
-def _all_connections(granted: Sequence[GrantedConnection], limit_bytes: int) -> str:
-    """Name all connections: with their labels while these fit, then by their ids, and count what does not fit."""
+def _all_connections(granted: Sequence[GrantedConnection], limit_bytes: int) -> _Fitted:
+    """Name all connections: with their labels while these fit, then by their ids, as many as fit."""
     full = [_connection(connection) for connection in granted]
     bare = [name(str(connection.get("connection_id"))) for connection in granted]
-    spare = limit_bytes - sum(size(entry) + 1 for entry in bare)
-    chosen: list[str] = []
-    for entry, short in zip(full, bare, strict=True):
-        spare -= size(entry) - size(short)
-        chosen.append(entry if spare >= 0 else short)
-    return _within(chosen, limit_bytes, "|") or "none"
+    return _Fitted("none", 0) if not granted else _preferred(full, bare, limit_bytes, "|")
 
 
 def _connection(connection: GrantedConnection) -> str:
@@ -247,29 +363,40 @@ def _connection(connection: GrantedConnection) -> str:
     return f"{{connection_id:{name(str(connection.get('connection_id')))}{named}}}"
 
 
-def _fields(named: Mapping[str, str], space: int) -> str:
-    full = [f"{name(path)}[{text}]" for path, text in named.items()]
-    if sum(size(entry) + 1 for entry in full) <= space:
-        return ";".join(full) or "none"
+def _fields(flags: Mapping[str, str], space: int) -> _Fitted:
     # Names matter more than flags: if not all fields can have flags, the first ones have.
-    bare = [name(path) for path in named]
+    return (
+        _preferred(_flagged(flags), [name(path) for path in flags], space, ";")
+        if flags
+        else _Fitted("none", 0)
+    )
+
+
+def _preferred(full: Sequence[str], bare: Sequence[str], space: int, joint: str) -> _Fitted:
+    """Write as many entries as fit: the first ones in full, if the others can at least be named."""
     spare = space - sum(size(entry) + 1 for entry in bare)
     chosen: list[str] = []
-    for entry, short in zip(full, bare, strict=True):
+    stop = len(full)
+    for at, (entry, short) in enumerate(zip(full, bare, strict=True)):
         spare -= size(entry) - size(short)
-        chosen.append(entry if spare >= 0 else short)
-    return _within(chosen, space)
+        if spare < 0:
+            stop = min(stop, at)
+        chosen.append(entry if stop > at else short)
+    fitted = _within(chosen, space, joint)
+    return _Fitted(fitted.text, min(stop, fitted.stop))
 
 
-def _within(entries: Sequence[str], space: int, joint: str = ";") -> str:
+def _within(entries: Sequence[str], space: int, joint: str) -> _Fitted:
     fitting: list[str] = []
+    if sum(size(entry) + 1 for entry in entries) > space:
+        space -= len("more:99999") + 1
     for entry in entries:
         space -= size(entry) + 1
         if space < 0:
             break
         fitting.append(entry)
     more = [f"more:{len(entries) - len(fitting)}"] if len(fitting) < len(entries) else []
-    return joint.join([*fitting, *more])
+    return _Fitted(joint.join([*fitting, *more]), len(fitting))
 
 
 def _sort(stream: StreamBody) -> str:
@@ -277,13 +404,13 @@ def _sort(stream: StreamBody) -> str:
     return f"{name(str(field))}|-{name(str(field))}" if field else "none"
 
 
-def _expand(stream: StreamBody) -> str:
+def _expand(stream: StreamBody, limit_bytes: int) -> str:
     found = [
         f"{name(str(relation.get('name')))}({relation.get('default_limit', 10)}..{relation.get('max_limit', 50)})"
         for relation in stream.get("expand_capabilities") or []
         if relation.get("usable", True)
     ]
-    return "|".join(found) or "none"
+    return _within(found, max(limit_bytes, _LEAST_LINE), "|").text or "none"
 
 
 def _search(named: Mapping[str, str]) -> str:
@@ -312,6 +439,6 @@ def _counts(stream: StreamBody, found: Sequence[str]) -> bool:
     return bool(found) if query is None else bool(query.get("count"))
 
 
-def _views(stream: StreamBody) -> str:
-    views = stream.get("views") or []
-    return "|".join(name(view if isinstance(view, str) else str(view["id"])) for view in views)
+def _views(stream: StreamBody, limit_bytes: int) -> str:
+    views = [name(view if isinstance(view, str) else str(view["id"])) for view in stream.get("views") or []]
+    return _within(views, max(limit_bytes, _LEAST_LINE), "|").text

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from headgate.model.wire import HitBody, SearchBody
+from headgate.model.wire import HitBody, SearchBody, UnderstoodWordBody
 from headgate.text.budget import SEARCH_TEXT, cut, size
 from headgate.text.ladder import READ_TOOL
-from headgate.text.marks import cut_marked
+from headgate.text.marks import balanced, cut_balanced
 from headgate.text.quote import json_text, json_within, name
 from headgate.text.records import SHARES, paging_line, rest_hint
 
@@ -17,6 +18,7 @@ _MIX = 8
 _MIX_BYTES = 400
 _NAME_CHARS = 60
 _LABEL_BYTES = 26
+_UNDERSTOOD_CHARS = 600
 #: How much of a hit is printed, from the most to the least: a third of the bytes of the title, whether its whole origin, and
 #: characters of the snippet.
 _LEVELS = ((80, True, 96), (60, True, 48), (60, True, 24), (40, False, 24), (40, False, 0), (8, False, 0))
@@ -34,7 +36,7 @@ def search_text(
     tool: str = READ_TOOL,
 ) -> str:
     """Write the text of a search from its body and its flat results; ``cursor`` is the one it was asked with."""
-    lines = [f"search: {len(results)} hit(s). {paging_line(body)}"]
+    lines = [f"search: {len(results)} hit(s). {paging_line(body)}", *_understood(body)]
     if not results:
         lines.append("Nothing matched. Try fewer or other words, or a beginning* with a star.")
         return "\n".join([*lines, *_recall(body)])
@@ -50,7 +52,8 @@ def search_text(
     printed = 0
     for result, hit in zip(results, hits, strict=False):
         share = space // max(1, min(len(results), SHARES) - printed)
-        text = _hit(_PrintedHit(printed, result, hit, has_sources=has_sources, tool=tool), share - 1)
+        snippet = balanced(_evidence(result, hit))
+        text = _hit(_PrintedHit(printed, result, hit, snippet, has_sources=has_sources, tool=tool), share - 1)
         space -= size(text) + 1
         if space < 0:
             break
@@ -97,7 +100,13 @@ def _mix(hits: Sequence[HitBody]) -> list[str]:
 
 
 def _label(value: Any) -> str:
-    return name(cut(value, _NAME_CHARS)) if isinstance(value, str) else json_text(value)
+    return _name(value) if isinstance(value, str) else json_text(value)
+
+
+@lru_cache(maxsize=1024)
+def _name(text: str) -> str:
+    """Write a name of a source, a stream or a field: nearly all hits of an answer have the same."""
+    return name(cut(text, _NAME_CHARS))
 
 
 def _recall(body: SearchBody) -> list[str]:
@@ -105,14 +114,50 @@ def _recall(body: SearchBody) -> list[str]:
     is_window = recall.get("ranking_scope") == "candidate_window"
     if recall.get("complete", True) and not recall.get("truncated") and not is_window:
         return []
+    pending = recall.get("pending_count")
+    if pending:
+        return [f"Recall: {pending} records cannot be found by meaning yet; their vectors are being made."]
     ranked = recall.get("ranked_candidate_count")
     which = f"only {ranked} matches were" if isinstance(ranked, int) else "not every match was"
     return [f"Recall: {which} ranked; narrow the search to rank them all."]
 
 
+def _understood(body: SearchBody) -> list[str]:
+    """Say in one line how the query was understood, and how many records hold all or most of its words."""
+    meta = body.get("meta") or {}
+    understood = meta.get("understood") or {}
+    words = [_word(one) for one in understood.get("words") or []]
+    if not words:
+        return []
+    parts = [f"words: {', '.join(words)}"]
+    parts += [f"left out: {_listed(words)}" for words in [understood.get("left_out")] if words]
+    parts += [f"without: {_listed(words)}" for words in [understood.get("excluded")] if words]
+    count, partial = meta.get("count"), meta.get("partial_count") or 0
+    if isinstance(count, int):
+        parts.append(f"{count - partial} matched all" + (f", {partial} some" if partial else ""))
+    return [cut("; ".join(parts), _UNDERSTOOD_CHARS)]
+
+
+def _word(one: UnderstoodWordBody) -> str:
+    text = name(cut(str(one.get("word")), _NAME_CHARS))
+    if one.get("corrected_to"):
+        return f"{text} (no such word; taken for {_listed(one.get('corrected_to'))})"
+    return f"{text} (also {_listed(one.get('forms'))})" if one.get("forms") else text
+
+
+def _listed(words: Sequence[str] | None) -> str:
+    return ", ".join(name(cut(str(word), _NAME_CHARS)) for word in words or ())
+
+
 def _snippet_of(hit: HitBody) -> str:
     snippet = hit.get("snippet")
     return str(snippet.get("text") or "") if isinstance(snippet, dict) else ""
+
+
+def _evidence(result: Mapping[str, Any], hit: HitBody) -> str:
+    """Give the words around the match that a line shows: those of the field that it names."""
+    windows = result.get("match_windows")
+    return _words_around(hit, windows[0]["field_path"]) if windows else _snippet_of(hit)
 
 
 def _words_around(hit: HitBody, path: str) -> str:
@@ -128,6 +173,8 @@ class _PrintedHit(NamedTuple):
     position: int
     result: Mapping[str, Any]
     hit: HitBody
+    #: The words around the match, with all their marks.
+    snippet: str
     has_sources: bool
     tool: str
 
@@ -152,9 +199,11 @@ def _written(printed: _PrintedHit, title_chars: int, snippet_chars: int, *, is_f
     first = windows[0]["field_path"] if windows else None
     if first is not None:
         facts.append(f"field_path={name(first)}")
-    snippet = _words_around(hit, first) if first is not None else _snippet_of(hit)
+    if hit.get("missing"):
+        facts.append(f"missing={json_within(', '.join(hit.get('missing') or ()), _LABEL_BYTES)}")
+    snippet = printed.snippet
     if snippet and snippet_chars:
-        facts.append(f"snippet={json_text(cut_marked(snippet, snippet_chars))}")
+        facts.append(f"snippet={json_text(cut_balanced(snippet, snippet_chars))}")
     if windows:
         facts += _read_on(windows, printed.tool, is_full=is_full)
     # The first id stands above.

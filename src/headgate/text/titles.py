@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from headgate.model.declaration import TITLE_FIELDS
 from headgate.model.wire import HitBody, RecordBody
+from headgate.text.binary import binary_facts
 from headgate.text.budget import cut
 
 TITLE_CHARS = 200
@@ -64,6 +65,6 @@ def _find(places: list[Mapping[str, Any]], names: tuple[str, ...]) -> _Found | N
         for name in names:
             if name in place:
                 value = place[name]
-                if isinstance(value, str) and value.strip():
+                if isinstance(value, str) and value.strip() and binary_facts(value) is None:
                     return place, name
     return None

@@ -24,8 +24,10 @@ from tests.in_process import Clock, LocalProgram
 
 
 async def ask(place: Path, mine: str, owner: str, client: str) -> dict[str, Any]:
-    settings = resolve({"home": str(place), "rate_limit": "0"}, {}, {}, Path("none")).settings
-    configure_logs("error", "json", io.StringIO())
+    settings = resolve(
+        {"home": str(place), "rate_limit": "0", "semantic_model": "off"}, {}, {}, Path("none")
+    ).settings
+    configure_logs("warning", "json", io.StringIO())
     clock = Clock()
     services = build_services(settings, open_home(place), clock=clock)
     found: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.record import Connection, Record
-from headgate.model.rows import IngestReport
+from headgate.model.rows import IngestReport, OnInvalid
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.database import Database
@@ -48,7 +48,7 @@ def deletion(key: str) -> bytes:
 
 
 def batch(connection_id: ConnectionId, lines: Iterable[bytes], key: str | None = None) -> Batch:
-    return Batch(connection_id, MESSAGES, list(lines), NOW, key)
+    return Batch(connection_id, MESSAGES, list(lines), NOW, key, OnInvalid.KEEP)
 
 
 async def connect(store: SqliteStore, name: str = "") -> ConnectionId:

@@ -105,7 +105,8 @@ def test_two_thousand_power_cuts_lose_nothing_tear_nothing_and_every_image_opens
 
 @pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
 def test_the_same_cuts_do_harm_when_the_store_syncs_less(tmp_path: Path, synchronous: str):
-    toll = toll_of(tmp_path, synchronous, 100)
+    toll = toll_of(tmp_path, synchronous, 400)
     print(f"F2 with synchronous={synchronous}: {toll}")  # noqa: T201 - the same
-    assert toll.lost > 0
-    assert synchronous == "NORMAL" or toll.torn + toll.unusable > 0
+    # Without any sync nearly no image can be opened, so that what it lost cannot be counted.
+    assert toll.unusable > 0
+    assert synchronous == "OFF" or toll.lost > 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headgate.errors import IdempotencyConflict
+from headgate.errors import IdempotencyConflict, InvalidDeclaration
 from headgate.model.ids import ConnectorKey, FieldName, RecordId
 from headgate.model.plan import AggregatePlan, PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.query import ExactFilter, Metric
@@ -30,7 +30,7 @@ from tests.hostile.store.scene import (
 from tests.schema.declarations import declaration
 
 NAMES = [
-    '"];drop table record',
+    '");drop table record',
     "a.b",
     "$",
     "x' OR 1=1 --",
@@ -39,7 +39,7 @@ NAMES = [
     "sp ace",
     "é",
     'q"q',
-    "[0]",
+    "(0)",
     "*",
     "\\",
 ]
@@ -57,6 +57,11 @@ def odd_declaration() -> dict[str, Any]:
 def test_row_67_field_names_are_names_and_nothing_else(tmp_path: Path):
     async def work(store: SqliteStore) -> None:
         key = ConnectorKey("odd")
+        for unusable in ('"];drop table record', "[0]", "a,b"):
+            document = declaration()
+            document["streams"][0]["schema"]["properties"][unusable] = {"type": "string"}
+            with pytest.raises(InvalidDeclaration):
+                await store.declare(key, document)
         await store.declare(key, odd_declaration())
         mine = (await store.create_connection(key, "")).id
         for n, name in enumerate(NAMES):
@@ -118,7 +123,8 @@ def test_row_69_any_key_is_reached_by_itself_alone_and_makes_no_file(tmp_path: P
             assert (found.id, json.loads(found.body)["subject"]) == (key, f"s{n}")
 
     with_store(home, work)
-    assert {path.name for path in home.path.iterdir()} == {"records.db", "blobs", "keys"}
+    reserves = {"reserve", "reserve-revocation"}
+    assert {path.name for path in home.path.iterdir()} == {"records.db", "blobs", "keys", *reserves}
     assert list((home.path / "blobs").iterdir()) == []
 
 

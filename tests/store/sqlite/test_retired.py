@@ -16,4 +16,6 @@ def test_deleting_a_connection_takes_what_streams_that_are_declared_no_longer_ho
         store.delete_connection(ledger.ids[0])
         database = store.bare._reader.database
         assert database.all("SELECT record_id FROM record") == [("1",)]
-        assert database.all("SELECT count(*) FROM fts WHERE fts MATCH 'apple'") == [(1,)]
+        assert database.all(
+            "SELECT count(*) FROM word_leaf WHERE instr(words, x'00' || CAST('apple' AS BLOB))"
+        ) == [(1,)]

@@ -2,18 +2,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
 import pytest
 
 from headgate.errors import StorageReadOnly, StorageUnusable
 from headgate.home import open_home
-from headgate.store import words
+from headgate.model.plan import SearchPlan, SearchReach
+from headgate.model.rows import SearchPage
+from headgate.model.terms import parse_terms
+from headgate.store.lexical import analyser
 from headgate.store.protocol import Batch
-from headgate.store.sqlite import readonly
+from headgate.store.sqlite import readonly, writer
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.commands import check_store
+from headgate.store.sqlite.migrate import all_migrations
 from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.write import derive
-from tests.store.declared import DESK, NOTES, PAGES, document, stream_of
+from headgate.store.sqlite.write import word_index, word_segments
+from tests.store.declared import DESK, NOTES, PAGES, declared, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
 
@@ -24,7 +29,7 @@ def home(tmp_path: Path) -> Path:
     store = Driven("sqlite", tmp_path / "home")
     ledger = Ledger(store, connections=1)
     ledger.put({"id": 1, "text": "apple"}, stream=PAGES)
-    ledger.put({"id": "a", "body": "pear " + "x" * 40_000})
+    ledger.put({"id": "a", "body": "pear " + "x" * 40_000}, {"id": "b", "title": "plum"})
     without = document("2")
     without["streams"].remove(stream_of(without, "pages"))
     store.declare(DESK, without)
@@ -33,12 +38,36 @@ def home(tmp_path: Path) -> Path:
 
 
 def _use_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derive, "cut", lambda text: " ".join(word[::-1] for word in text.split()))
-    monkeypatch.setattr(words, "VERSION", words.VERSION + 1)
+    monkeypatch.setattr(
+        word_segments, "index_tokens", lambda text: [word[::-1].encode() for word in text.split()]
+    )
+    monkeypatch.setattr(analyser, "VERSION", analyser.VERSION + 1)
 
 
-def _matches(store: Driven, word: str) -> int:
-    return store.bare._reader.database.value("SELECT count(*) FROM fts WHERE fts MATCH ?", (word,))
+def _holding(store: Driven, word: str) -> int:
+    """Count the leaves of the index that hold a word."""
+    leaves = store.bare._reader.database.all("SELECT words FROM word_leaf")
+    return sum(b"\0%b\0" % word.encode() in words for (words,) in leaves)
+
+
+def _is_found(store: Driven, q: str) -> bool:
+    return bool(_search(store, q).hits)
+
+
+def _search(store: Driven, q: str) -> SearchPage:
+    fields = declared().streams[NOTES].query.lexical_fields
+    return store.search(SearchPlan((SearchReach(_ledger(store).reach(), fields),), parse_terms(q), 5))
+
+
+def _ledger(store: Driven) -> Ledger:
+    (connection,) = store.connections()
+    ledger = Ledger.__new__(Ledger)
+    ledger.store, ledger.ids = store, (connection.id,)
+    return ledger
+
+
+def _is_whole(home: Path) -> bool:
+    return not check_store(open_home(home), lambda _done, _total: None).damages
 
 
 def test_an_index_that_was_made_by_other_rules_is_made_again_when_the_store_is_opened(
@@ -46,11 +75,11 @@ def test_an_index_that_was_made_by_other_rules_is_made_again_when_the_store_is_o
 ):
     _use_other_rules(monkeypatch)
     store = Driven("sqlite", home)
-    assert [_matches(store, word) for word in ("apple", "pear", "elppa", "raep")] == [0, 0, 1, 1]
+    assert [_holding(store, word) for word in ("apple", "pear", "elppa", "raep")] == [0, 0, 1, 1]
     (connection,) = store.connections()
     line = b'{"data":{"id":"a","body":"plum"}}'
     assert store.ingest(Batch(connection.id, NOTES, [line], NOW)).accepted == 1
-    assert [_matches(store, word) for word in ("raep", "mulp")] == [0, 1]
+    assert [_is_found(store, word) for word in ("raep", "mulp")] == [False, True]
     store.close()
 
 
@@ -71,3 +100,139 @@ def test_a_store_with_words_of_another_version_that_can_only_be_read_is_refused(
     _use_other_rules(monkeypatch)
     with pytest.raises(StorageReadOnly, match="older version"):
         readonly.start_writer(home / FILE)
+
+
+def _make_older(home: Path) -> None:
+    """Take a store back to the schema before the word index had segments."""
+    database = apsw.Connection(str(home / FILE))
+    full_text = next(step.sql for step in all_migrations() if step.number == 1)
+    start = full_text.index("CREATE VIRTUAL TABLE fts")
+    create = full_text[start : full_text.index("INSERT INTO fts", start)]
+    for sql in (
+        "DROP TABLE word_segment",
+        "DROP TABLE word_leaf",
+        "DROP TABLE shelf_time",
+        "DROP TABLE vector_block",
+        "DROP TABLE vector_shelf",
+        "DROP TABLE vector_stale",
+        "DROP TABLE owner",
+        "DROP TABLE owner_browser",
+        "DROP TABLE oauth_entry",
+        "DROP INDEX token_family",
+        *(f"ALTER TABLE token DROP COLUMN {name}" for name in ("name", "scope", "family")),
+        "DELETE FROM meta WHERE k='words_filled'",
+        "UPDATE meta SET v=2 WHERE k='words'",
+        create,
+        "PRAGMA user_version=5",
+    ):
+        database.execute(sql)
+    database.close()
+
+
+def test_a_store_with_the_older_index_gets_the_new_one_when_it_is_opened(home: Path):
+    _make_older(home)
+    store = Driven("sqlite", home)
+    assert [_is_found(store, q) for q in ("pear", "plums", "elppa")] == [True, True, False]
+    assert store.bare._reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'") == []
+    store.close()
+    assert _is_whole(home)
+
+
+@pytest.mark.parametrize("portions", [0, 1, 2, 3])
+def test_an_index_whose_making_was_stopped_is_finished_at_the_next_opening(
+    home: Path, monkeypatch: pytest.MonkeyPatch, portions: int
+):
+    _make_older(home)
+    monkeypatch.setattr(word_index, "_AT_ONCE", 1)
+    made = word_index._go_on
+    left = iter(range(portions))
+
+    def stopped(database: Database) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        made(database)
+
+    monkeypatch.setattr(word_index, "_go_on", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        readonly.start_writer(home / FILE)
+    monkeypatch.setattr(word_index, "_go_on", made)
+    store = Driven("sqlite", home)
+    assert _is_found(store, "pear")
+    store.close()
+    assert _is_whole(home)
+
+
+def test_words_near_a_mistyped_one_are_found_in_segments_of_before_there_were_filters(home: Path):
+    database = apsw.Connection(str(home / FILE))
+    database.execute("UPDATE word_segment SET filter=NULL")
+    database.close()
+    store = Driven("sqlite", home)
+    assert _is_found(store, "xplum")
+    store.close()
+    assert _is_whole(home)
+
+
+def test_a_filter_that_lacks_a_word_is_a_damage(home: Path):
+    assert _is_whole(home)
+    database = apsw.Connection(str(home / FILE))
+    database.execute("UPDATE word_segment SET filter=zeroblob(length(filter))")
+    database.close()
+    assert not _is_whole(home)
+
+
+def _live_texts(store: Driven) -> list[int]:
+    """Count the texts in the index that have not left, for each field."""
+    sql = "SELECT sum(text_count - coalesce(length(dead) / 2, 0)) FROM word_segment GROUP BY sid, fid"
+    return [count for (count,) in store.bare._reader.database.all(sql)]
+
+
+@pytest.mark.parametrize("portions", range(5))
+def test_records_come_and_go_while_the_index_of_a_large_store_is_made(
+    home: Path, monkeypatch: pytest.MonkeyPatch, portions: int
+):
+    _make_older(home)
+    monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
+    monkeypatch.setattr(word_index, "_AT_ONCE", 1)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 1000)
+    store = Driven("sqlite", home)
+    filling = word_index.WordFilling()
+
+    def fill() -> bool:
+        return store.run(store.bare._writer.run(filling.step, in_transaction=False))
+
+    is_left = [fill() for _ in range(portions)]
+    assert _search(store, "fig").is_index_building == all(is_left)
+    _ledger(store).put({"id": "a", "title": "quince"}, {"id": "c", "title": "fig"})
+    _ledger(store).remove("b")
+    assert [_is_found(store, q) for q in ("quince", "fig", "pear", "plum")] == [True, True, False, False]
+    while fill():
+        pass
+    page = _search(store, "quince")
+    assert (len(page.hits), page.is_index_building) == (1, False)
+    assert [_is_found(store, q) for q in ("fig", "pear", "plum")] == [True, False, False]
+    in_notes, in_pages = 2, 1
+    assert set(_live_texts(store)) == {in_notes, in_pages}
+    store.close()
+    assert _is_whole(home)
+
+
+def test_an_index_that_takes_long_is_made_in_idle_time(home: Path, monkeypatch: pytest.MonkeyPatch):
+    _use_other_rules(monkeypatch)
+    monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
+    monkeypatch.setattr(word_index, "_REMOVED_AT_ONCE", 1)
+    store = Driven("sqlite", home)
+    assert not word_index.is_current(store.bare._reader.database)
+    # What is left when a store is closed is done like in idle time.
+    store.close()
+    assert _is_whole(home)
+    store = Driven("sqlite", home)
+    assert _holding(store, "raep")
+    store.close()
+
+
+def test_a_store_whose_index_is_being_made_is_not_examined(home: Path):
+    database = apsw.Connection(str(home / FILE))
+    database.execute("UPDATE meta SET v=? WHERE k='words'", (-analyser.VERSION,))
+    database.close()
+    with pytest.raises(StorageUnusable, match="being made"):
+        check_store(open_home(home), lambda _done, _total: None)

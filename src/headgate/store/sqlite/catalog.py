@@ -31,7 +31,7 @@ from headgate.store.sqlite.statements import SQL
 if TYPE_CHECKING:
     from headgate.store.sqlite.read.pages import Finder
     from headgate.store.sqlite.read.scope import SqlScope
-    from headgate.store.sqlite.read.search import Spread
+    from headgate.store.sqlite.read.search_scope import SearchScope
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -59,12 +59,17 @@ class StreamTable:
     declaration: StreamDeclaration
     fids: Mapping[FieldName, int]
     columns: Mapping[FieldName, Column]
-    slots: Mapping[FieldName, int]
+    #: The fields whose texts are in the word index, with their numbers.
+    searched: Mapping[FieldName, int]
+    #: The fields that are compared by meaning, with their numbers.
+    with_vectors: Mapping[FieldName, int] = field(init=False, compare=False, repr=False)
     #: The fields that have a column, in the order of the columns, each with what stores its values.
     converters: Sequence[tuple[FieldName, Converter]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Look the converters up once; every record that is stored needs them."""
+        """Look up once what every record that is stored needs."""
+        with_vectors = {name: self.fids[name] for name in self.declaration.query.meaning_fields}
+        object.__setattr__(self, "with_vectors", with_vectors)
         converters = [(name, CONVERTERS[column.kind]) for name, column in self.columns.items()]
         object.__setattr__(self, "converters", converters)
 
@@ -121,8 +126,10 @@ class CatalogMemo:
     )
     #: By reach: its SQL conditions; None: it covers nothing.
     scopes: BoundedMemo[Reach, SqlScope | None] = field(default_factory=lambda: BoundedMemo(1024))
-    #: By the reaches of a search: which shelves it looks at, and in which columns of the index.
-    spreads: BoundedMemo[tuple[SearchReach, ...], Spread] = field(default_factory=lambda: BoundedMemo(256))
+    #: By the reaches of a search: which fields of which shelves it looks at.
+    search_scopes: BoundedMemo[tuple[SearchReach, ...], SearchScope] = field(
+        default_factory=lambda: BoundedMemo(256)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,10 @@ class Catalog:
         default_factory=dict[tuple[ConnectorKey, StreamName], StreamTable]
     )
     retired_shelves: tuple[Shelf, ...] = ()
+    #: Every version that was declared, the newest last.
+    versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]] = field(
+        default_factory=dict[ConnectorKey, Sequence[SourceDeclaration]]
+    )
     memo: CatalogMemo = field(default_factory=CatalogMemo, compare=False, repr=False)
 
     @property
@@ -226,6 +237,7 @@ def load(database: Database, number: int) -> Catalog:
         {shelf.sid: shelf for shelf in live},
         {key: known[key] for key in retired},
         tuple(shelf for shelf in shelves if _key_of(shelf.stream) in retired),
+        versions,
     )
 
 
@@ -280,5 +292,5 @@ def stream_table(
         declared,
         {FieldName(name): fid for name, fid, _, _, _ in rows},
         {FieldName(name): Column(col, ColumnKind(kind)) for name, _, col, kind, _ in rows if col is not None},
-        {FieldName(name): slot for name, _, _, _, slot in rows if slot is not None},
+        {FieldName(name): fid for name, fid, _, _, slot in rows if slot is not None},
     )

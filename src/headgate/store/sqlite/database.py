@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from urllib.parse import quote
 
 import apsw
 
+from headgate import memory
 from headgate.errors import (
     HeadgateError,
     IntegrityBroken,
@@ -30,6 +32,8 @@ from headgate.store.sqlite.write.texts import WaitingTexts
 OLDEST_SAFE = 3_051_003
 PAGE_BYTES = 8192
 MAX_VALUE_BYTES = 64 * 1024 * 1024
+#: A larger one makes no import faster, whose pages are in the system's cache, and takes its size in memory.
+WRITER_CACHE_KIB = 16_384
 BUSY_MS = 30_000
 QUERY_SECONDS = 5.0
 _STEPS_BETWEEN_LOOKS = 20_000
@@ -61,12 +65,14 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 class Database:
     """One SQLite connection, whose queries are interrupted at a deadline."""
 
-    __slots__ = ("_deadline", "_frozen", "db", "path", "texts")
+    __slots__ = ("_deadline", "_frozen", "db", "most_bytes", "path", "texts")
 
     def __init__(self, path: Path, db: Any, *, frozen: tuple[int, int] | None = None) -> None:
         self.path = path
         self.db = db
         self.texts = WaitingTexts()
+        #: How much a read may load here; a larger one would keep the event loop waiting, and belongs in a thread.
+        self.most_bytes = sys.maxsize
         self._deadline = _NEVER
         #: Time and size of the file when it was opened as read-only for everyone; None: others may write it.
         self._frozen = frozen
@@ -92,7 +98,8 @@ class Database:
     def value(self, sql: str, values: Any = ()) -> Any:
         """Run a statement and give the one value it must have."""
         row = self.db.execute(sql, values).fetchone()
-        assert row is not None
+        if row is None:
+            raise IntegrityBroken("The store's file is damaged.")
         return row[0]
 
     def many(self, sql: str, rows: Any) -> None:
@@ -125,8 +132,10 @@ class Database:
     def end(self) -> None:
         """See the newest state of the store again."""
         self._deadline = _NEVER
-        if self.db.in_transaction:
-            self.db.execute("COMMIT")
+        # The end of a read that met a damaged page reports the damage again, and ends the transaction all the same.
+        with suppress(apsw.CorruptError):
+            if self.db.in_transaction:
+                self.db.execute("COMMIT")
 
     @contextmanager
     def writing(self) -> Generator[None]:
@@ -134,7 +143,7 @@ class Database:
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self.texts.flush(self.many)
+            self.texts.flush(self)
             self.db.execute("COMMIT")
         except BaseException:
             self.texts.forget_after(0)
@@ -191,7 +200,7 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Database:
     with translate_errors():
         create_private(path)
         refuse_bad_wal(path)
-        opened = _open(str(path), apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=131_072)
+        opened = _open(str(path), apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=WRITER_CACHE_KIB)
         if vfs is not None:
             # A recording file system has no shared memory: one connection alone can do without.
             opened.pragma("locking_mode", "exclusive")
@@ -214,7 +223,9 @@ def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) ->
         frozen = None
         try:
             opened = _open_for_reading(str(path), apsw.SQLITE_OPEN_READWRITE)
-        except (apsw.CantOpenError, apsw.ReadOnlyError):
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError) as error:
+            if isinstance(error, apsw.IOError) and not _is_without_space(error):
+                raise
             opened, frozen = _open_frozen(path)
         if register is not None:
             register(opened)
@@ -268,7 +279,7 @@ def _open(name: str, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
     opened = connect(name, flags=flags, vfs=vfs)
     for pragma in _EVERY:
         opened.execute(f"PRAGMA {pragma}").fetchall()
-    opened.execute(f"PRAGMA cache_size=-{cache_kib}").fetchall()
+    opened.execute(f"PRAGMA cache_size=-{memory.share(cache_kib * 1024, 32) // 1024}").fetchall()
     for limit, most in _LIMITS.items():
         opened.limit(limit, most)
     opened.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -290,7 +301,7 @@ class translate_errors:  # noqa: N801 - it reads as what it does, like the block
     SQLite reports a failed write without its reason; the connection knows the system's error number.
 
     Raises:
-        StorageUnusable: or one of its kinds, or IntegrityBroken.
+        StorageUnusable: or one of its kinds, or IntegrityBroken, or Overloaded: there is too little memory.
     """
 
     __slots__ = ("_database",)
@@ -302,6 +313,8 @@ class translate_errors:  # noqa: N801 - it reads as what it does, like the block
         """Do nothing: only failures matter."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, MemoryError | apsw.NoMemError):
+            raise memory.out_of_memory() from error
         if isinstance(error, apsw.Error):
             number: int = 0 if self._database is None else self._database.db.system_errno
             raise _translated(error, number) from error
@@ -315,10 +328,17 @@ class translate_errors:  # noqa: N801 - it reads as what it does, like the block
 def _translated(error: apsw.Error, number: int) -> HeadgateError:
     if isinstance(error, apsw.IOError) and number in _BY_ERRNO:
         return _BY_ERRNO[number]()
+    if _is_without_space(error):
+        return StorageFull()
     for kinds, make in _BY_SQLITE_ERROR:
         if isinstance(error, kinds):
             return make()
     return StorageUnusable(f"The store failed ({type(error).__name__}).")
+
+
+def _is_without_space(error: apsw.Error) -> bool:
+    """Say whether there was no space for the memory that processes share: then no connection can be asked why."""
+    return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
 
 
 #: By the system's error number, where SQLite reports only that writing failed.

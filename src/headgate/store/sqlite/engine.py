@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, TypeVar
 
 import apsw
 
-from headgate.errors import ConnectionNotFound, HeadgateError, StorageReadOnly, StreamNotDeclared
+from headgate import memory
+from headgate.errors import ConnectionNotFound, HeadgateError, StreamNotDeclared, Unsupported
 from headgate.home import Home
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
@@ -23,6 +25,7 @@ from headgate.model.plan import (
     AggregatePlan,
     BlobPlan,
     ChangesPlan,
+    KeyPlan,
     MatchWindow,
     PagePlan,
     Reach,
@@ -30,6 +33,7 @@ from headgate.model.plan import (
     SearchPlan,
     WindowPlan,
 )
+from headgate.model.query import SearchMode
 from headgate.model.record import Connection, Record
 from headgate.model.rows import (
     Aggregate,
@@ -37,11 +41,13 @@ from headgate.model.rows import (
     FieldWindow,
     FoundBlob,
     IngestReport,
+    MarkedRecords,
     Page,
     SearchPage,
     ShelfSummary,
 )
 from headgate.store.protocol import Batch
+from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.catalog import Catalog, current
 from headgate.store.sqlite.columns.aggregates import aggregate, summaries
 from headgate.store.sqlite.columns.cache import ColumnCache
@@ -50,21 +56,31 @@ from headgate.store.sqlite.maintenance.retention import ChangeRetention
 from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.read.changes import changes
 from headgate.store.sqlite.read.filtered import filtered_page, needs_columns
-from headgate.store.sqlite.read.pages import find, page
+from headgate.store.sqlite.read.marks import marked_records
+from headgate.store.sqlite.read.meaning import AskedMeaning, question_text
+from headgate.store.sqlite.read.pages import find, find_key, page
+from headgate.store.sqlite.read.rows import TooLargeHere
 from headgate.store.sqlite.read.scope import register as add_reading_functions
-from headgate.store.sqlite.read.search import register as add_ranking_function, search
+from headgate.store.sqlite.read.search import search
+from headgate.store.sqlite.read.search_modes import SearchMemory, search_by_meaning
 from headgate.store.sqlite.read.windows import windows
 from headgate.store.sqlite.readonly import start_writer
 from headgate.store.sqlite.write import accounts, declare, ingest
 from headgate.store.sqlite.write.blobs import BlobFiles, find_blobs
+from headgate.store.sqlite.write.vector_making import model_key
+from headgate.store.sqlite.write.vector_thread import VectorThread
+from headgate.store.sqlite.writer import Writer
 
 _CONNECTION_BYTES = 12
+#: How much a read may load in the event loop: at most a few milliseconds of it.
+_LOOP_BYTES = 512 * 1024
+#: What must be left, beside the reserve, when a thread begins to read.
+_READ_BYTES = 16 * 1024 * 1024
 _T = TypeVar("_T")
 
 
 def _prepare(connection: Any) -> None:
     add_reading_functions(connection)
-    add_ranking_function(connection)
     # Checking every cell of a page when it is loaded keeps damage from spreading, and takes a fifteenth of a short
     # read. A reader spreads nothing, and compares every record with its digest.
     connection.pragma("cell_size_check", 0)
@@ -73,8 +89,9 @@ def _prepare(connection: Any) -> None:
 class _SqliteReader:
     """A connection for reading, with the catalog it last saw."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most_bytes: int = sys.maxsize) -> None:
         self.database = open_reader(path, register=_prepare)
+        self.database.most_bytes = most_bytes
         self._catalog = Catalog()
         #: The version of the file that the catalog was read from; -1: none was read yet.
         self._version = -1
@@ -124,10 +141,13 @@ class _ReaderThread:
     async def read(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
         loop = asyncio.get_running_loop()
         reader = self._reader
-        return await loop.run_in_executor(
-            self._executor,
-            lambda: reader.read(lambda database, catalog: work(database, catalog, reader.columns)),
-        )
+
+        def do() -> _T:
+            with memory.alone():
+                memory.require(_READ_BYTES)
+                return reader.read(lambda database, catalog: work(database, catalog, reader.columns))
+
+        return await loop.run_in_executor(self._executor, do)
 
     def close(self) -> None:
         self._executor.shutdown()
@@ -135,22 +155,35 @@ class _ReaderThread:
 
 
 class SqliteStore:
-    """A store in one file of the home."""
+    """A store in one file of the home; with a model, it can be searched by meaning."""
 
-    def __init__(self, home: Home, now: Callable[[], int]) -> None:
+    def __init__(self, home: Home, now: Callable[[], int], model: MeaningModel | None = None) -> None:
         path = home.path / FILE
         self._now = now
         self._writer = start_writer(path, idle_tasks=(ChangeRetention(now),))
         self._files = BlobFiles(home.path / BLOBS)
-        self._reader = _SqliteReader(path)
+        self._reader = _SqliteReader(path, _LOOP_BYTES)
         self._columns = _ReaderThread(path, "columns")
         self._search = _ReaderThread(path, "search")
+        #: Used in the thread of searches alone.
+        self._memory = SearchMemory()
+        self._model = model
+        self._vectors: VectorThread | None = None
+        if model is not None and isinstance(self._writer, Writer):
+            self._vectors = VectorThread(path, self._writer, model)
 
     # Reading
 
     async def record(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record in each connection of the reach that has it."""
-        return self._reader.find(plan)
+        try:
+            return self._reader.find(plan)
+        except TooLargeHere:
+            return await self._columns.read(lambda database, catalog, _: find(database, catalog, plan))
+
+    async def key(self, plan: KeyPlan) -> RecordId | None:
+        """Find the key of a record; many can have the same beginning, so this is not done in the event loop."""
+        return await self._search.read(lambda database, catalog, _: find_key(database, catalog, plan))
 
     async def page(self, plan: PagePlan) -> Page:
         """Read a page, merged over the connections of the reach."""
@@ -158,11 +191,17 @@ class SqliteStore:
             return await self._columns.read(
                 lambda database, catalog, columns: filtered_page(database, catalog, columns, plan)
             )
-        return self._reader.read(lambda database, catalog: page(database, catalog, plan))
+        try:
+            return self._reader.read(lambda database, catalog: page(database, catalog, plan))
+        except TooLargeHere:
+            return await self._columns.read(lambda database, catalog, _: page(database, catalog, plan))
 
     async def changes(self, plan: ChangesPlan) -> Changes:
         """Read what changed in the projection that the reach allows."""
-        return self._reader.read(lambda database, catalog: changes(database, catalog, plan))
+        try:
+            return self._reader.read(lambda database, catalog: changes(database, catalog, plan))
+        except TooLargeHere:
+            return await self._columns.read(lambda database, catalog, _: changes(database, catalog, plan))
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or one for each group, exactly."""
@@ -171,8 +210,19 @@ class SqliteStore:
         )
 
     async def search(self, plan: SearchPlan) -> SearchPage:
-        """Find records by words; only visible text matches or ranks."""
-        return await self._search.read(lambda database, catalog, _: search(database, catalog, plan))
+        """Find records by words or by meaning; only visible text matches or ranks."""
+        remembered = self._memory
+        if plan.mode is SearchMode.LEXICAL:
+            return await self._search.read(
+                lambda database, catalog, _: search(database, catalog, remembered.segments, plan)
+            )
+        if self._model is None:
+            raise Unsupported(param="mode")
+        # The model may have to be loaded first, and other searches need not wait for it.
+        asked = await asyncio.to_thread(_asked, self._model, plan)
+        return await self._search.read(
+            lambda database, catalog, _: search_by_meaning(database, catalog, remembered, plan, asked)
+        )
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
         """Read a part of a field, in each connection of the reach that has the record."""
@@ -203,9 +253,11 @@ class SqliteStore:
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
         """Register a declaration; a new version adds columns and changes nothing that is there."""
-        return await self._writer.run_alone(
+        declared = await self._writer.run_alone(
             lambda database: declare.declare(database, connector_key, document)
         )
+        self._report_texts()
+        return declared
 
     async def catalog_version(self) -> int:
         """Give a number that is larger after anything was declared, connected, renamed or removed."""
@@ -214,6 +266,10 @@ class SqliteStore:
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
         """Give the newest declaration of every connector."""
         return self._reader.catalog().declarations
+
+    async def declared_versions(self) -> Mapping[ConnectorKey, Sequence[SourceDeclaration]]:
+        """Give every version that was declared of every connector, the newest last."""
+        return self._reader.catalog().versions
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
         """Add a connection of a declared connector."""
@@ -238,28 +294,41 @@ class SqliteStore:
 
     async def delete_connection(self, connection_id: ConnectionId) -> None:
         """Remove a connection with all its records."""
-        await self._writer.run_alone(lambda database: accounts.delete(database, connection_id))
+        await self._writer.run_alone(lambda database: accounts.delete(database, connection_id), is_small=True)
 
     async def ingest(self, batch: Batch) -> IngestReport:
         """Store a batch, whole and durably, before this returns."""
         catalog = self._reader.catalog()
         # Reading lines takes a while; in a thread it does not block the event loop.
-        checked = await asyncio.to_thread(ingest.check, batch, catalog)
-        return await self._writer.run(lambda database: ingest.take(database, checked))
+        checked = await asyncio.to_thread(_check, batch, catalog)
+        report = await self._writer.run(lambda database: ingest.take(database, checked))
+        self._report_texts()
+        return report
+
+    async def marked(
+        self, connection_id: ConnectionId, stream: StreamName, *, after: int, limit: int
+    ) -> MarkedRecords:
+        """List records that are stored although they break their stream's schema."""
+        return self._reader.read(
+            lambda database, catalog: marked_records(
+                database, catalog, connection_id, stream, after=after, limit=limit
+            )
+        )
 
     async def delete_record(
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
         """Remove a record; a tombstone stays for readers that had seen it. Says whether it was there."""
-        return await self._writer.run(
-            lambda database: ingest.delete(database, connection_id, stream, record_id, at=at)
+        was_there = await self._writer.run(
+            lambda database: ingest.delete(database, connection_id, stream, record_id, at=at), is_small=True
         )
+        self._report_texts()
+        return was_there
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
         """Store a file under the digest of its content; gives its id and size."""
-        if not self.is_writable:
-            # A file that no record can ever refer to would never be removed.
-            raise StorageReadOnly
+        # A file that no record can ever refer to would never be removed.
+        self._writer.refuse_without_room()
         with translate_errors():
             blob_id, size = await self._files.write(content)
         await self._writer.run(lambda database: accounts.note_blob(database, blob_id, mime_type, size))
@@ -278,9 +347,31 @@ class SqliteStore:
         """Whether there is nothing left for idle tasks to do."""
         return self._writer.is_settled
 
+    def _report_texts(self) -> None:
+        if self._vectors is not None:
+            self._vectors.report()
+
+    async def wait_for_vectors(self, seconds: float) -> bool:
+        """Wait until all that is stored can be found by meaning; returns whether it can."""
+        return self._vectors is None or await asyncio.to_thread(self._vectors.wait, seconds)
+
     async def close(self) -> None:
         """Finish what is under way, and move the WAL into the file."""
+        if self._vectors is not None:
+            await asyncio.to_thread(self._vectors.close)
         self._reader.close()
         await asyncio.to_thread(self._columns.close)
         await asyncio.to_thread(self._search.close)
         await self._writer.close()
+
+
+def _asked(model: MeaningModel, plan: SearchPlan) -> AskedMeaning:
+    (vector,) = model.vectors([question_text(plan.terms)])
+    embedder = model.embedder
+    return AskedMeaning(vector, embedder.least_similarity, embedder.weight, model_key(embedder.identity))
+
+
+def _check(batch: Batch, catalog: Catalog) -> ingest.CheckedBatch:
+    with memory.alone():
+        memory.require(_READ_BYTES)
+        return ingest.check(batch, catalog)

@@ -5,29 +5,31 @@ Look-ups run on the event loop's own connection, like every short read; changes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
 
-from headgate.errors import GrantConsumed, GrantInvalid
-from headgate.home import Home
-from headgate.model.grant import Grant, TokenKind
+from headgate.errors import GrantConsumed, GrantInvalid, StorageFull
+from headgate.home import Home, revocation_reserve
+from headgate.model.grant import OWNER, Grant, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
-from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken
+from headgate.model.ledger import AuditBlock, AuditEntry, ChainHead, IssuedGrant, IssuedToken, ShownRecords
 from headgate.store.ledger import SealLines
 from headgate.store.sqlite.database import Database, open_reader, translate_errors
+from headgate.store.sqlite.owner import SqliteOwnerStore
 from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.readonly import start_writer
+from headgate.store.sqlite.readonly import NoWriter, start_writer
 
 _REMEMBERED = 4096
+_T = TypeVar("_T")
 
 
 _GRANT = "SELECT document, package_id, revoked_at, consumed_at, daily_records FROM grant_issued"
 _FIND = (
-    "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at"
+    "SELECT kind, subject_id, issued_at, client_id, grant_id, package_id, expires_at, revoked_at, name, scope"
     " FROM token WHERE digest=?"
 )
 _BLOCK = "SELECT seq, events, seal FROM audit"
@@ -39,8 +41,8 @@ _PUT_GRANT = (
     " VALUES(?, ?, ?, ?, ?, ?)"
 )
 _KEEP = (
-    "INSERT INTO token(digest, kind, subject_id, client_id, grant_id, package_id, issued_at, expires_at)"
-    " VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO token(digest, kind, subject_id, client_id, grant_id, package_id, issued_at, expires_at, name, scope)"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _PUT_SPENT = (
     "INSERT INTO spent VALUES(?, ?, ?)"
@@ -53,11 +55,17 @@ class SqliteLedger:
     """The ledger of a home whose store has been opened; implements headgate.store.ledger.Ledger."""
 
     def __init__(self, home: Home) -> None:
-        path = home.path / FILE
-        self._reader = open_reader(path)
-        self._writer = start_writer(path)
+        self._path = home.path / FILE
+        self._reader = open_reader(self._path)
+        self._writer = start_writer(self._path)
+        self._reserve = revocation_reserve(home.path)
         #: Grants never change, so what was read once need not be read again.
         self._documents: dict[bytes, Grant] = {}
+
+    @property
+    def owner(self) -> SqliteOwnerStore:
+        """What is stored about the owner's sign-in."""
+        return SqliteOwnerStore(self._reader, lambda: self._writer)
 
     def version(self) -> int:
         """Give a number that is another one after anything was written: what was looked up before may be old."""
@@ -73,7 +81,7 @@ class SqliteLedger:
         row = self._one(_FIND, (digest,))
         if row is None:
             return None
-        kind, subject, issued_at, client, grant, package, expires_at, revoked_at = row
+        kind, subject, issued_at, client, grant, package, expires_at, revoked_at, name, scope = row
         return IssuedToken(
             digest=digest,
             kind=TokenKind(kind),
@@ -84,11 +92,18 @@ class SqliteLedger:
             package_id=None if package is None else PackageId(package),
             expires_at=expires_at,
             revoked_at=revoked_at,
+            name=name,
+            scope=None if scope is None else OwnerScope(scope),
         )
 
     def grant(self, grant_id: GrantId) -> IssuedGrant | None:
         """Look a grant up, as it is at this moment."""
-        row = self._one(f"{_GRANT} WHERE id=?", (grant_id,))
+        with translate_errors():
+            return self.grant_in(self._reader, grant_id)
+
+    def grant_in(self, database: Database, grant_id: GrantId) -> IssuedGrant | None:
+        """Look a grant up on a connection that is given."""
+        row = database.one(f"{_GRANT} WHERE id=?", (grant_id,))
         return None if row is None else self._issued(row)
 
     def members(self, package_id: PackageId) -> tuple[IssuedGrant, ...]:
@@ -105,6 +120,29 @@ class SqliteLedger:
         row = self._one("SELECT records FROM spent WHERE grant_id=? AND day=?", (grant_id, day))
         return 0 if row is None else row[0]
 
+    def shown_since(self, day: int) -> ShownRecords:
+        """Return how many records were shown under each grant on each day from a day on."""
+        rows = self._all("SELECT grant_id, day, records FROM spent WHERE day >= ?", (day,))
+        return {(GrantId(grant), at): records for grant, at, records in rows}
+
+    def owner_tokens(self) -> tuple[IssuedToken, ...]:
+        """Return every token that speaks for the owner, newest first."""
+        rows = self._all(
+            "SELECT digest, issued_at, expires_at, revoked_at, name, scope FROM token WHERE kind=?"
+            " ORDER BY issued_at DESC, digest",
+            (TokenKind.OWNER.value,),
+        )
+        return tuple(_owner_token(*row) for row in rows)
+
+    async def revoke_token(self, digest: bytes, at: int) -> bool:
+        """End a token for good. Says whether it was there."""
+
+        def work(database: Database) -> bool:
+            database.run("UPDATE token SET revoked_at=ifnull(revoked_at, ?) WHERE digest=?", (at, digest))
+            return database.one("SELECT 1 FROM token WHERE digest=?", (digest,)) is not None
+
+        return await self._writer.run(work, is_small=True)
+
     async def issue(self, grants: Sequence[IssuedGrant], token: IssuedToken) -> None:
         """Keep grants and the token for them, all or nothing."""
 
@@ -112,8 +150,8 @@ class SqliteLedger:
             for one in grants:
                 if database.one("SELECT 1 FROM grant_issued WHERE id=?", (one.grant.id,)) is not None:
                     raise GrantConsumed
-            database.many(_PUT_GRANT, [_grant_row(one) for one in grants])
-            database.run(_KEEP, _token_row(token))
+            put_grants(database, grants)
+            put_token(database, token)
 
         await self._writer.run(work)
 
@@ -130,16 +168,28 @@ class SqliteLedger:
             )
             return database.one("SELECT 1 FROM grant_issued WHERE id=?", (grant_id,)) is not None
 
-        return await self._writer.run(work)
+        try:
+            return await self._writer.run(work, is_small=True)
+        except StorageFull:
+            if not self._reserve.release():
+                raise
+        try:
+            if isinstance(self._writer, NoWriter):
+                self._writer = start_writer(self._path)
+            return await self._writer.run(work, is_small=True)
+        finally:
+            self._reserve.make_what_fits()
 
     async def append(self, journal: str, start: int, lines: bytes, seal: SealLines) -> ChainHead:
         """Add the lines of a journal to the chain as a block, each once, however often they are passed."""
-        return await self._writer.run(lambda database: _append(database, journal, start, lines, seal))
+        return await self._writer.run(
+            lambda database: _append(database, journal, start, lines, seal), is_small=True
+        )
 
     async def forget_journal(self, journal: str) -> None:
         """Forget how far a journal was taken over; it is gone."""
         await self._writer.run(
-            lambda database: database.run("DELETE FROM audit_journal WHERE name=?", (journal,))
+            lambda database: database.run("DELETE FROM audit_journal WHERE name=?", (journal,)), is_small=True
         )
 
     def taken(self, journal: str) -> int:
@@ -172,6 +222,14 @@ class SqliteLedger:
         blocks = self._blocks(_BACKWARDS, (end - 1, _NO_END))
         entries = (entry for block in blocks for entry in reversed(block.entries()) if entry.seq < end)
         return tuple(islice(entries, limit))
+
+    def look_up(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Run a short query on the event loop's connection."""
+        return self._all(sql, values)
+
+    async def change(self, work: Callable[[Database], _T]) -> _T:
+        """Do some work in one write transaction."""
+        return await self._writer.run(work, is_small=True)
 
     async def close(self) -> None:
         """Let go of the file."""
@@ -236,6 +294,16 @@ def _head(database: Database) -> ChainHead | None:
     return None if row is None else ChainHead(*row)
 
 
+def put_grants(database: Database, grants: Sequence[IssuedGrant]) -> None:
+    """Write grants inside a transaction."""
+    database.many(_PUT_GRANT, [_grant_row(one) for one in grants])
+
+
+def put_token(database: Database, token: IssuedToken) -> None:
+    """Write a token inside a transaction."""
+    database.run(_KEEP, _token_row(token))
+
+
 def _grant_row(one: IssuedGrant) -> tuple[Any, ...]:
     grant = one.grant
     document = msgspec.json.encode(grant)
@@ -252,4 +320,22 @@ def _token_row(token: IssuedToken) -> tuple[Any, ...]:
         token.package_id,
         token.issued_at,
         token.expires_at,
+        token.name,
+        None if token.scope is None else token.scope.value,
+    )
+
+
+def _owner_token(
+    digest: bytes, issued_at: int, expires_at: int | None, revoked_at: int | None, *more: Any
+) -> IssuedToken:
+    name, scope = more
+    return IssuedToken(
+        digest=digest,
+        kind=TokenKind.OWNER,
+        subject_id=OWNER,
+        issued_at=issued_at,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+        name=name,
+        scope=None if scope is None else OwnerScope(scope),
     )

@@ -1,15 +1,18 @@
 """A store whose file cannot be written: reads go on, and every write is refused with the reason.
 
-Lost permissions and file systems that were mounted for reading alone look the same from here.
+Lost permissions and file systems that were mounted for reading alone look the same from here; a disk that was full
+when the file was opened is another reason.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headgate.errors import StorageReadOnly
+from headgate.errors import StorageFull, StorageReadOnly
+from headgate.home import has_room
 from headgate.store.sqlite.database import Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.write import word_index
@@ -21,27 +24,40 @@ class NoWriter:
 
     is_able = False
 
+    def __init__(self, reason: type[StorageReadOnly | StorageFull] = StorageReadOnly) -> None:
+        self._reason = reason
+
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing left for idle tasks to do."""
         return True
 
-    async def run(self, work: Callable[[Database], Any], *, in_transaction: bool = True) -> NoReturn:
+    def refuse_without_room(self) -> NoReturn:
         """Refuse.
 
         Raises:
-            StorageReadOnly: always.
+            StorageUnusable: always, with the kind of the reason.
         """
-        del work, in_transaction
-        raise StorageReadOnly
+        raise self._reason
 
-    async def run_alone(self, work: Callable[[Database], Any]) -> NoReturn:
+    async def run(
+        self, work: Callable[[Database], Any], *, in_transaction: bool = True, is_small: bool = False
+    ) -> NoReturn:
         """Refuse.
 
         Raises:
-            StorageReadOnly: always.
+            StorageUnusable: always, with the kind of the reason.
         """
-        await self.run(work)
+        del work, in_transaction, is_small
+        raise self._reason
+
+    async def run_alone(self, work: Callable[[Database], Any], *, is_small: bool = False) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            StorageUnusable: always, with the kind of the reason.
+        """
+        await self.run(work, is_small=is_small)
 
     async def close(self) -> None:
         """There is nothing to finish."""
@@ -54,10 +70,14 @@ def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer |
         StorageReadOnly: it cannot be written, and there is none, or it is not of this version.
     """
     try:
-        return Writer(_open_newest(path), idle_tasks=idle_tasks)
-    except StorageReadOnly:
+        return Writer(
+            _open_newest(path),
+            idle_tasks=(word_index.WordFilling(), *idle_tasks),
+            has_room=functools.partial(has_room, path.parent),
+        )
+    except (StorageReadOnly, StorageFull) as trouble:
         _refuse_unless_newest(path)
-        return NoWriter()
+        return NoWriter(type(trouble))
 
 
 def _open_newest(path: Path) -> Database:
@@ -65,7 +85,7 @@ def _open_newest(path: Path) -> Database:
     try:
         with translate_errors(database):
             migrate(database, all_migrations())
-            word_index.bring_up_to_date(database)
+            word_index.bring_up_to_date(database, word_index.OPENING_SECONDS)
     except BaseException:
         database.db.close()
         raise

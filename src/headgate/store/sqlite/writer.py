@@ -17,9 +17,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import apsw
 
-from headgate.errors import StorageUnusable
+from headgate import memory
+from headgate.errors import StorageFull, StorageUnusable
 from headgate.store.sqlite.database import BUSY_MS, Database, translate_errors
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
+from headgate.store.sqlite.write.word_segments import WordMerging
 
 #: When the WAL is copied into the file, and when readers are asked to let go of it so that it starts again.
 WAL_BYTES = 32 * 1024 * 1024
@@ -88,7 +90,8 @@ class _JobBatch:
 
     def run(self) -> None:
         """Do the jobs and report on each, once all of them are durable."""
-        whole = _attempt(self.database, self._commit)
+        with memory.alone():
+            whole = _attempt(self.database, self._commit)
         if isinstance(whole, _Done):
             for job, outcome in zip(self.jobs, whole.value, strict=True):
                 job.settle(outcome)
@@ -150,25 +153,50 @@ class IdleTask(Protocol):
 class Writer:
     """Takes jobs from any event loop and does them in its thread."""
 
-    is_able = True
-
-    def __init__(self, database: Database, *, idle_tasks: Sequence[IdleTask] = ()) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        idle_tasks: Sequence[IdleTask] = (),
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._database = database
+        self._has_room = has_room
         self._waiting: deque[_Job[Any]] = deque()
         self._changed = threading.Condition()
         self._is_closing = False
-        self._idle_tasks: Sequence[IdleTask] = (Snapshot(), *idle_tasks)
+        self._idle_tasks: Sequence[IdleTask] = (Snapshot(), WordMerging(), *idle_tasks)
         #: How long to wait for a job before idle tasks run; None: there is nothing to do.
         self._idle_wait: float | None = IDLE_SECONDS
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, work: Callable[[Database], _T], *, in_transaction: bool = True) -> _T:
+    @property
+    def is_able(self) -> bool:
+        """Whether anything can be stored."""
+        return self._has_room()
+
+    def refuse_without_room(self) -> None:
+        """Refuse what needs disk space, if only that is left which reading and revocation need.
+
+        Raises:
+            StorageFull: it is.
+        """
+        if not self._has_room():
+            raise StorageFull
+
+    async def run(
+        self, work: Callable[[Database], _T], *, in_transaction: bool = True, is_small: bool = False
+    ) -> _T:
         """Do one job and give what it returns once it is durable.
+
+        A job that is small is done also where the disk has no room for others.
 
         Raises:
             StorageUnusable: or one of its kinds; then nothing of the job was stored.
         """
+        if not is_small:
+            self.refuse_without_room()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[_T] = loop.create_future()
         with self._changed:
@@ -181,7 +209,7 @@ class Writer:
         # A caller that goes away leaves its job to be done: it shares a transaction with others.
         return await asyncio.shield(done)
 
-    async def run_alone(self, work: Callable[[Database], _T]) -> _T:
+    async def run_alone(self, work: Callable[[Database], _T], *, is_small: bool = False) -> _T:
         """Do one job in a transaction that it shares with no other.
 
         For work that writes index rows before it is done: among them would be those of jobs beside it, and
@@ -195,7 +223,7 @@ class Writer:
             with database.writing():
                 return work(database)
 
-        return await self.run(whole, in_transaction=False)
+        return await self.run(whole, in_transaction=False, is_small=is_small)
 
     @property
     def is_settled(self) -> bool:
@@ -233,9 +261,11 @@ class Writer:
         """Do one step of an idle task, for which a new job waits. False: all tasks are done, or one failed."""
 
         def one_step() -> bool:
+            self.refuse_without_room()
             due = next((task for task in self._idle_tasks if task.plan(self._database)), None)
             if due is not None:
-                due.step(self._database)
+                with memory.alone():
+                    due.step(self._database)
             return due is not None
 
         outcome = _attempt(self._database, one_step)

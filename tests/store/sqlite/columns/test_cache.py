@@ -13,11 +13,14 @@ from headgate.model.plan import AggregatePlan, Reach, TimeGroups
 from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate
 from headgate.store.sqlite.catalog import Catalog, current
+from headgate.store.sqlite.columns import cache
 from headgate.store.sqlite.columns.aggregates import aggregate
 from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.database import Database, open_writer
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from tests.hostile.store.scene import MESSAGES, deletion, lay_out, line, take
+from tests.store.engines import Driven
+from tests.store.ledger import Ledger
 
 
 class Scene:
@@ -139,3 +142,22 @@ def test_a_damaged_block_is_reported_as_damage(scene: Scene, block: bytes):
         scene.database.run("UPDATE column_block SET data=? WHERE fid=0", (block,))
     with pytest.raises(IntegrityBroken):
         scene.sum("size")
+
+
+def test_columns_of_shelves_that_were_not_used_lately_leave_when_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store = Driven("sqlite", tmp_path / "home")
+    ledger = Ledger(store, connections=3)
+    for number in range(3):
+        ledger.put({"id": "a", "title": f"t{number}", "size": 10 + number}, connection=number)
+
+    def total(number: int) -> Any:
+        reach = ledger.reach(connections=[number])
+        return store.aggregate(AggregatePlan(reach, Metric.SUM, FieldName("size"))).value
+
+    loaded = store.bare._columns._reader.columns._shelves
+    assert ([total(number) for number in range(3)], len(loaded)) == ([10, 11, 12], 3)
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 0)
+    assert ([total(number) for number in (1, 0, 2, 1)], len(loaded)) == ([11, 10, 12, 11], 1)
+    store.close()

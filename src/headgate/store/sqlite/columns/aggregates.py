@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from headgate.errors import ResourceLimit
@@ -23,6 +24,8 @@ from headgate.store.sqlite.columns.sums import float_sum, integer_sum
 from headgate.store.sqlite.columns.values import has_value, key_writer, shown, time_values
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.scope import column_of, scope_of
+from headgate.store.sqlite.statements import SQL
+from headgate.store.sqlite.write.change_marks import ANY_FIELD
 
 
 def aggregate(database: Database, catalog: Catalog, cache: ColumnCache, plan: AggregatePlan) -> Aggregate:
@@ -43,10 +46,11 @@ def aggregate(database: Database, catalog: Catalog, cache: ColumnCache, plan: Ag
 
 
 def _of_nothing(plan: AggregatePlan) -> Aggregate:
+    none = None if plan.field is None else 0
     if plan.group_by is not None:
-        return Aggregate(0, None, (), missing_count=None if plan.field is None else 0)
+        return Aggregate(0, None, (), 0, none, none)
     value = 0 if plan.metric in {Metric.COUNT, Metric.COUNT_DISTINCT, Metric.SUM} else None
-    return Aggregate(0, value, missing_count=None if plan.field is None else 0)
+    return Aggregate(0, value, missing_count=none, unreadable_count=none)
 
 
 def _needed(stream: StreamTable, plan: AggregatePlan) -> Sequence[int]:
@@ -74,7 +78,9 @@ def _metric(selection: Selection, metric: Metric, name: FieldName, total: int) -
     value = _value(column, metric, known)
     if metric in {Metric.MIN, Metric.MAX} and value is not None:
         value = shown(selection.stream, name, value)
-    return Aggregate(total, value, missing_count=total - sum(len(values) for values in known))
+    without = total - sum(len(values) for values in known)
+    unreadable = sum(int(marked.sum()) for marked in selection.unreadable(name)) if without else 0
+    return Aggregate(total, value, missing_count=without - unreadable, unreadable_count=unreadable)
 
 
 def _value(column: Column, metric: Metric, known: Sequence[Array]) -> Any:
@@ -178,7 +184,7 @@ def summaries(
 
 
 def _one_connection(reach: Reach, connection_id: ConnectionId) -> Reach:
-    return Reach(reach.stream, (connection_id,), (), reach.time, reach.resources)
+    return Reach(reach.stream, (connection_id,), (), reach.time, reach.resources, reach.visible)
 
 
 def _summary(
@@ -189,8 +195,21 @@ def _summary(
     if scope is None:
         return ShelfSummary(connection_id, reach.stream, 0, None)
     if scope.is_whole:
-        found = counts[scope.shelves[0].sid]
-        return ShelfSummary(connection_id, reach.stream, found.live, found.updated_at)
+        shelf = scope.shelves[0]
+        found = counts[shelf.sid]
+        updated_at = (
+            found.updated_at
+            if reach.visible is None
+            else _dated(database, shelf.sid, scope.stream, reach.visible)
+        )
+        return ShelfSummary(connection_id, reach.stream, found.live, updated_at)
     count = select(database, cache, scope, reach, (), ()).count()
     # The time of the last change may be that of a hidden record: a client that sees a part must not learn it.
     return ShelfSummary(connection_id, reach.stream, count, None)
+
+
+def _dated(database: Database, sid: int, stream: StreamTable, visible: Sequence[FieldName]) -> int | None:
+    """Give when a record came or went, or one of these fields changed: changes of other fields do not count."""
+    fids = [ANY_FIELD, *(stream.fids[name] for name in visible if name in stream.fids)]
+    at: int | None = database.value(SQL["shelf_dated"], (sid, msgspec.json.encode(fids).decode()))
+    return at

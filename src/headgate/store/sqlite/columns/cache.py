@@ -24,6 +24,8 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 
 _N_MASK = (1 << RID_SHIFT) - 1
+#: What the columns of one cache may take together; eight columns of four million records.
+LIMIT_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -39,16 +41,21 @@ class _LoadedColumn:
 class ShelfColumns:
     """The columns of one shelf that are in memory."""
 
-    __slots__ = ("loaded", "rows", "sid")
+    __slots__ = ("loaded", "rows", "sid", "stid")
 
-    def __init__(self, sid: int) -> None:
+    def __init__(self, sid: int, stid: int) -> None:
         self.sid = sid
+        self.stid = stid
         self.rows = 0
         self.loaded: dict[int, _LoadedColumn] = {}
 
     def column(self, number: int) -> Array:
         """Give a column's values, one for each record number that was ever used."""
         return self.loaded[number].values[: self.rows]
+
+    def size_bytes(self) -> int:
+        """Count the bytes of the columns."""
+        return sum(column.values.nbytes for column in self.loaded.values())
 
 
 class _ShelfHead(NamedTuple):
@@ -90,7 +97,10 @@ class _Source:
 
 
 class ColumnCache:
-    """Columns of any shelves, loaded and brought up to date when a read needs them."""
+    """Columns of any shelves, loaded and brought up to date when a read needs them.
+
+    When they take too much memory, those of the shelves that were used least recently leave.
+    """
 
     def __init__(self) -> None:
         self._shelves: dict[int, ShelfColumns] = {}
@@ -113,13 +123,28 @@ class ColumnCache:
         # Only now: a read that was stopped half way leaves columns that are read again.
         for one in stale:
             one.column.seq = heads[one.sid].seq
-        return [self._shelves[sid] for sid in heads]
+        return self._used([*heads])
+
+    def _used(self, sids: Sequence[int]) -> list[ShelfColumns]:
+        """Give the shelves of a read, and drop others while all together take too much."""
+        for sid in sids:
+            # The last in the order is the one that was used last.
+            self._shelves[sid] = self._shelves.pop(sid)
+        total = sum(shelf.size_bytes() for shelf in self._shelves.values())
+        for sid in [*self._shelves][: -len(sids)]:
+            if total <= LIMIT_BYTES:
+                break
+            total -= self._shelves.pop(sid).size_bytes()
+        streams = {shelf.stid for shelf in self._shelves.values()}
+        for key in [key for key in self._texts if key[0] not in streams]:
+            del self._texts[key]
+        return [self._shelves[sid] for sid in sids]
 
     def _prepare(self, source: _Source, head: _ShelfHead, wanted: Sequence[int]) -> list[_Stale]:
         """Load what is missing of a shelf; returns the columns that lack changes."""
         shelf = self._shelves.get(head.sid)
         if shelf is None:
-            shelf = self._shelves[head.sid] = ShelfColumns(head.sid)
+            shelf = self._shelves[head.sid] = ShelfColumns(head.sid, source.stream.stid)
         shelf.rows = head.next_n - 1
         stale: list[_Stale] = []
         for number in wanted:

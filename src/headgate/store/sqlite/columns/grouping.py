@@ -18,6 +18,7 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import AggregatePlan, TimeGroups
 from headgate.model.query import Metric, Scalar
 from headgate.model.rows import Aggregate, Group
+from headgate.store.sqlite.catalog import Column
 from headgate.store.sqlite.column_values import ColumnKind
 from headgate.store.sqlite.columns.calendar import bucket_name, bucket_numbers
 from headgate.store.sqlite.columns.selection import Selection
@@ -30,6 +31,24 @@ from headgate.store.sqlite.read.scope import column_of
 _TABLE_MOST = 1 << 20
 
 _Values = Sequence[int | float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """For each group, how many rows have no value of the field, and how many one that cannot be read."""
+
+    missing: Array | None = None
+    unreadable: Array | None = None
+
+    def of(self, group: int) -> tuple[int, int]:
+        if self.missing is None or self.unreadable is None:
+            return 0, 0
+        return int(self.missing[group]), int(self.unreadable[group])
+
+    def total(self) -> tuple[int, int]:
+        if self.missing is None or self.unreadable is None:
+            return 0, 0
+        return int(self.missing.sum()), int(self.unreadable.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +67,19 @@ def aggregate_groups(selection: Selection, plan: AggregatePlan, total: int) -> A
     """Compute a value for each group; the first groups, up to the plan's limit, are in the answer."""
     groups = _row_groups(selection, plan)
     counts = np.bincount(groups.numbers, minlength=groups.size)
-    values, missing = _values(selection, plan, groups, counts)
+    values, gaps = _values(selection, plan, groups, counts)
     filled: list[int] = np.flatnonzero(counts).tolist()
     if isinstance(plan.group_by, TimeGroups):
         chosen = sorted(filled, key=groups.order)[: plan.limit]
     else:
         ranks = [_rank(plan.metric, values[one]) for one in filled]
         chosen = _first(filled, ranks, groups, plan.limit)
-    rows = tuple(_group(selection, plan, groups.keys(one), int(counts[one]), values[one]) for one in chosen)
-    return Aggregate(total, None, rows, total - sum(row.count for row in rows), missing)
+    rows = tuple(
+        _group(selection, plan, groups.keys(one), int(counts[one]), values[one], gaps.of(one))
+        for one in chosen
+    )
+    others = total - sum(row.count for row in rows)
+    return Aggregate(total, None, rows, others, *((None, None) if plan.field is None else gaps.total()))
 
 
 def _rank(metric: Metric, value: float | None) -> int | float:
@@ -88,12 +111,13 @@ def _group(
     keys: tuple[Any, ...],
     count: int,
     value: float | None,
+    gaps: tuple[int, int],
 ) -> Group:
-    key, *rest = keys
+    key, time = (*keys, None)[:2]
     written: Any = None if plan.field is None else value
     if plan.field is not None and plan.metric in {Metric.MIN, Metric.MAX} and value is not None:
         written = shown(selection.stream, plan.field, value)
-    return Group(key, count, written, *rest)
+    return Group(key, count, written, time, *gaps)
 
 
 # The group of each row
@@ -176,24 +200,35 @@ def _renumbered(numbers: Array) -> tuple[Array, Array]:
 
 def _values(
     selection: Selection, plan: AggregatePlan, groups: _RowGroups, counts: Array
-) -> tuple[_Values, int | None]:
+) -> tuple[_Values, _Gaps]:
     """Compute the value of each group, and count the rows that have none to compute it from."""
     if plan.field is None:
-        return counts.tolist(), None
+        return counts.tolist(), _Gaps()
     column = column_of(selection.stream, plan.field)
     values, numbers = np.concatenate(selection.values(column.number)), groups.numbers
     known = has_value(column, values)
-    missing = len(values) - int(np.count_nonzero(known))
-    if missing:
+    gaps = _Gaps()
+    if not known.all():
+        gaps = _gaps(selection, plan.field, groups, ~known)
         values, numbers = values[known], numbers[known]
-    if plan.metric is Metric.COUNT_DISTINCT:
-        return _distinct(numbers, values, groups.size), missing
-    if plan.metric is not Metric.SUM:
-        return _ends(numbers, values, groups.size, plan.metric), missing
+    return _metric(column, plan.metric, numbers, values, groups.size), gaps
+
+
+def _gaps(selection: Selection, name: FieldName, groups: _RowGroups, without: Array) -> _Gaps:
+    marked = np.concatenate(selection.unreadable(name))
+    unreadable = np.bincount(groups.numbers[marked], minlength=groups.size)
+    return _Gaps(np.bincount(groups.numbers[without], minlength=groups.size) - unreadable, unreadable)
+
+
+def _metric(column: Column, metric: Metric, numbers: Array, values: Array, size: int) -> _Values:
+    if metric is Metric.COUNT_DISTINCT:
+        return _distinct(numbers, values, size)
+    if metric is not Metric.SUM:
+        return _ends(numbers, values, size, metric)
     if column.kind is not ColumnKind.NUMBER:
-        return integer_sums(numbers, values, groups.size), missing
+        return integer_sums(numbers, values, size)
     try:
-        return float_sums(numbers, values, groups.size), missing
+        return float_sums(numbers, values, size)
     except OverflowError:
         raise ResourceLimit("The sum is larger than a number can be.") from None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.model.ids import FieldName
 from headgate.model.plan import Reach
 from headgate.model.query import ExactFilter, Filter, Scalar
 from headgate.store.sqlite.catalog import Column, StreamTable
@@ -18,6 +19,7 @@ from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.scope import SqlScope, bindable, column_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
 
 #: Equals no text's number: a filter for a text that the column does not have selects nothing.
 _UNKNOWN_TEXT = 2**32 - 1
@@ -34,6 +36,7 @@ class Selection:
     """The columns of a scope's shelves, and a mask of the selected rows for each; None selects every row."""
 
     stream: StreamTable
+    database: Database
     cache: ColumnCache
     shelves: Sequence[ShelfColumns]
     masks: Sequence[Array | None]
@@ -46,6 +49,12 @@ class Selection:
     def texts(self, number: int) -> TextNumbers:
         """Give the numbers that stand for the texts of a column."""
         return self.cache.texts(self.stream, number)
+
+    def unreadable(self, name: FieldName) -> list[Array]:
+        """Mark the selected rows whose value of a field cannot be read as its type, shelf by shelf."""
+        marks = [_unreadable(self.database, shelf, self.stream.fids[name]) for shelf in self.shelves]
+        pairs = zip(marks, self.masks, strict=True)
+        return [rows if mask is None else rows[mask] for rows, mask in pairs]
 
     def count(self) -> int:
         """Count the selected rows."""
@@ -72,7 +81,15 @@ def select(
             _verified(database, shelf, mask, hashed, reach)
             for shelf, mask in zip(shelves, masks, strict=True)
         ]
-    return Selection(stream, cache, shelves, masks)
+    return Selection(stream, database, cache, shelves, masks)
+
+
+def _unreadable(database: Database, shelf: ShelfColumns, fid: int) -> Array:
+    marked = np.zeros(shelf.rows, np.bool_)
+    first = shelf.sid << RID_SHIFT
+    rows = database.all(SQL["unreadable_rows"], (first, first + shelf.rows, fid))
+    marked[[rid - first - 1 for (rid,) in rows]] = True
+    return marked
 
 
 def _is_hash(stream: StreamTable, one: Filter) -> bool:

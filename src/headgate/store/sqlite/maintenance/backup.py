@@ -8,16 +8,19 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import apsw
 import msgspec
 
 from headgate.errors import Conflict, IntegrityBroken, NotFound
-from headgate.home import Home, sync_directory, write_private
+from headgate.home import Home, make_private_directory, sync_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied, Progress
-from headgate.store.sqlite.database import Database, open_reader, translate_errors
+from headgate.store.sqlite.database import Database, connect, open_reader, translate_errors
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.migrate import all_migrations, backup, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
@@ -47,8 +50,10 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, _FileSum]
 
 
-def back_up(database: Database, home: Home, target: Path, progress: Progress) -> Copied:
-    """Copy the store as of one commit, and its files, into a new directory.
+def back_up(
+    database: Database, home: Home, target: Path, progress: Progress, *, names: Sequence[str]
+) -> Copied:
+    """Copy the store as of one commit, its files, and the named files beside it into a new directory.
 
     Raises:
         Conflict: the directory exists already.
@@ -58,11 +63,14 @@ def back_up(database: Database, home: Home, target: Path, progress: Progress) ->
         raise Conflict(f"{target} is there already.", hint="Choose a directory that does not exist yet.")
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    (partial / BLOBS).mkdir(mode=0o700, parents=True)
-    partial.chmod(0o700)
+    make_private_directory(partial / BLOBS)
     try:
+        # Before the store: the noted end of the log must not be later than the log that is copied.
+        for name in names:
+            make_private_directory((partial / name).parent)
+            _copy_file(home.path / name, partial / name)
         backup(database, partial / FILE, progress)
-        manifest = _fill(partial, BlobFiles(home.path / BLOBS))
+        manifest = _fill(partial, BlobFiles(home.path / BLOBS), names)
         write_private(partial / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         for directory in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
             sync_directory(directory)
@@ -95,8 +103,11 @@ def verify(source: Path, progress: Progress) -> Copied:
     return _copied(manifest)
 
 
-def restore(source: Path, home: Home, progress: Progress) -> Copied:
+def restore(source: Path, home: Home, progress: Progress, *, revoke_at: int | None) -> Copied:
     """Check a backup, then put it into a home that has no store.
+
+    The copy's grants are revoked before it is put in place: the backup does not know which were revoked after it.
+    With None for the time they stay as they were.
 
     A home that holds exactly this backup is left as it is: a command that was stopped can be given again.
 
@@ -106,22 +117,24 @@ def restore(source: Path, home: Home, progress: Progress) -> Copied:
         IntegrityBroken: it is not what was backed up.
     """
     manifest = _read_manifest(source)
-    partial = home.path / f".{FILE}.restored"
-    if _is_done(manifest, home):
+    partial = _partial(home)
+    if _is_done(source, manifest, home, revoked=revoke_at is not None):
         shutil.rmtree(partial, ignore_errors=True)
         return verify(source, progress)
     _refuse_live(home)
+    _refuse_other_files(manifest, home)
     copied = verify(source, progress)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         for name in manifest.files:
             made = partial / name
-            made.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(made.parent)
             _refuse_unless(_copy_file(source / name, made) == manifest.files[name], f"{name} has changed.")
+        revoked = 0 if revoke_at is None else _revoke_grants(partial / FILE, revoke_at)
         _put_in_place(partial, home)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return copied
+    return replace(copied, revoked_count=revoked)
 
 
 def shelf_digests(database: Database) -> dict[str, str]:
@@ -138,13 +151,14 @@ def _shelf_digest(database: Database, sid: int) -> str:
     return hashed.hexdigest()
 
 
-def _fill(partial: Path, files: BlobFiles) -> Manifest:
+def _fill(partial: Path, files: BlobFiles, names: Sequence[str]) -> Manifest:
     copy = open_reader(partial / FILE)
     try:
         with translate_errors(), copy.reading(float("inf")):
             if copy.all("PRAGMA integrity_check") != [("ok",)]:
                 raise IntegrityBroken("The store is damaged; no backup was made.")
-            held = {FILE: partial / FILE, **dict(_copy_blobs(copy, files, BlobFiles(partial / BLOBS)))}
+            held = {name: partial / name for name in (FILE, *names)}
+            held |= dict(_copy_blobs(copy, files, BlobFiles(partial / BLOBS)))
             return Manifest(
                 FORMAT,
                 version_of(copy),
@@ -160,7 +174,7 @@ def _fill(partial: Path, files: BlobFiles) -> Manifest:
 def _copy_blobs(copy: Database, files: BlobFiles, target: BlobFiles) -> Iterator[tuple[str, Path]]:
     for (blob_id,) in copy.all(SQL["blob_ids"]):
         made = target.path(BlobId(blob_id))
-        made.parent.mkdir(mode=0o700, exist_ok=True)
+        make_private_directory(made.parent)
         # A missing file is damage that fsck reports; the rest is backed up all the same.
         if files.path(BlobId(blob_id)).exists():
             _copy_file(files.path(BlobId(blob_id)), made)
@@ -177,11 +191,11 @@ def _check_copy(copy: Database, manifest: Manifest, files: BlobFiles, progress: 
 
 
 def _put_in_place(partial: Path, home: Home) -> None:
-    """Move the files, then the store: files are named by their content, and do no harm without the store."""
-    for path in sorted((partial / BLOBS).rglob("*")):
-        if path.is_file():
+    """Move the files, then the store: they do no harm without the store."""
+    for path in sorted(partial.rglob("*")):
+        if path.is_file() and path != partial / FILE:
             target = home.path / path.relative_to(partial)
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(target.parent)
             path.replace(target)
             sync_directory(target.parent)
     _refuse_live(home)
@@ -190,15 +204,48 @@ def _put_in_place(partial: Path, home: Home) -> None:
     sync_directory(home.path)
 
 
-def _is_done(manifest: Manifest, home: Home) -> bool:
+def _revoke_grants(path: Path, at: int) -> int:
+    """Revoke the grants of a copy that is not in use yet; returns how many were not revoked before."""
+    with closing(connect(str(path))) as copy:
+        copy.execute(SQL["revoke_all_grants"], (at,)).fetchall()
+        return copy.changes()
+
+
+def _is_done(source: Path, manifest: Manifest, home: Home, *, revoked: bool) -> bool:
     """Say whether a home holds exactly this backup, unused since it was restored."""
-    paths = {name: home.path / name for name in manifest.files}
-    if list(home.path.glob(f"{FILE}*")) != [home.path / FILE]:
+    store = home.path / FILE
+    if list(home.path.glob(f"{FILE}*")) != [store]:
         return False
-    sizes = all(
-        path.is_file() and path.stat().st_size == manifest.files[name].bytes for name, path in paths.items()
-    )
-    return sizes and all(_sum(path) == manifest.files[name] for name, path in paths.items())
+    others = (name for name in manifest.files if name != FILE)
+    if not all(_holds(home.path / name, manifest.files[name]) for name in others):
+        return False
+    expected = _revoked_sum(source / FILE, home) if revoked else manifest.files[FILE]
+    return expected is not None and _holds(store, expected)
+
+
+def _holds(path: Path, content: _FileSum) -> bool:
+    return path.is_file() and path.stat().st_size == content.bytes and _sum(path) == content
+
+
+def _revoked_sum(backed_up: Path, home: Home) -> _FileSum | None:
+    """Revoke the grants of a copy as of the time at which they were revoked in a home: the same bytes come out."""
+    made = _partial(home) / FILE
+    try:
+        with closing(connect(str(home.path / FILE), flags=apsw.SQLITE_OPEN_READONLY)) as store:
+            ((at,),) = store.execute(SQL["last_revocation"]).fetchall()
+        shutil.rmtree(made.parent, ignore_errors=True)
+        make_private_directory(made.parent)
+        _copy_file(backed_up, made)
+        _revoke_grants(made, at or 0)
+        return _sum(made)
+    except apsw.Error:
+        return None
+    finally:
+        shutil.rmtree(made.parent, ignore_errors=True)
+
+
+def _partial(home: Home) -> Path:
+    return home.path / f".{FILE}.restored"
 
 
 def _refuse_live(home: Home) -> None:
@@ -206,6 +253,16 @@ def _refuse_live(home: Home) -> None:
         raise Conflict(
             f"{home.path} has a store.", hint="Restore into another home (--home DIR), then swap the two."
         )
+
+
+def _refuse_other_files(manifest: Manifest, home: Home) -> None:
+    for name, content in manifest.files.items():
+        path = home.path / name
+        if not name.startswith(f"{BLOBS}/") and path.exists() and not _holds(path, content):
+            raise Conflict(
+                f"{path} is not the one of the backup.",
+                hint="Restore into another home (--home DIR), then swap the two.",
+            )
 
 
 def _read_manifest(source: Path) -> Manifest:
@@ -236,6 +293,7 @@ def _sum(path: Path) -> _FileSum:
 def _copy_file(source: Path, target: Path) -> _FileSum:
     hashed, size = hashlib.sha256(), 0
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    os.fchmod(handle, 0o600)
     with source.open("rb") as read, os.fdopen(handle, "wb") as written:
         while piece := read.read(_PIECE_BYTES):
             hashed.update(piece)
@@ -248,4 +306,7 @@ def _copy_file(source: Path, target: Path) -> _FileSum:
 
 def _copied(manifest: Manifest) -> Copied:
     total = sum(file.bytes for file in manifest.files.values())
-    return Copied(manifest.record_count, manifest.change_number, len(manifest.files), total)
+    has_keys = any(name.startswith("keys/") for name in manifest.files)
+    return Copied(
+        manifest.record_count, manifest.change_number, len(manifest.files), total, has_keys=has_keys
+    )

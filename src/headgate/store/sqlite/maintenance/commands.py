@@ -7,6 +7,7 @@ what it needs when it is called, which also keeps the shortest command from load
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from headgate.home import Home
@@ -32,13 +33,13 @@ def check_store(home: Home, progress: Progress) -> CheckReport:
         return fsck.check_store(database, blob_files(home), progress)
 
 
-def back_up_store(home: Home, target: Path, progress: Progress) -> Copied:
-    """Copy a home's store and its files into a new directory."""
+def back_up_store(home: Home, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
+    """Copy a home's store and its files into a new directory, and the named files beside the store."""
     from headgate.store.sqlite.maintenance import backup
     from headgate.store.sqlite.maintenance.opening import reading_store
 
     with reading_store(home) as database:
-        return backup.back_up(database, home, target, progress)
+        return backup.back_up(database, home, target, progress, names=names)
 
 
 def verify_backup(source: Path, progress: Progress) -> Copied:
@@ -48,11 +49,11 @@ def verify_backup(source: Path, progress: Progress) -> Copied:
     return backup.verify(source, progress)
 
 
-def restore_backup(source: Path, home: Home, progress: Progress) -> Copied:
-    """Check a backup and put it into a home that has no store."""
+def restore_backup(source: Path, home: Home, progress: Progress, *, revoke_at: int | None) -> Copied:
+    """Check a backup and put it into a home that has no store, its grants revoked if a time is given."""
     from headgate.store.sqlite.maintenance import backup
 
-    return backup.restore(source, home, progress)
+    return backup.restore(source, home, progress, revoke_at=revoke_at)
 
 
 def erase_connection(home: Home, connection_id: ConnectionId) -> Erased:

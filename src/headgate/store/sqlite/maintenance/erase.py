@@ -20,10 +20,11 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.opening import blob_files, remove_copy, truncate_wal
 from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.paths import FILE
+from headgate.store.sqlite.row_numbers import MAX_N
 from headgate.store.sqlite.statements import SQL
+from headgate.store.sqlite.vector_blocks import erase_vectors
 from headgate.store.sqlite.write import accounts
-from headgate.store.sqlite.write.derive import text_row
-from headgate.store.sqlite.write.long_texts import values_of
+from headgate.store.sqlite.write.word_segments import purge_record
 
 _KEY_FILE = "erase.key"
 _KEY_BYTES = 32
@@ -31,11 +32,7 @@ _KEY_BYTES = 32
 
 class _RecordToErase(NamedTuple):
     rid: int
-    ts: int | None
     deleted: int
-    changed: bytes | None
-    long: bytes | None
-    body: bytes | None
 
 
 class _RemovedFiles(NamedTuple):
@@ -85,7 +82,6 @@ def erase_connection(database: Database, home: Home, connection_id: ConnectionId
                 raise ConnectionNotFound("There is no such connection.", hint="See 'headgate store stats'.")
             count: int = database.value(SQL["live_of_connection"], (connection_id,))
             accounts.delete(database, connection_id)
-            _merge_index(database)
             _erase_notes(database)
     finally:
         removed = _remove_files(database, home)
@@ -99,40 +95,14 @@ def _find(database: Database, shelf: Shelf, record_id: str) -> _RecordToErase | 
 
 
 def _erase_words(database: Database, shelf: Shelf, row: _RecordToErase) -> None:
-    stream = shelf.stream
-    if not stream.slots:
-        return
-    if row.body is not None:
-        values = values_of(database, stream, row.rid, row.long, row.body)
-        # Only for this: always on, it would make every update of a record many times slower.
-        database.run(SQL["set_secure_delete"], (1,))
-        database.texts.take_out(tuple(stream.slots.values()), [text_row(stream, row.rid, row.ts, values)])
-        database.texts.flush(database.many)
-        database.run(SQL["set_secure_delete"], (0,))
-    if _has_older_words(database, shelf, row):
-        _merge_index(database)
-
-
-def _has_older_words(database: Database, shelf: Shelf, row: _RecordToErase) -> bool:
-    """Say whether earlier words of the record may be in parts of the index that are not merged yet."""
-    if row.deleted or row.changed is not None:
-        return True
-    return database.value(SQL["count_declarations"], (shelf.stream.connector_key,)) > 1
-
-
-def _merge_index(database: Database) -> None:
-    """Write the index anew, without the words of rows that have left it.
-
-    SQLite takes an index in one part for merged, even if it holds marks of rows that left. A row that is added
-    and taken out makes a second part, and so the merge happens.
-    """
-    database.run(SQL["add_empty_index_row"])
-    database.run(SQL["remove_empty_index_row"])
-    database.run(SQL["merge_index"])
+    database.texts.take_out(row.rid, shelf.stream.searched.values())
+    database.texts.flush(database)
+    purge_record(database, shelf.sid, row.rid & MAX_N)
+    erase_vectors(database, row.rid)
 
 
 def _erase_rows(database: Database, shelf: Shelf, row: _RecordToErase, erased_id: str) -> None:
-    for table in (shelf.stream.table, "chunk", "blob_use", "life"):
+    for table in (shelf.stream.table, "chunk", "blob_use", "invalid", "life"):
         database.run(f"DELETE FROM {table} WHERE rid=?", (row.rid,))
     seq = _next_change_number(database)
     database.run(SQL["erase_record"], (erased_id, seq, seq, row.rid))
@@ -176,7 +146,9 @@ def _next_change_number(database: Database) -> int:
 
 
 def _hash_key(home: Home) -> bytes:
-    return read_or_create_private(home.keys / _KEY_FILE, lambda: secrets.token_bytes(_KEY_BYTES))
+    return read_or_create_private(
+        home.keys / _KEY_FILE, lambda: secrets.token_bytes(_KEY_BYTES), least_bytes=_KEY_BYTES
+    )
 
 
 def _erased_id(key: bytes, rid: int, record_id: str) -> str:

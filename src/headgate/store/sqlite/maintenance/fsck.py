@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 import apsw
 
-from headgate.errors import IntegrityBroken
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import CheckReport, Damage, Progress
 from headgate.store.sqlite.catalog import Catalog, current
@@ -73,15 +72,17 @@ def _check_records(database: Database, files: BlobFiles, progress: Progress) -> 
             done += check.live
             damages += check.damages
         damages += _blobs(database, files)
-    except (apsw.CorruptError, IntegrityBroken):
-        damages.append(Damage("unreadable", "The catalog of the store cannot be read."))
+    except Exception as error:  # noqa: BLE001 - a damaged file can break what any line here relies on
+        damages.append(
+            Damage("unreadable", f"The catalog of the store cannot be read ({type(error).__name__}).")
+        )
     return done, damages
 
 
 def _check_file(database: Database) -> list[Damage]:
     try:
-        rows = database.all(f"PRAGMA quick_check({_FILE_DAMAGES_MOST})")
-    except apsw.CorruptError as error:
+        rows = database.all(f"PRAGMA integrity_check({_FILE_DAMAGES_MOST})")
+    except apsw.Error as error:
         rows = [(str(error),)]
     return [Damage("file", " ".join(text.split())) for (text,) in rows if text != "ok"]
 

@@ -15,7 +15,7 @@ import apsw
 
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
-from headgate.store import words
+from headgate.store.lexical import analyser
 from headgate.store.sqlite.database import BUSY_MS, Database, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
@@ -120,7 +120,12 @@ def _refuse_other_versions(database: Database) -> None:
             f"The store was made by a {age} version (schema {found}, this program knows {known}).",
             hint="Use that version, or serve the home once with this one.",
         )
-    if database.value(SQL["words_version"]) != words.VERSION:
+    words: int = database.value(SQL["words_version"])
+    if words == -analyser.VERSION:
+        raise StorageUnusable(
+            "The store's word index is being made.", hint="Serve the home, and try again when it is complete."
+        )
+    if words != analyser.VERSION:
         raise StorageUnusable(
             "The store's words were indexed by another version.",
             hint="Use that version, or serve the home once with this one.",

@@ -20,7 +20,9 @@ from headgate.store.sqlite.columns.specs import Array, OwnColumn, column_specs
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.bulk_check import BulkCheck
 from headgate.store.sqlite.maintenance.stored_rows import StoredColumns, StoredRow, select_rows
-from headgate.store.sqlite.row_numbers import MAX_N, RID_SHIFT, Tid, tid_of
+from headgate.store.sqlite.maintenance.vector_check import check_vectors
+from headgate.store.sqlite.maintenance.word_check import WordIndexCheck
+from headgate.store.sqlite.row_numbers import MAX_N, RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.derive import digest_of, sort_of, ts_of, typed_row
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
@@ -44,15 +46,17 @@ class ShelfCheck:
         self._columns = _ColumnCheck(database, shelf)
         self._seen = 0
         self._last_seq = 0
-        self._tids: list[int] = []
+        #: Number and time of every live record.
+        self._places: list[tuple[int, int | None]] = []
 
     def run(self) -> Iterator[int]:
         """Check everything in one read transaction; yields the number of live records now and then."""
         try:
             with self._database.reading(float("inf")):
                 yield from self._run()
-        except apsw.CorruptError:
-            self._damaged("unreadable", "What is stored beside the records cannot be read.")
+        except Exception as error:  # noqa: BLE001 - a damaged file can break what any line here relies on
+            name = type(error).__name__
+            self._damaged("unreadable", f"What is stored beside the records cannot be read ({name}).")
 
     def _run(self) -> Iterator[int]:
         row = self._database.one(SQL["shelf_to_check"], (self._shelf.sid,))
@@ -110,8 +114,7 @@ class ShelfCheck:
         self._seen += len(columns.rids)
         self.live += len(columns.rids)
         self._last_seq = max(self._last_seq, *columns.seqs, 0)
-        if self._stream.slots:
-            self._tids += map(tid_of, columns.times, columns.rids)
+        self._places += zip((rid & MAX_N for rid in columns.rids), columns.times, strict=True)
 
     def _check_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in map(StoredRow.of, rows):
@@ -130,8 +133,7 @@ class ShelfCheck:
 
     def _check_live(self, row: StoredRow) -> None:
         self.live += 1
-        if self._stream.slots:
-            self._tids.append(tid_of(row.ts, row.rid))
+        self._places.append((row.rid & MAX_N, row.ts))
         if row.body is None or digest_of(row.record_id, row.long, row.body) != row.digest:
             self._damaged("digest", "The record does not match its digest.", row.record_id)
             return
@@ -167,22 +169,12 @@ class ShelfCheck:
                 self._damaged("index", f"{index} has {rows} rows for this shelf.")
 
     def _check_search_index(self) -> None:
-        """Compare row numbers with the full-text index; SQLite's own check covers the words in it."""
-        if not self._stream.slots:
-            return
-        found = self._database.all(SQL["indexed_rows"], (f"sh : s{self._shelf.sid}",))
-        held = np.array(list(itertools.chain.from_iterable(found)), np.int64)
-        due = np.sort(np.array(self._tids, np.int64))
-        if np.array_equal(held, due):
-            return
-        for tid in np.setdiff1d(due, held).tolist():
-            self._damaged("index", "The record is missing in the search index.", self._record_id(tid))
-        for tid in np.setdiff1d(held, due).tolist():
-            self._damaged("index", "The search index has a row too many.", self._record_id(tid))
-
-    def _record_id(self, tid: int) -> str | None:
-        row = self._database.one(SQL["record_key"], (Tid(tid).rid,))
-        return None if row is None else row[0]
+        """Compare the index of words and the vectors with the records, and each part of them with itself."""
+        check = WordIndexCheck(self._database, self._shelf)
+        vectors = check_vectors(self._database, self._shelf, self._places)
+        for number, detail in itertools.chain(check.run(self._places), vectors):
+            row = self._database.one(SQL["record_key"], (self._shelf.sid << RID_SHIFT | number,))
+            self._damaged("index", detail, None if row is None else row[0])
 
 
 class _ColumnCheck:

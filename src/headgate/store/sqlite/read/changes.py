@@ -10,23 +10,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-import msgspec
+import apsw
 
-from headgate.errors import CursorExpired
+from headgate.errors import CursorExpired, IntegrityBroken
 from headgate.model.ids import RecordId
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, FoundColumns, FoundRow, RecordMaker
+from headgate.store.sqlite.read.damaged_rows import lost_row
+from headgate.store.sqlite.read.rows import (
+    COLUMNS,
+    MAX_PAGE_BYTES,
+    FoundColumns,
+    FoundRow,
+    RecordMaker,
+    TooLargeHere,
+)
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.derive import ALL_FIELDS
+from headgate.store.sqlite.write.change_marks import ALL_FIELDS, ChangeMark, change_marks
 
 _AT_ONCE = 200
 _MANY = 5000
-_CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.deleted, r.changed"
+_CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.deleted"
 
 
 class _Candidate(NamedTuple):
@@ -40,12 +48,11 @@ class _Candidate(NamedTuple):
     long: bytes | None
     digest: bytes
     body: bytes | None
+    changed: bytes | None
     #: The numbers of its last change, and of the one by which it first came in.
     seq: int
     born_seq: int
     is_deleted: bool
-    #: msgpack of {field: the number of its last change}; None: none changed since the record came in.
-    changed: bytes | None
 
     @property
     def found(self) -> FoundColumns:
@@ -99,24 +106,32 @@ def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
 
     Raises:
         CursorExpired: changes since then are no longer known.
+        TooLargeHere: it would load more than the connection may.
     """
     now, pruned = _numbers(database)
     horizon = now if plan.horizon is None else plan.horizon
     if plan.since > now or horizon > now or 0 < plan.since < pruned:
         raise CursorExpired
     span = _ChangeSpan(plan.reach, plan.since, horizon)
-    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
+    maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
     entries: list[Record | Tombstone] = []
-    last = plan.after or 0
+    last, left = plan.after or 0, min(MAX_PAGE_BYTES, database.most_bytes)
     for candidate in _candidates(database, catalog.shelves_of(plan.reach), plan, last):
+        if isinstance(candidate, int):
+            maker.damaged += _lost(database, catalog, span, candidate)
+            continue
         entry = _entry(database, catalog, span, maker, candidate)
         if entry is None:
             continue
-        if len(entries) == plan.limit:
-            return Changes(tuple(entries), horizon, last)
+        left -= len(entry.body) if isinstance(entry, Record) else 0
+        if left < 0 and database.most_bytes < MAX_PAGE_BYTES:
+            raise TooLargeHere
+        is_cut = left < 0 and bool(entries)
+        if is_cut or len(entries) == plan.limit:
+            return Changes(tuple(entries), horizon, last, is_cut=is_cut, damaged=tuple(maker.damaged))
         entries.append(entry)
         last = candidate.rid
-    return Changes(tuple(entries), horizon, None)
+    return Changes(tuple(entries), horizon, None, damaged=tuple(maker.damaged))
 
 
 def _numbers(database: Database) -> tuple[int, int]:
@@ -129,17 +144,19 @@ def _numbers(database: Database) -> tuple[int, int]:
 
 def _candidates(
     database: Database, shelves: Iterable[Shelf], plan: ChangesPlan, after: int
-) -> Iterator[_Candidate]:
+) -> Iterator[_Candidate | int]:
     """Give every record that may have changed, in the order in which records first came in.
+
+    Of one whose row cannot be read it gives the number.
 
     That order, unlike the order of changes, does not depend on what happened to hidden fields.
     """
     for shelf in sorted(shelves, key=lambda shelf: shelf.sid):
-        start, end = max(after, shelf.sid << RID_SHIFT), (shelf.sid + 1) << RID_SHIFT
-        if start >= end:
+        start = max(after, shelf.sid << RID_SHIFT)
+        if start >= (shelf.sid + 1) << RID_SHIFT:
             continue
         if plan.since == 0 or _are_many(database, shelf, plan.since, start):
-            yield from _by_age(database, plan.since, start, end)
+            yield from _by_age(database, shelf, plan.since, start)
         else:
             yield from _by_seq(database, shelf, plan.since, start)
 
@@ -150,15 +167,21 @@ def _are_many(database: Database, shelf: Shelf, since: int, start: int) -> bool:
     return count == _MANY
 
 
-def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[_Candidate]:
+def _by_age(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate | int]:
+    end = (shelf.sid + 1) << RID_SHIFT
     # A reader that has seen nothing yet needs no tombstones.
     gone = " AND r.deleted = 0" if since == 0 else ""
     while True:
-        rows = database.all(
-            f"SELECT {_CANDIDATE} FROM record r WHERE r.rid > ? AND r.rid < ? AND r.seq > ?{gone} "
-            "ORDER BY r.rid LIMIT ?",
-            (start, end, since, _AT_ONCE),
-        )
+        try:
+            rows = database.all(
+                f"SELECT {_CANDIDATE} FROM record r WHERE r.rid > ? AND r.rid < ? AND r.seq > ?{gone} "
+                "ORDER BY r.rid LIMIT ?",
+                (start, end, since, _AT_ONCE),
+            )
+        except apsw.CorruptError:
+            # Somewhere on the way to them: an index gives their numbers, and each is read by itself.
+            yield from _by_seq(database, shelf, since, start)
+            return
         # Rows get their names one by one: a page seldom needs all of them.
         for row in rows:
             candidate = _Candidate._make(row)
@@ -168,9 +191,29 @@ def _by_age(database: Database, since: int, start: int, end: int) -> Iterator[_C
             return
 
 
-def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate]:
+def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate | int]:
     for (rid,) in database.all(SQL["changed_rids"], (shelf.sid, since, start)):
-        yield from database.rows(_Candidate, f"SELECT {_CANDIDATE} FROM record r WHERE r.rid = ?", (rid,))
+        try:
+            rows = database.rows(_Candidate, f"SELECT {_CANDIDATE} FROM record r WHERE r.rid = ?", (rid,))
+        except apsw.CorruptError:
+            yield rid
+            continue
+        yield from (row for row in rows if since or not row.is_deleted)
+
+
+def _lost(database: Database, catalog: Catalog, span: _ChangeSpan, rid: int) -> list[RecordId]:
+    """Name a live record whose row cannot be read, if it is certain that the reader may see it.
+
+    Raises:
+        IntegrityBroken: that cannot be known: it is gone, or its time stands only in the row.
+    """
+    found = lost_row(database, rid)
+    declared = catalog.by_sid[rid >> RID_SHIFT].stream.declaration
+    has_time = span.reach.time is None or declared.cursor_field == span.reach.time.field
+    if found is None or not has_time:
+        raise IntegrityBroken("A record in the store's file cannot be read.")
+    state = _State(is_live=True, ts=found.sort if span.reach.time is not None else None)
+    return [found.record_id] if span.covers(found.record_id, state) else []
 
 
 # What a reader gets of them
@@ -209,7 +252,7 @@ def _entry(
         return None
     if was_visible and not _has_changed(span, candidate):
         return None
-    return maker.make(candidate.found)
+    return maker.make_intact(candidate.found)
 
 
 def _lives(database: Database, candidate: _Candidate) -> list[_Life]:
@@ -248,7 +291,6 @@ def _state_at(number: int, lives: Sequence[_Life], now: _State) -> _State:
 
 
 def _has_changed(span: _ChangeSpan, candidate: _Candidate) -> bool:
-    changed = candidate.changed
-    numbers: dict[str, int] = msgspec.msgpack.decode(changed) if changed else {}
-    rest = numbers.get(ALL_FIELDS, candidate.born_seq)
-    return any(span.since < numbers.get(name, rest) <= span.horizon for name in span.reach.fields)
+    marks = change_marks(candidate.changed)
+    rest = marks.get(ALL_FIELDS, ChangeMark(candidate.born_seq, None))
+    return any(span.since < marks.get(name, rest).seq <= span.horizon for name in span.reach.fields)

@@ -39,7 +39,8 @@ def filtered_page(database: Database, catalog: Catalog, cache: ColumnCache, plan
         keys = _keys(database, catalog, selection, scope, plan, number)
     found = page(database, catalog, plan, keys)
     count = None if plan.count is Count.NONE else selection.count()
-    return Page(found.records, found.next, count, _extent(selection) if plan.with_extent else None)
+    extent = _extent(selection) if plan.with_extent else None
+    return Page(found.records, found.next, count, extent, is_cut=found.is_cut, damaged=found.damaged)
 
 
 def _sort_column(scope: SqlScope, plan: PagePlan) -> int | None:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from headgate.model.ids import RecordId
+from headgate.model.ids import MAX_ID_CHARS, RecordId
 from headgate.model.keys import key_text
-from headgate.model.plan import ExpandPlan, PagePlan, Position, RecordPlan
+from headgate.model.plan import ExpandPlan, KeyPlan, PagePlan, Position, RecordPlan
 from headgate.model.query import Count, Order
 from headgate.model.record import Children, Record
+from headgate.model.reference import digest_of_key
 from headgate.model.rows import Extent, Page
 from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, column_value
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import COLUMNS, FoundRow, RecordMaker, read_rows
+from headgate.store.sqlite.read.damaged_rows import readable_rows
+from headgate.store.sqlite.read.rows import (
+    COLUMNS,
+    MAX_PAGE_BYTES,
+    FoundRow,
+    RecordMaker,
+    TooLargeHere,
+)
 from headgate.store.sqlite.read.scope import PageShape, SqlScope, column_of, scope_of
 
 _SEARCHES_AT_ONCE = 5
+_ROWS_AT_ONCE = 25
+_LAST_CHARACTER = chr(sys.maxunicode)
 
 
 class PageKey(NamedTuple):
@@ -49,7 +60,7 @@ class Finder:
         )
         self._values = scope.values
         self._times = len(shelves)
-        self._make = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars).make
+        self._make = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars).make
 
     def find(self, database: Database, record_id: RecordId) -> tuple[Record, ...]:
         """Find the record in each shelf of the reach."""
@@ -77,6 +88,20 @@ def find(database: Database, catalog: Catalog, plan: RecordPlan) -> tuple[Record
     return with_children(database, catalog, found, plan.expand, plan.preview_chars)
 
 
+def find_key(database: Database, catalog: Catalog, plan: KeyPlan) -> RecordId | None:
+    """Find the one key among those with the same beginning that has the digest."""
+    scope = scope_of(catalog, plan.reach)
+    if scope is None:
+        return None
+    rows = database.all(
+        f"SELECT r.record_id FROM record r WHERE r.sid IN ({scope.sids}) AND r.record_id BETWEEN ? AND ? "
+        f"AND r.deleted = 0{scope.where}",
+        # No key with this beginning is longer than a key can be, or has a character that sorts after the last.
+        (plan.beginning, plan.beginning + _LAST_CHARACTER * MAX_ID_CHARS, *scope.values),
+    )
+    return next((key for (key,) in rows if digest_of_key(key) == plan.digest), None)
+
+
 def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[PageKey] | None = None) -> Page:
     """Read a page; ``keys`` are its rows, and one more, when they were found in columns."""
     scope = scope_of(catalog, plan.reach, plan.filters)
@@ -84,13 +109,55 @@ def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Pa
         return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
     found = page_keys(database, catalog, plan, scope) if keys is None else list(keys)
     has_more, found = len(found) > plan.limit, found[: plan.limit]
-    maker = RecordMaker(database, catalog, plan.reach.fields, preview_chars=plan.preview_chars)
-    rows = read_rows(database, [key.rid for key in found])
-    records = tuple([maker.make(rows[key.rid]) for key in found])
+    maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
+    records, taken = _records(database, catalog, maker, found, plan)
+    is_cut = taken < len(found)
     return Page(
-        with_children(database, catalog, records, plan.expand, plan.preview_chars),
-        _position(catalog, found[-1], plan) if has_more else None,
+        tuple(records),
+        _position(catalog, found[taken - 1], plan) if has_more or is_cut else None,
+        is_cut=is_cut,
+        damaged=tuple(maker.damaged),
     )
+
+
+def _records(
+    database: Database, catalog: Catalog, maker: RecordMaker, found: Sequence[PageKey], plan: PagePlan
+) -> tuple[list[Record], int]:
+    """Make the records of a page, and no more than an answer may hold; the first one is made in any case.
+
+    Returns them, and how many keys they were made of: damaged ones are left out.
+
+    Raises:
+        TooLargeHere: it would load more than the connection may.
+    """
+    records: list[Record] = []
+    left = min(MAX_PAGE_BYTES, database.most_bytes)
+    for start in range(0, len(found), _ROWS_AT_ONCE):
+        keys = found[start : start + _ROWS_AT_ONCE]
+        rows = readable_rows(database, [key.rid for key in keys])
+        for place, key in enumerate(keys, start):
+            if key.rid not in rows:
+                maker.damaged.append(key.record_id)
+                continue
+            record = maker.make_intact(rows[key.rid])
+            if record is None:
+                continue
+            if plan.expand:
+                (record,) = with_children(database, catalog, (record,), plan.expand, plan.preview_chars)
+            left -= _size(record)
+            if left < 0 and database.most_bytes < MAX_PAGE_BYTES:
+                raise TooLargeHere
+            if left < 0 and records:
+                return records, place
+            records.append(record)
+    return records, len(found)
+
+
+def _size(record: Record) -> int:
+    size = len(record.body)
+    for children in record.expanded.values():
+        size += sum(len(child.body) for child in children.records)
+    return size
 
 
 def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope) -> list[PageKey]:
@@ -219,15 +286,21 @@ def _children(
     if held is None:
         return Children((), has_more=False)
     condition, values = held
+    by_sort = "r.sort DESC, " if plan.by_cursor_field else ""
     rows = database.rows(
         FoundRow,
         f"SELECT {COLUMNS} FROM {scope.stream.table} t JOIN record r ON r.rid = t.rid "
         f"WHERE {condition} AND r.sid = ? AND r.deleted = 0{scope.where} "
-        "ORDER BY r.sort DESC, r.record_id DESC LIMIT ?",
+        f"ORDER BY {by_sort}r.record_id DESC LIMIT ?",
         (*values, shelf.sid, *scope.values, plan.limit + 1),
     )
-    maker = RecordMaker(database, catalog, plan.child.fields, preview_chars=preview_chars)
-    return Children(tuple(maker.make(row) for row in rows[: plan.limit]), has_more=len(rows) > plan.limit)
+    maker = RecordMaker(database, catalog, plan.child, preview_chars=preview_chars)
+    made = [maker.make_intact(row) for row in rows[: plan.limit]]
+    return Children(
+        tuple(one for one in made if one is not None),
+        has_more=len(rows) > plan.limit,
+        damaged=tuple(maker.damaged),
+    )
 
 
 def _same_connection(scope: SqlScope | None, parent: Record) -> Shelf | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -11,17 +12,25 @@ import msgspec
 
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import FieldName, RecordId
+from headgate.model.plan import Reach
 from headgate.model.record import Preview, Record
 from headgate.store.projection import Projector, projector
 from headgate.store.sqlite.catalog import Catalog, Shelf
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.statements import SQL
+from headgate.store.sqlite.write.change_marks import change_marks, emitted_at_of
 from headgate.store.sqlite.write.derive import digest_of
 from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
 
 _MOST_AT_ONCE = 500
+#: How much of records one page may hold; a single larger record is a page too.
+MAX_PAGE_BYTES = 8 * 1024 * 1024
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
+
+
+class TooLargeHere(Exception):
+    """A read would load more than the connection may."""
 
 
 class FoundRow(NamedTuple):
@@ -35,6 +44,8 @@ class FoundRow(NamedTuple):
     long: bytes | None
     digest: bytes
     body: bytes | None
+    #: When fields last changed, as `change_marks` reads it; None: none changed since the record came in.
+    changed: bytes | None
 
     def intact_body(self) -> bytes:
         """Give the body.
@@ -49,7 +60,7 @@ class FoundRow(NamedTuple):
 
 
 #: The same without names. Every record of every page is one, and most are only made into a record, in one place.
-FoundColumns = tuple[int, int, RecordId, int, int | None, bytes | None, bytes, bytes | None]
+FoundColumns = tuple[int, int, RecordId, int, int | None, bytes | None, bytes, bytes | None, bytes | None]
 #: The columns of a FoundRow, for a statement.
 COLUMNS = ", ".join(f"r.{name}" for name in FoundRow._fields)
 
@@ -76,32 +87,62 @@ def _damaged(record_id: str) -> IntegrityBroken:
 class RecordMaker:
     """Makes records out of rows, with the fields that one reach allows."""
 
-    __slots__ = ("_database", "_preview_chars", "_project", "_projector", "_shelves")
+    __slots__ = (
+        "_database",
+        "_most_bytes",
+        "_preview_chars",
+        "_project",
+        "_projector",
+        "_shelves",
+        "_visible",
+        "damaged",
+    )
 
     def __init__(
         self,
         database: Database,
         catalog: Catalog,
-        fields: Sequence[FieldName],
+        reach: Reach,
         *,
         preview_chars: int | None,
     ) -> None:
         self._database = database
         self._shelves = catalog.by_sid
-        self._projector: Projector = projector(tuple(fields))
+        self._projector: Projector = projector(reach.fields)
         self._project = self._projector.project
+        self._visible = reach.visible
         self._preview_chars = preview_chars
+        self._most_bytes = database.most_bytes
+        #: The records that `make_intact` left out.
+        self.damaged: list[RecordId] = []
+
+    def make_intact(self, row: FoundColumns) -> Record | None:
+        """Make one record; None for a damaged one, which is noted: it costs itself and not the answer.
+
+        Raises:
+            TooLargeHere: it is larger than what may be loaded at once.
+        """
+        try:
+            return self.make(row)
+        except IntegrityBroken:
+            self.damaged.append(row[2])
+            return None
 
     def make(self, row: FoundColumns) -> Record:
         """Make one record.
 
         Raises:
             IntegrityBroken: the row is not what was stored.
+            TooLargeHere: it is larger than what may be loaded at once.
         """
         # The same check as `intact_body`, written out: it runs for every record that is read.
-        rid, sid, record_id, emitted_at, _, long, digest, body = row
+        rid, sid, record_id, emitted_at, _, long, digest, body, changed = row
+        if body is not None and len(body) > self._most_bytes:
+            raise TooLargeHere
         if body is None or digest_of(record_id, long, body) != digest:
             raise _damaged(record_id)
+        if changed is not None:
+            emitted_at = emitted_at_of(change_marks(changed), self._visible, emitted_at)
         shelf = self._shelves[sid]
         if long is None and (self._preview_chars is None or len(body) <= self._preview_chars):
             # Nothing in it can be longer than it is itself.
@@ -116,13 +157,15 @@ class RecordMaker:
     def _long_texts(
         self, shelf: Shelf, rid: int, long: bytes, previews: dict[str, Preview]
     ) -> dict[FieldName, str]:
+        most = sys.maxsize if self._preview_chars is None else self._preview_chars
+        notes = {name: note for name, note in long_notes(long).items() if name in self._projector.fields}
+        if sum(min(chars, most) for chars, _ in notes.values()) > self._most_bytes:
+            raise TooLargeHere
         texts: dict[FieldName, str] = {}
-        for name, (chars, digest) in long_notes(long).items():
-            if name in self._projector.fields:
-                wanted = chars if self._preview_chars is None else min(chars, self._preview_chars)
-                texts[name] = read_chunks(self._database, rid, shelf.stream.fids[name], 0, wanted)
-                if wanted < chars:
-                    previews[name] = Preview(chars, digest.hex())
+        for name, (chars, digest) in notes.items():
+            texts[name] = read_chunks(self._database, rid, shelf.stream.fids[name], 0, min(chars, most))
+            if most < chars:
+                previews[name] = Preview(chars, digest.hex())
         return texts
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 
 from headgate.errors import AmbiguousConnection, UnknownField
-from headgate.model.ids import FieldName
+from headgate.model.ids import ConnectionId, FieldName, StreamName
 from headgate.model.plan import Reach
 from headgate.model.query import ExactFilter, Filter, Order, Scalar
 from headgate.store.lines import MAX_INTEGER
 from headgate.store.projection import text_in
 from headgate.store.sqlite.catalog import Catalog, Column, Shelf, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, text_hash
+from headgate.store.sqlite.database import Database
 
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
@@ -93,6 +94,27 @@ def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScop
     for one in filters:
         _filter(stream, one, conditions, values)
     return SqlScope(stream, shelves, tuple(conditions), tuple(values), uses_typed=bool(filters))
+
+
+def passing(
+    database: Database,
+    catalog: Catalog,
+    shelves: Iterable[Shelf],
+    filters: Sequence[Filter],
+    rids: Sequence[int],
+) -> list[int]:
+    """Give those of some live records of these shelves, by row number, that pass the filters."""
+    by_stream: dict[StreamName, list[ConnectionId]] = {}
+    for shelf in shelves:
+        by_stream.setdefault(shelf.name, []).append(shelf.connection_id)
+    asked = msgspec.json.encode(rids).decode()
+    found: list[int] = []
+    for stream, connections in by_stream.items():
+        scope = scope_of(catalog, Reach(stream, tuple(connections), ()), filters)
+        assert scope is not None, stream
+        sql = f"SELECT r.rid FROM json_each(?) j JOIN record r ON r.rid = j.value{scope.join} WHERE r.deleted = 0"
+        found += [rid for (rid,) in database.all(sql + scope.where, (asked, *scope.values))]
+    return found
 
 
 def column_of(stream: StreamTable, name: FieldName) -> Column:

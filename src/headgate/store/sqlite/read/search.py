@@ -1,436 +1,443 @@
-"""Search: records that hold all the words, newest of the best first.
+"""Search: the records that hold all the words, the best first; then those that hold some of them, the best first.
 
-What may be seen is part of the query itself: fields are columns of the index, shelves are words or row numbers
-in it, time is the order of its rows. Ranking looks only at matches in visible fields of the row at hand; no
-statistic of the whole index has a part in it.
+What may be seen is settled before anything is looked up: `visible_text` gives the segments of the index that the plan
+reaches, and everything after it (matches, rarity, scores, counts, forms) is computed from these alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
-from headgate.model.grant import TimeConstraint
-from headgate.model.ids import FieldName, RecordId
-from headgate.model.plan import Reach, SearchPlan, SearchPosition, SearchReach
-from headgate.model.query import Filter
-from headgate.model.record import Record
-from headgate.model.rows import Hit, SearchPage, Snippet
-from headgate.store.projection import text_in
-from headgate.store.snippets import Highlighter
-from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
-from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.rows import FoundRow, RecordMaker, read_chunks, read_rows
-from headgate.store.sqlite.read.scope import scope_of
-from headgate.store.sqlite.row_numbers import (
-    RID_OF_ROWID,
-    SID_OF_ROWID,
-    TIME_STEP_OF_ROWID,
-    Tid,
-    first_tid,
-    time_step,
+from headgate.errors import CursorExpired
+from headgate.model.ids import RecordId
+from headgate.model.plan import SearchPlan, SearchPosition
+from headgate.model.query import SearchSort
+from headgate.model.rows import Hit, SearchPage, Understood
+from headgate.store.lexical import analyser
+from headgate.store.lexical.query import SearchQuestion, understand
+from headgate.store.lexical.ranking import (
+    Held,
+    Occurrences,
+    closeness,
+    holding,
+    rarity,
+    restricted,
+    rounded,
+    score,
 )
+from headgate.store.lexical.segments import Numbers
+from headgate.store.sqlite.catalog import Catalog
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.read.damaged_rows import readable_keys
+from headgate.store.sqlite.read.hits import RankedHit, show
+from headgate.store.sqlite.read.matching import FoundNeed, Matcher
+from headgate.store.sqlite.read.scope import passing
+from headgate.store.sqlite.read.search_scope import SearchScope, search_scope
+from headgate.store.sqlite.read.visible_text import SegmentMemory, VisibleText
 from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.declare import SLOTS, TITLE_SLOT
-from headgate.store.sqlite.write.long_texts import CHUNK_CHARS, long_notes
-from headgate.store.words import match_expression
 
-#: So many of the newest matches are ranked; when there are more, the answer says so.
-WINDOW = 300
-#: So many matches are counted; when there are more, the answer has no count.
-COUNT_MOST = 10_000
-SNIPPETS_MOST = 3
-_TITLE_WEIGHT = 3
-_MASK_BITS = 24
-_NEWEST = (1 << 63) - 1
-_OLDEST = 0
-_OVERLAP_CHARS = 512
-#: Few shelves with a small part of the store are found by their words in the index; else by row number.
-_FEW, _SMALL_PART, _STREAM_PART = 8, 5, 2.5
+#: So many matches are ranked together; of more, the newest, and the answer says so.
+RANKED_MOST = 10_000
+#: A record that lacks words is a match if the words it holds have at least this part of the rarity of all.
+_PARTIAL_PART = 0.1
+#: What the places of this version look like.
+_FORMAT = 3
+_NO_TIME = -(1 << 63)
+_AFTER_ALL = (1 << 63) - 1
 
 
-def register(connection: Any) -> None:
-    """Add the function of the index by which matches are ranked."""
-    connection.register_fts5_function("headgate_rank", _rank)
+class _RankWindow(NamedTuple):
+    """Which matches are ranked together: from one place in time to another, the newer end left out."""
+
+    top: tuple[int, int]
+    bottom: tuple[int, int]
 
 
-def _rank(api: Any) -> int:
-    """Weigh a row by its own matches in the columns that the query names, and say which those were."""
-    score = columns = 0
-    for phrase in range(api.phrase_count):
-        best = 0
-        for column in api.phrase_columns(phrase):
-            if column < SLOTS:
-                columns |= 1 << column
-                best = max(best, _TITLE_WEIGHT if column >= TITLE_SLOT else 1)
-        score += best
-    return score << _MASK_BITS | columns
+_EVERYTHING = _RankWindow((_AFTER_ALL, _AFTER_ALL), (_NO_TIME, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Shelves that share what may be matched and when: one statement serves them all."""
+class _Frozen(NamedTuple):
+    """What stays the same from page to page, whatever comes and goes in between."""
 
-    slots: tuple[int, ...]
-    time: TimeConstraint | None
-    resources: frozenset[RecordId] | None
-    shelves: tuple[Shelf, ...]
-
-
-class _Match(NamedTuple):
-    """A row of the index that matches. A tuple: hundreds are made for a page, and most are not shown."""
-
-    tid: Tid
-    score: int
-    #: The slots that match, as bits.
-    columns: int
-
-    @property
-    def rough_place(self) -> tuple[int, int]:
-        """Its place in the order of hits as far as the index knows it: by score, then by step of time."""
-        return -self.score, -self.tid.time_step
+    window: _RankWindow
+    is_first_window: bool
+    #: How much rarity the words of a match must have together; None: a match holds all words.
+    least_worth: int | None
+    rarities: tuple[int, ...]
+    #: For each need the words that were taken for it because of a typing error.
+    corrected: tuple[tuple[bytes, ...], ...]
 
 
-class _Place(NamedTuple):
-    """A place in the order of hits: the better match first, then the newer, then by key."""
+class Place(NamedTuple):
+    """A place in the order of hits: all words first, then the better, then the newer, then by key."""
 
-    #: The score, negated.
+    #: 1 if the record lacks a word, else 0.
+    is_partial: int
+    #: The score, negated; 0 where hits are ordered by time.
     by_score: int
-    #: The time, negated; _NEWEST for a record without one, which comes last.
+    #: The time, negated; the largest number for none.
     by_time: int
     record_id: str
     rid: int
 
-    @property
-    def rough_place(self) -> tuple[int, int]:
-        """What a match at this place has as its rough place."""
-        return self.by_score, -time_step(None if self.by_time == _NEWEST else -self.by_time)
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """Matches as columns, in order of their numbers."""
+
+    records: Numbers
+    bits: Numbers
+    is_partial: Numbers
+
+    def chosen(self, places: Numbers) -> _Matches:
+        return _Matches(self.records[places], self.bits[places], self.is_partial[places])
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
-    """A match with its exact place in the order of hits, and its row."""
+class _Ordered:
+    """What matches are ordered by, as columns: what is smaller comes first."""
 
-    place: _Place
-    match: _Match
-    row: FoundRow
+    matches: _Matches
+    by_score: Numbers
+    by_time: Numbers
+
+    def chosen(self, places: Numbers) -> _Ordered:
+        return _Ordered(self.matches.chosen(places), self.by_score[places], self.by_time[places])
+
+    def keys(self) -> Numbers:
+        return np.stack((self.matches.is_partial, self.by_score, self.by_time))
 
 
-def search(database: Database, catalog: Catalog, plan: SearchPlan) -> SearchPage:
+def search(database: Database, catalog: Catalog, memory: SegmentMemory, plan: SearchPlan) -> SearchPage:
     """Find hits and make them ready to show."""
-    spread = _spread(catalog, plan.reaches)
-    statements = [_statement(database, catalog, group, plan) for group in spread.groups]
-    span = _span(plan.after)
-    window, span = _window(database, statements, span)
-    ranked = _in_order(database, window, span.seen, plan.limit + 1)
-    shown = ranked[: plan.limit]
-    hits = _hits(database, catalog, plan, spread, shown)
-    is_all = span.is_first and span.bottom == _OLDEST
-    count = None
-    if plan.after is None:
-        count = len(window) if is_all else _count(database, statements)
-    following = _next(span, shown, has_more_here=len(ranked) > len(shown))
-    return SearchPage(hits, following, count, is_all, len(window))
+    scope = search_scope(catalog, plan.reaches)
+    text = memory.visible_text(database, plan.reaches, scope)
+    question = understand(plan.terms)
+    return as_far_as_indexed(database, LexicalSearch(database, catalog, plan, scope, text, question).page())
 
 
-# Where a page starts
+def as_far_as_indexed(database: Database, page: SearchPage) -> SearchPage:
+    """Note on a page whether the word index is still being filled."""
+    is_whole = database.value(SQL["words_version"]) == analyser.VERSION
+    return page if is_whole else msgspec.structs.replace(page, is_index_building=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _SearchSpan:
-    """The rows that are ranked together, and how far they have been shown.
+class LexicalRanking:
+    """The next matches in order, and what is known about all of them."""
 
-    Both ends stay the same from page to page: what comes and goes in between must not move a hit across them.
-    """
-
-    is_first: bool
-    top: int
-    #: None: as many as are ranked together.
-    bottom: int | None
-    #: The last hit that was shown.
-    seen: _Place | None
-
-
-def _span(after: SearchPosition | None) -> _SearchSpan:
-    if after is None:
-        return _SearchSpan(is_first=True, top=_NEWEST, bottom=None, seen=None)
-    is_first, top, bottom, *seen = after.place
-    assert isinstance(top, int)
-    assert not isinstance(bottom, str)
-    return _SearchSpan(bool(is_first), top, bottom, _Place._make(seen) if seen else None)
+    found: Sequence[FoundNeed]
+    #: What stays the same from page to page; None: there are no matches.
+    frozen: _Frozen | None
+    in_order: list[RankedHit]
+    #: How many records hold all the words, and how many more hold enough of them.
+    count: int
+    partial_count: int
+    ranked_count: int
+    is_first_page: bool
 
 
-def _window(
-    database: Database, statements: Sequence[_Statement], span: _SearchSpan
-) -> tuple[list[_Match], _SearchSpan]:
-    """Find the matches that are ranked together, and where they end."""
-    if span.bottom is not None:
-        return _newest(database, statements, span.top, span.bottom, -1), span
-    found = _newest(database, statements, span.top, _OLDEST, WINDOW + 1)
-    window = found[:WINDOW]
-    bottom = int(window[-1].tid) if len(found) > WINDOW else _OLDEST
-    top = min(span.top, window[0].tid + 1) if window else span.top
-    return window, _SearchSpan(span.is_first, top, bottom, None)
+class LexicalSearch:
+    """One search for one page."""
 
+    def __init__(
+        self,
+        database: Database,
+        catalog: Catalog,
+        plan: SearchPlan,
+        scope: SearchScope,
+        text: VisibleText,
+        question: SearchQuestion,
+    ) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._plan = plan
+        self._scope = scope
+        self._text = text
+        self._question = question
+        self._matcher = Matcher(database, text)
 
-def _next(span: _SearchSpan, shown: Sequence[_Ranked], *, has_more_here: bool) -> SearchPosition | None:
-    if has_more_here:
-        return SearchPosition((int(span.is_first), span.top, span.bottom, *shown[-1].place))
-    # The next window holds what is older than everything in this one.
-    return None if span.bottom == _OLDEST else SearchPosition((0, span.bottom, None))
-
-
-# What may be matched
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Where a search looks: groups of shelves, and which reach a shelf is seen through."""
-
-    groups: tuple[_Group, ...]
-    reaches: Mapping[int, SearchReach]
-
-
-def _spread(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> Spread:
-    """Give where a search looks; a client sends the same reaches with every search, so that is remembered."""
-    known = catalog.memo.spreads.get(reaches)
-    if known is not None:
-        return known
-    by_sid = {shelf.sid: one for one in reaches for shelf in catalog.shelves_of(one.reach)}
-    return catalog.memo.spreads.remember(reaches, Spread(tuple(_groups(catalog, reaches)), by_sid))
-
-
-def _groups(catalog: Catalog, reaches: Iterable[SearchReach]) -> list[_Group]:
-    found: dict[tuple[Any, ...], list[Shelf]] = {}
-    for one in reaches:
-        shelves = catalog.shelves_of(one.reach)
-        slots = {stid: _slots(stream, one.search_fields) for stid, stream in _streams(shelves).items()}
-        for shelf in shelves:
-            if slots[shelf.stream.stid]:
-                key = (slots[shelf.stream.stid], one.reach.time, one.reach.resources)
-                found.setdefault(key, []).append(shelf)
-    return [
-        _Group(slots, time, resources, tuple(shelves)) for (slots, time, resources), shelves in found.items()
-    ]
-
-
-def _streams(shelves: Sequence[Shelf]) -> dict[int, StreamTable]:
-    return {shelf.stream.stid: shelf.stream for shelf in shelves}
-
-
-def _slots(stream: StreamTable, fields: Sequence[FieldName]) -> tuple[int, ...]:
-    slots = tuple(sorted(stream.slots[name] for name in fields if name in stream.slots))
-    # Streams that are searched whole share a statement, whatever slots they use.
-    return tuple(range(SLOTS)) if len(slots) == len(stream.slots) and slots else slots
-
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    match: str
-    conditions: str
-    values: tuple[Any, ...]
-
-
-def _statement(database: Database, catalog: Catalog, group: _Group, plan: SearchPlan) -> _Statement:
-    terms = " AND ".join(match_expression(term) for term in plan.terms)
-    columns = " ".join(f"c{slot}" for slot in group.slots)
-    match = f"{{{columns}}} : ({terms})"
-    conditions: list[str] = []
-    values: list[Any] = []
-    if len(group.shelves) < catalog.shelf_count:
-        words = _shelf_words(database, catalog, group)
-        if words:
-            match = f"({match}) AND ({{sh}} : ({' OR '.join(words)}))"
-        if not words or words[0].startswith("t"):
-            conditions.append(f"{SID_OF_ROWID} IN ({','.join(str(shelf.sid) for shelf in group.shelves)})")
-    _bound_time(group.time, conditions)
-    if group.resources is not None:
-        conditions.append(
-            f"(SELECT record_id FROM record WHERE rid = {RID_OF_ROWID}) IN (SELECT value FROM json_each(?))"
+    def page(self) -> SearchPage:
+        """Give the page."""
+        ranking = self.ranking()
+        frozen = ranking.frozen
+        if frozen is None:
+            return self._empty(ranking.found)
+        shown = ranking.in_order[: self._plan.limit]
+        hits, damaged = self.show(shown, ranking.found)
+        return SearchPage(
+            hits,
+            self._next(frozen, shown, has_more=len(ranking.in_order) > len(shown)),
+            ranking.count if ranking.is_first_page and frozen.is_first_window else None,
+            ranked_all=frozen.is_first_window and frozen.window.bottom == _EVERYTHING.bottom,
+            ranked_count=ranking.ranked_count,
+            damaged=damaged,
+            partial_count=ranking.partial_count,
+            understood=self.understood(ranking.found),
         )
-        values.append(msgspec.json.encode(sorted(group.resources)).decode())
-    _filter(catalog, group, plan.filters, conditions, values)
-    return _Statement(match, "".join(f" AND {condition}" for condition in conditions), tuple(values))
 
-
-def _shelf_words(database: Database, catalog: Catalog, group: _Group) -> list[str]:
-    """Choose the words that the index finds these shelves by: their own, their streams', or none at all."""
-    live = dict(database.all(SQL["live_counts"]))
-    whole = sum(live.values())
-    part = sum(live[shelf.sid] for shelf in group.shelves)
-    if part * _SMALL_PART < whole and len(group.shelves) <= _FEW:
-        return [f"s{shelf.sid}" for shelf in group.shelves]
-    stids = {shelf.stream.stid for shelf in group.shelves}
-    in_streams = sum(live[sid] for sid, shelf in catalog.by_sid.items() if shelf.stream.stid in stids)
-    if in_streams * _STREAM_PART < whole and len(stids) <= _FEW:
-        return [f"t{stid}" for stid in sorted(stids)]
-    return []
-
-
-def _bound_time(time: TimeConstraint | None, conditions: list[str]) -> None:
-    """Rows are in order of time, so a bound is a row number; only at its edge is the exact time looked up."""
-    if time is None:
-        return
-    # A record without a time is outside every range; its rows come before all others.
-    first = time_step(time.since) if time.since is not None else 1
-    conditions.append(f"rowid >= {first_tid(first)}")
-    if time.since is not None:
-        conditions.append(_exact(first, f"ts >= {int(time.since)}"))
-    if time.until is not None:
-        last = time_step(time.until)
-        conditions.append(f"rowid < {first_tid(last + 1)}")
-        conditions.append(_exact(last, f"ts < {int(time.until)}"))
-
-
-def _exact(edge: int, condition: str) -> str:
-    return f"({TIME_STEP_OF_ROWID} <> {edge} OR (SELECT {condition} FROM record WHERE rid = {RID_OF_ROWID}))"
-
-
-def _filter(
-    catalog: Catalog, group: _Group, filters: Sequence[Filter], conditions: list[str], values: list[Any]
-) -> None:
-    if not filters:
-        return
-    stream = group.shelves[0].stream
-    everywhere = Reach(stream.declaration.name, tuple(shelf.connection_id for shelf in group.shelves), ())
-    scope = scope_of(catalog, everywhere, filters)
-    assert scope is not None
-    conditions.append(
-        f"EXISTS (SELECT 1 FROM record r{scope.join} WHERE r.rid = {RID_OF_ROWID}{scope.where})"
-    )
-    values.extend(scope.values)
-
-
-# Finding and ranking
-
-
-def _newest(
-    database: Database, statements: Sequence[_Statement], top: int, bottom: int, most: int
-) -> list[_Match]:
-    """Find the newest matches between two rows, and no more than asked for; -1 asks for all."""
-    found: list[_Match] = []
-    for one in statements:
-        rows = database.all(
-            "SELECT rowid, headgate_rank(fts) FROM fts WHERE fts MATCH ? AND rowid < ? AND rowid >= ?"
-            f"{one.conditions} ORDER BY rowid DESC LIMIT ?",
-            (one.match, top, bottom, *one.values, most),
+    def ranking(self) -> LexicalRanking:
+        """Find the matches, and give the next of them in order: as many as the plan's limit, and one more."""
+        frozen, seen = _opened(self._plan.after, len(self._question.needs))
+        found = self._find(frozen)
+        if not found:
+            return self._nothing(found, seen)
+        columns = self._text.columns
+        of_records = [columns.records_of(one.occurrences) for one in found]
+        held = holding(of_records, columns.record_end)
+        rarities = frozen.rarities if frozen else self._rarities(held)
+        matches = self._allowed(self._matches(held))
+        count = int((matches.is_partial == 0).sum())
+        if frozen is None:
+            least = _least_worth(matches.bits, rarities) if count < self._plan.limit else None
+            corrected = tuple(one.corrected for one in found)
+            frozen = _Frozen(_EVERYTHING, True, least, rarities, corrected)
+        matches = matches.chosen(_is_enough(matches, frozen))
+        if not len(matches.records):
+            return self._nothing(found, seen)
+        partial = int(matches.is_partial.sum())
+        frozen, window = self._windowed(frozen, matches)
+        near = [
+            one._replace(occurrences=restricted(one.occurrences, records, window.records, columns.record_end))
+            for one, records in zip(found, of_records, strict=True)
+        ]
+        in_order = self._in_order(self._ordered(window, [one.occurrences for one in near], frozen), seen)
+        return LexicalRanking(
+            near, frozen, in_order, count, partial, len(window.records), is_first_page=seen is None
         )
-        mask = (1 << _MASK_BITS) - 1
-        found += [_Match(Tid(tid), weight >> _MASK_BITS, weight & mask) for tid, weight in rows]
-    found.sort(key=lambda one: -one.tid)
-    return found if most < 0 else found[:most]
 
+    def _nothing(self, found: Sequence[FoundNeed], seen: Place | None) -> LexicalRanking:
+        return LexicalRanking(found, None, [], 0, 0, 0, is_first_page=seen is None)
 
-def _in_order(
-    database: Database, window: Sequence[_Match], seen: _Place | None, wanted: int
-) -> list[_Ranked]:
-    """Give the next hits of a window in order.
-
-    Only records that can be among them, by what the index knows, are read.
-    """
-    near = _near(window, seen, wanted)
-    rows = read_rows(database, [one.tid.rid for one in near])
-    ranked = sorted(
-        (_ranked(one, FoundRow._make(rows[one.tid.rid])) for one in near), key=lambda one: one.place
-    )
-    return [one for one in ranked if seen is None or one.place > seen]
-
-
-def _near(window: Sequence[_Match], seen: _Place | None, wanted: int) -> list[_Match]:
-    """Choose the matches that can be the next ones, by their rough places.
-
-    Matches that share a rough place are in an order that only their records tell: all of them are chosen, or
-    none. Some of those that share it with the last hit shown were shown before, so they do not count.
-    """
-    edge = None if seen is None else seen.rough_place
-    placed = [(one.rough_place, one) for one in window]
-    at_edge = [] if edge is None else [one for place, one in placed if place == edge]
-    beyond = placed if edge is None else [(place, one) for place, one in placed if place > edge]
-    beyond.sort(key=itemgetter(0))
-    if len(beyond) > wanted:
-        last_place, _ = beyond[wanted - 1]
-        beyond = [(place, one) for place, one in beyond if place <= last_place]
-    return at_edge + [one for _, one in beyond]
-
-
-def _ranked(match: _Match, row: FoundRow) -> _Ranked:
-    by_time = _NEWEST if row.ts is None else -row.ts
-    return _Ranked(_Place(-match.score, by_time, row.record_id, row.rid), match, row)
-
-
-def _count(database: Database, statements: Sequence[_Statement]) -> int | None:
-    total = 0
-    for one in statements:
-        total += database.value(
-            f"SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ?{one.conditions} LIMIT ?)",
-            (one.match, *one.values, COUNT_MOST + 1 - total),
+    def show(
+        self, shown: Sequence[RankedHit], found: Sequence[FoundNeed]
+    ) -> tuple[tuple[Hit, ...], tuple[RecordId, ...]]:
+        """Make hits of matches; returns them, and the damaged records that are left out."""
+        return show(
+            self._database, self._catalog, self._plan, self._scope, self._text, shown, found, self._question
         )
-        if total > COUNT_MOST:
+
+    # Finding
+
+    def _find(self, frozen: _Frozen | None) -> list[FoundNeed]:
+        needs = self._question.needs
+        if frozen is not None:
+            return [
+                self._matcher.find(need, words) for need, words in zip(needs, frozen.corrected, strict=True)
+            ]
+        found: list[FoundNeed] = []
+        for need in needs:
+            one = self._matcher.find(need)
+            found.append(one if len(one.occurrences.keys) else self._matcher.find_with_error(need))
+        return found
+
+    def _rarities(self, held: Held) -> tuple[int, ...]:
+        counts = [
+            int(np.count_nonzero(held.bits & np.uint64(1 << place)))
+            for place in range(len(self._question.needs))
+        ]
+        return tuple(rarity(max(self._text.record_count, count), count) for count in counts)
+
+    def _matches(self, held: Held) -> _Matches:
+        """Leave out the records that lack a strict word, and say which lack any."""
+        needs = self._question.needs
+        is_partial = (np.bitwise_count(held.bits) < len(needs)).astype(np.int64)
+        every = _Matches(held.records, held.bits, is_partial)
+        strict = np.uint64(sum(1 << place for place, need in enumerate(needs) if need.is_strict))
+        return every.chosen(held.bits & strict == strict) if strict else every
+
+    def _allowed(self, matches: _Matches) -> _Matches:
+        """Leave out what holds an excluded word, and what filters do not let through."""
+        for need in self._question.excluded:
+            out = self._text.columns.records_of(self._matcher.find(need).occurrences)
+            matches = matches.chosen(~np.isin(matches.records, out))
+        if self._plan.filters:
+            matches = matches.chosen(self._filtered(matches.records))
+        return matches
+
+    def _filtered(self, records: Numbers) -> Numbers:
+        rids = self._text.rids(records)
+        shelves = [self._catalog.by_sid[sid] for sid in self._scope.reaches]
+        return np.isin(
+            rids, passing(self._database, self._catalog, shelves, self._plan.filters, rids.tolist())
+        )
+
+    # Ordering
+
+    def _windowed(self, frozen: _Frozen, every: _Matches) -> tuple[_Frozen, _Matches]:
+        """Find the matches that are ranked together, and where they end."""
+        if frozen.window == _EVERYTHING and len(every.records) <= RANKED_MOST:
+            return frozen, every
+        times = self._text.record_times[every.records]
+        top, bottom = frozen.window
+        if frozen.window != _EVERYTHING:
+            rids = self._text.rids(every.records)
+            stays = (times < top[0]) | ((times == top[0]) & (rids < top[1]))
+            stays &= (times > bottom[0]) | ((times == bottom[0]) & (rids >= bottom[1]))
+            every, times = every.chosen(stays), times[stays]
+        if bottom != _EVERYTHING.bottom or len(every.records) <= RANKED_MOST:
+            return frozen, every
+        newest = _newest(times)
+        oldest = newest[np.argmin(times[newest])]
+        edge = (int(times[oldest]), int(self._text.rids(every.records[oldest])))
+        return frozen._replace(window=_RankWindow(top, edge)), every.chosen(newest)
+
+    def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Ordered:
+        """Give what matches are ordered by."""
+        times = self._text.record_times[matches.records]
+        by_time = np.where(times == _NO_TIME, _AFTER_ALL, -times)
+        if self._plan.sort is SearchSort.TIME:
+            return _Ordered(matches, np.zeros(len(times), np.int64), by_time)
+        scores = score(near, frozen.rarities, matches.records, self._text.columns)
+        if len(near) > 1:
+            scores += closeness(near, frozen.rarities, matches.records, self._text.columns)
+        return _Ordered(matches, -rounded(scores, frozen.rarities), by_time)
+
+    def _in_order(self, every: _Ordered, seen: Place | None) -> list[RankedHit]:
+        """Give the next hits in order, and one more; only the keys of those that can be among them are read."""
+        if seen is not None:
+            every = every.chosen(~_is_before(every.keys(), np.array(seen[:3])[:, None]))
+        keys = every.keys()
+        wanted = self._plan.limit + 1
+        if seen is not None:
+            # Those that share the place of the last hit shown were perhaps shown before.
+            wanted += int((keys == np.array(seen[:3])[:, None]).all(axis=0).sum())
+        if wanted < keys.shape[1]:
+            every = every.chosen(_first(keys, wanted))
+        hits = self._with_keys(every)
+        hits.sort(key=lambda hit: hit.place)
+        return [hit for hit in hits if seen is None or hit.place > seen]
+
+    def _with_keys(self, near: _Ordered) -> list[RankedHit]:
+        rids = self._text.rids(near.matches.records).tolist()
+        asked = msgspec.json.encode(rids).decode()
+        keys = readable_keys(self._database, rids, asked)
+        matches = near.matches
+        columns = (matches.is_partial, near.by_score, near.by_time, matches.records, matches.bits)
+        return [
+            RankedHit(Place(is_partial, by_score, by_time, keys[rid], rid), record, bits)
+            for rid, is_partial, by_score, by_time, record, bits in zip(
+                rids, *(column.tolist() for column in columns), strict=True
+            )
+            if rid in keys
+        ]
+
+    # Going on
+
+    def _next(self, frozen: _Frozen, shown: Sequence[RankedHit], *, has_more: bool) -> SearchPosition | None:
+        if has_more:
+            return _sealed(frozen, shown[-1].place)
+        if frozen.window.bottom == _EVERYTHING.bottom:
             return None
-    return total
+        # The next window holds what is older than everything in this one.
+        older = _RankWindow(frozen.window.bottom, _EVERYTHING.bottom)
+        return _sealed(frozen._replace(window=older, is_first_window=False), None)
+
+    def understood(self, found: Sequence[FoundNeed]) -> Understood:
+        """Say how the query was understood."""
+        question = self._question
+        words = tuple(one.understood(need) for one, need in zip(found, question.needs, strict=True))
+        return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
+
+    def _empty(self, found: Sequence[FoundNeed]) -> SearchPage:
+        return SearchPage((), None, 0, ranked_count=0, understood=self.understood(found))
 
 
-# Showing
+def _worth(bits: Numbers, rarities: Sequence[int]) -> Numbers:
+    """Add up the rarities of the words that each match holds."""
+    worth: Numbers = np.zeros(len(bits), np.int64)
+    for place, rare in enumerate(rarities):
+        worth += (bits >> np.uint64(place) & np.uint64(1)).astype(np.int64) * rare
+    return worth
 
 
-def _hits(
-    database: Database, catalog: Catalog, plan: SearchPlan, spread: Spread, ranked: Sequence[_Ranked]
-) -> tuple[Hit, ...]:
-    highlighter = Highlighter(plan.terms)
-    makers: dict[tuple[FieldName, ...], RecordMaker] = {}
-    hits: list[Hit] = []
-    for one in ranked:
-        reach = spread.reaches[one.row.sid]
-        fields = reach.reach.fields
-        if fields not in makers:
-            makers[fields] = RecordMaker(database, catalog, fields, preview_chars=plan.preview_chars)
-        record = makers[fields].make(one.row)
-        hits.append(_hit(database, reach, catalog.by_sid[one.row.sid], one, record, highlighter))
-    return tuple(hits)
+def _least_worth(bits: Numbers, rarities: Sequence[int]) -> int:
+    """Decide how much of the words a record must hold, so that about as many match as are ranked together."""
+    # A word that no match holds says nothing about the others.
+    anywhere: Numbers = np.bitwise_or.reduce(bits, keepdims=True)
+    least = math.ceil(int(_worth(anywhere, rarities)[0]) * _PARTIAL_PART)
+    worth = _worth(bits, rarities)
+    worth = worth[worth >= least]
+    if len(worth) <= RANKED_MOST:
+        return least
+    values, counts = np.unique(worth, return_counts=True)
+    fitting = int(np.count_nonzero(np.cumsum(counts[::-1]) <= RANKED_MOST))
+    return int(values[-max(1, fitting)])
 
 
-def _hit(
-    database: Database,
-    reach: SearchReach,
-    shelf: Shelf,
-    one: _Ranked,
-    record: Record,
-    highlighter: Highlighter,
-) -> Hit:
-    columns, slots = one.match.columns, shelf.stream.slots
-    matched = tuple(name for name in reach.search_fields if columns >> slots.get(name, _MASK_BITS) & 1)
-    snippets = [
-        snippet
-        for name in matched[:SNIPPETS_MOST]
-        if (snippet := _snippet(database, shelf, one.row, name, highlighter)) is not None
-    ]
-    is_shown = shelf.stream.time_field in reach.reach.fields
-    return Hit(record, matched, tuple(snippets), one.row.ts if is_shown else None)
+def _is_enough(matches: _Matches, frozen: _Frozen) -> Numbers:
+    is_complete = matches.is_partial == 0
+    if frozen.least_worth is None:
+        return is_complete
+    return is_complete | (_worth(matches.bits, frozen.rarities) >= frozen.least_worth)
 
 
-def _snippet(
-    database: Database, shelf: Shelf, row: FoundRow, name: FieldName, highlighter: Highlighter
-) -> Snippet | None:
-    note = long_notes(row.long).get(name)
-    if note is not None:
-        return _snippet_of_long(database, row.rid, shelf.stream.fids[name], name, note[0], highlighter)
-    assert row.body is not None
-    text = text_in(row.body, name)
-    return None if text is None else highlighter.snippet(name, text)
+def _is_before(keys: Numbers, edge: Numbers) -> Numbers:
+    first, second, third = keys < edge
+    same_first, same_second, _ = keys == edge
+    return first | (same_first & (second | (same_second & third)))
 
 
-def _snippet_of_long(
-    database: Database, rid: int, fid: int, name: FieldName, chars: int, highlighter: Highlighter
-) -> Snippet | None:
-    """Look for the first match chunk by chunk, each with a little of the one before it."""
-    for start in range(0, chars, CHUNK_CHARS):
-        begin = max(0, start - _OVERLAP_CHARS)
-        text = read_chunks(database, rid, fid, begin, min(start + CHUNK_CHARS, chars))
-        snippet = highlighter.snippet(name, text, whole=False, at=begin)
-        if snippet is not None:
-            return snippet
-    return None
+def _first(keys: Numbers, wanted: int) -> Numbers:
+    """Find the first columns of keys in order, so many and those that are equal to the last of them."""
+    places: Numbers = np.arange(len(keys[0]))
+    found: list[Numbers] = []
+    for row in keys:
+        values = row[places]
+        edge = np.partition(values, wanted - 1)[wanted - 1]
+        is_before = values < edge
+        found.append(places[is_before])
+        wanted -= len(found[-1])
+        # The next key decides between those that are equal in this one.
+        places = places[values == edge]
+    return np.concatenate([*found, places])
+
+
+def _newest(times: Numbers) -> Numbers:
+    """Choose the newest matches that are ranked together, of equal ones those that come last.
+
+    Matches are in order of their row numbers.
+    """
+    rest = len(times) - RANKED_MOST
+    edge = np.partition(times, rest)[rest]
+    newest = np.flatnonzero(times > edge)
+    same = np.flatnonzero(times == edge)
+    return np.sort(np.concatenate((newest, same[len(newest) - RANKED_MOST :])))
+
+
+def _sealed(frozen: _Frozen, seen: Place | None) -> SearchPosition:
+    corrected = "\n".join(" ".join(word.decode() for word in words) for words in frozen.corrected)
+    window, is_first, least, rarities, _ = frozen
+    # Nearly always all matches are ranked together: cursors are printed, and should be short.
+    ends = (None,) if window == _EVERYTHING else (*window.top, *window.bottom)
+    head = (_FORMAT, int(is_first), least, corrected.rstrip("\n"))
+    return SearchPosition((*head, *ends, *rarities, *(seen or ())))
+
+
+def _opened(after: SearchPosition | None, need_count: int) -> tuple[_Frozen | None, Place | None]:
+    if after is None:
+        return None, None
+    if after.place[0] != _FORMAT:
+        raise CursorExpired(param="cursor")
+    _, is_first, least, corrected, *rest = after.place
+    assert isinstance(corrected, str)
+    window, rest = _opened_window(rest)
+    lines = (corrected + "\n" * need_count).split("\n")[:need_count]
+    words = tuple(tuple(word.encode() for word in line.split()) for line in lines)
+    rarities = tuple(int(number or 0) for number in rest[:need_count])
+    seen = rest[need_count:]
+    frozen = _Frozen(window, bool(is_first), None if least is None else int(least), rarities, words)
+    return frozen, Place._make(seen) if seen else None
+
+
+def _opened_window(rest: list[int | str | None]) -> tuple[_RankWindow, list[int | str | None]]:
+    if rest[0] is None:
+        return _EVERYTHING, rest[1:]
+    top, top_rid, bottom, bottom_rid = (int(number or 0) for number in rest[:4])
+    return _RankWindow((top, top_rid), (bottom, bottom_rid)), rest[4:]

@@ -31,6 +31,10 @@ ORDER BY s.stid, c.created_at, c.id
 -- Remove a shelf's own row.
 DELETE FROM shelf WHERE sid=?
 
+-- name: delete_shelf_times
+-- Forget when the fields of a shelf changed.
+DELETE FROM shelf_time WHERE sid=?
+
 -- name: delete_column_blocks
 -- Drop the column blocks of a shelf.
 DELETE FROM column_block WHERE sid=?

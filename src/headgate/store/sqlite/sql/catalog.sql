@@ -31,11 +31,11 @@ SELECT stid, connector_key, name FROM stream
 INSERT INTO stream(connector_key, name) VALUES(?, ?) RETURNING stid
 
 -- name: fields
--- Every field of every stream with its column and its slot of the word index.
+-- Every field of every stream with its column, and whether it is in the word index.
 SELECT stid, name, fid, col, kind, slot FROM field
 
 -- name: fields_of_stream
--- Every field of one stream with its column and its slot of the word index.
+-- Every field of one stream with its column, and whether it is in the word index.
 SELECT name, fid, col, kind, slot FROM field WHERE stid=?
 
 -- name: typed_fields_of_stream
@@ -57,10 +57,6 @@ INSERT INTO field(stid, name, fid) VALUES(?, ?, ?)
 -- name: set_field_column
 -- Note a field's column in the typed table.
 UPDATE field SET col=?, kind=? WHERE stid=? AND name=?
-
--- name: set_field_slot
--- Note a field's column in the word index.
-UPDATE field SET slot=? WHERE stid=? AND name=?
 
 -- name: shelves
 -- Every shelf, in the order of their numbers.

@@ -30,9 +30,13 @@ SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=?
 -- Note what a batch did to its shelf.
 UPDATE shelf SET next_n=?, live=live+?, seq=?, updated_at=? WHERE sid=?
 
+-- name: date_shelf
+-- Note when a field of a shelf last changed.
+INSERT OR REPLACE INTO shelf_time VALUES(?, ?, ?)
+
 -- name: stored_records
 -- The records of a shelf that have one of the keys in a JSON list.
-SELECT record_id, rid, born_seq, ts, deleted, changed, long, digest, body FROM record
+SELECT record_id, rid, born_seq, ts, emitted_at, deleted, changed, long, digest, body FROM record
 WHERE sid=? AND record_id IN (SELECT value FROM json_each(?))
 
 -- name: insert_record
@@ -65,14 +69,10 @@ DELETE FROM blob_use WHERE rid=?
 -- Note that a field of a record refers to a file.
 INSERT OR IGNORE INTO blob_use VALUES(?, ?, ?, ?)
 
--- name: words_version
--- By which version of the rules the word index was made.
-SELECT v FROM meta WHERE k='words'
+-- name: unmark_record
+-- Forget where a record broke its schema.
+DELETE FROM invalid WHERE rid=?
 
--- name: set_words_version
--- Note by which version of the rules the word index was made.
-UPDATE meta SET v=? WHERE k='words'
-
--- name: empty_word_index
--- Remove every row of the word index; as it holds no content, single rows go only with their very text.
-INSERT INTO fts(fts) VALUES('delete-all')
+-- name: mark_record
+-- Note where a record breaks its schema.
+INSERT OR REPLACE INTO invalid VALUES(?, ?, ?, ?)

@@ -34,10 +34,6 @@ SELECT 1 FROM column_block WHERE sid=? LIMIT 1
 -- The pieces of a long text with their checksums.
 SELECT n, sum, text FROM chunk WHERE rid=? AND fid=? ORDER BY n
 
--- name: indexed_rows
--- The rows of the full-text index that match a query.
-SELECT rowid FROM fts WHERE fts MATCH ?
-
 -- name: shelves_with_changes
 -- Shelves that changed since their column blocks were written.
 SELECT sid, seq, col_seq FROM shelf WHERE seq > col_seq
@@ -99,27 +95,7 @@ UPDATE shelf SET col_seq=0 WHERE sid=? AND col_seq > 0 AND col_seq < ? RETURNING
 
 -- name: record_to_erase
 -- What an erasure has to know of a record.
-SELECT rid, ts, deleted, changed, long, body FROM record WHERE sid=? AND record_id=?
-
--- name: count_declarations
--- How many versions of a connector were declared.
-SELECT count(*) FROM declaration WHERE connector_key=?
-
--- name: set_secure_delete
--- Switch on or off whether the index overwrites the words of rows that leave it.
-INSERT INTO fts(fts, rank) VALUES('secure-delete', ?)
-
--- name: add_empty_index_row
--- Add a row without words to the index.
-INSERT INTO fts(rowid, sh) VALUES(0, 's0')
-
--- name: remove_empty_index_row
--- Take it out again.
-INSERT INTO fts(fts, rowid, sh) VALUES('delete', 0, 's0')
-
--- name: merge_index
--- Write the index anew as one part.
-INSERT INTO fts(fts) VALUES('optimize')
+SELECT rid, deleted FROM record WHERE sid=? AND record_id=?
 
 -- name: erase_record
 -- Leave a tombstone without content, under another key.
@@ -201,3 +177,11 @@ WHERE sid=? AND deleted=0 AND sort IS NOT NULL ORDER BY sort DESC LIMIT 1
 -- name: stored_size
 -- The size of a live record's body, and the notes about its long texts.
 SELECT length(body), long FROM record WHERE rid=? AND deleted=0
+
+-- name: revoke_all_grants
+-- End every grant that has not ended.
+UPDATE grant_issued SET revoked_at = ? WHERE revoked_at IS NULL;
+
+-- name: last_revocation
+-- When a grant was last revoked.
+SELECT max(revoked_at) FROM grant_issued;

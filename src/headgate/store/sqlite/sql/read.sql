@@ -19,9 +19,30 @@ SELECT sum, text FROM chunk WHERE rid=? AND fid=? AND n BETWEEN ? AND ? ORDER BY
 SELECT count(*) FROM (
   SELECT 1 FROM record INDEXED BY record_seq WHERE sid=? AND seq > ? AND rid > ? LIMIT ?)
 
+-- name: shelf_dated
+-- When one of some fields of a shelf last changed.
+SELECT max(at) FROM shelf_time WHERE sid=? AND fid IN (SELECT value FROM json_each(?))
+
+-- name: lost_record
+-- Key and place of a live record, out of the index of its stream's order alone.
+SELECT record_id, sort FROM record INDEXED BY record_sort WHERE sid=? AND deleted=0 AND rid=?
+
 -- name: changed_rids
 -- Which records of a shelf changed since a number, in the order in which they first came in.
 SELECT rid FROM record INDEXED BY record_seq WHERE sid=? AND seq > ? AND rid > ? ORDER BY rid
+
+-- name: unreadable_rows
+-- Which records of a range of row numbers have an unreadable value in a field.
+SELECT rid FROM invalid WHERE rid > ? AND rid <= ? AND fid=?
+
+-- name: marked_records
+-- Some records of a range of row numbers that break their schema.
+SELECT i.rid, r.record_id FROM invalid i JOIN record r ON r.rid = i.rid WHERE i.rid > ? AND i.rid < ?
+GROUP BY i.rid ORDER BY i.rid LIMIT ?
+
+-- name: marks
+-- Where a record breaks its schema.
+SELECT pointer, message FROM invalid WHERE rid=? ORDER BY pointer
 
 -- name: lives
 -- What a record was before each change that moved it into or out of some scope.

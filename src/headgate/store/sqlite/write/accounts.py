@@ -9,7 +9,8 @@ from headgate.store.sqlite.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.word_index import take_texts_out
+from headgate.store.sqlite.vector_blocks import delete_vectors
+from headgate.store.sqlite.write.word_index import delete_texts
 
 
 def create(database: Database, connection: Connection) -> None:
@@ -59,11 +60,12 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
 
 def _empty(database: Database, shelf: Shelf) -> None:
     stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
-    if stream.slots:
-        take_texts_out(database, shelf)
-    for table in (stream.table, "chunk", "blob_use", "life", "record"):
+    delete_texts(database, shelf)
+    delete_vectors(database, shelf.sid)
+    for table in (stream.table, "chunk", "blob_use", "invalid", "life", "record"):
         database.run(f"DELETE FROM {table} WHERE rid > ? AND rid < ?", (first, last))
     database.run(SQL["delete_column_blocks"], (shelf.sid,))
+    database.run(SQL["delete_shelf_times"], (shelf.sid,))
     database.run(SQL["delete_shelf"], (shelf.sid,))
 
 

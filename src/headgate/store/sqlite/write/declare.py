@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from headgate.errors import InvalidDeclaration
-from headgate.model.declaration import TITLE_FIELDS, Field, FieldKind, SourceDeclaration, StreamDeclaration
+from headgate.model.declaration import Field, FieldKind, SourceDeclaration, StreamDeclaration
 from headgate.model.ids import ConnectorKey, FieldName
-from headgate.schema.declare import read_declaration
+from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.store.sqlite.catalog import Catalog, StreamTable, current, stream_table, versions_of
 from headgate.store.sqlite.column_values import ColumnKind
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.accounts import make_shelves
-from headgate.store.sqlite.write.derive import text_row, typed_insert, typed_row
+from headgate.store.sqlite.write.derive import typed_insert, typed_row
 from headgate.store.sqlite.write.long_texts import stored_rows
+from headgate.store.sqlite.write.record_check import RecordCheck, invalid_rows
+from headgate.store.sqlite.write.word_index import put_texts
 
-#: Title-like fields take the upper slots of the index, where a match weighs more.
-TITLE_SLOT = 16
-SLOTS = 24
-#: The longest text goes first: a match in slot 0 takes no room for its slot.
-_PROSE = ("text", "body", "content", "description")
 _TYPES = {
     ColumnKind.WORD: "TEXT",
     ColumnKind.HASH: "INTEGER",
@@ -54,6 +51,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
         if known[0] != text:
             raise _refused("duplicate_version", f"Version '{source.version}' was declared otherwise before.")
         return source
+    refuse_unusable_schemas(source)
     catalog = current(database, Catalog())
     for version in versions_of(database, key):
         for stream in source.streams.values():
@@ -94,9 +92,9 @@ def _lay_out(
     added = [
         _add_field(database, stid, field, kind_of(field, stream), old) for field in stream.fields.values()
     ]
-    slotted = _add_slots(database, stid, stream, old)
-    if old is not None and (any(added) or slotted):
-        _refill(database, old, _laid_out(database, old, stream))
+    searched = _add_searched(database, stid, stream, old)
+    if old is not None and (any(added) or searched):
+        _refill(database, _laid_out(database, old, stream), searched)
     return stid
 
 
@@ -133,27 +131,14 @@ def kind_of(field: Field, stream: StreamDeclaration) -> ColumnKind | None:
     return ColumnKind.WORD if field.name in grouped else ColumnKind.HASH
 
 
-def _add_slots(database: Database, stid: int, stream: StreamDeclaration, old: StreamTable | None) -> bool:
-    taken = dict(old.slots) if old is not None else {}
-    added = False
-    for name in sorted(stream.query.lexical_fields, key=_prose_first):
-        if name not in taken:
-            taken[name] = _free_slot(name, set(taken.values()))
-            database.run(SQL["set_field_slot"], (taken[name], stid, name))
-            added = True
+def _add_searched(
+    database: Database, stid: int, stream: StreamDeclaration, old: StreamTable | None
+) -> list[FieldName]:
+    """Note which fields are searched; gives those that were not before."""
+    added = [name for name in stream.query.lexical_fields if old is None or name not in old.searched]
+    for name in added:
+        database.run(SQL["mark_searched_field"], (stid, name))
     return added
-
-
-def _prose_first(name: FieldName) -> int:
-    return _PROSE.index(name) if name in _PROSE else len(_PROSE)
-
-
-def _free_slot(name: FieldName, taken: set[int]) -> int:
-    upper, lower = list(range(TITLE_SLOT, SLOTS)), list(range(TITLE_SLOT))
-    for slot in upper + lower if name in TITLE_FIELDS else lower + upper:
-        if slot not in taken:
-            return slot
-    raise _refused("invalid_query_field_type", f"A stream may have at most {SLOTS} searched fields.")
 
 
 def _index_foreign_keys(database: Database, stid: int, names: set[FieldName]) -> None:
@@ -173,21 +158,17 @@ def _refused(code: str, message: str) -> InvalidDeclaration:
     return InvalidDeclaration(message, data={"problems": [problem]})
 
 
-def _refill(database: Database, old: StreamTable, new: StreamTable) -> None:
-    """Derive a stream's rows again, inside the writer's transaction."""
-    insert = typed_insert(new)
-    renew_text = old.slots != new.slots
-    for (sid,) in database.all(SQL["shelves_of_stream"], (new.stid,)):
-        for rows in stored_rows(database, new, sid):
-            database.many(insert, [typed_row(new, rid, values) for rid, _, values in rows])
-            if renew_text and old.slots:
-                out = [text_row(old, rid, ts, values) for rid, ts, values in rows]
-                database.texts.take_out(tuple(old.slots.values()), out)
-            if renew_text:
-                put = [text_row(new, rid, ts, values) for rid, ts, values in rows]
-                database.texts.put(tuple(new.slots.values()), put)
-            # A large stream's texts must not all wait in memory.
-            database.texts.flush(database.many)
+def _refill(database: Database, stream: StreamTable, searched: Iterable[FieldName]) -> None:
+    """Derive a stream's rows again, inside the writer's transaction, and index fields that were not searched before."""
+    insert, unreadable = typed_insert(stream), RecordCheck(stream).unreadable
+    fids = frozenset(stream.searched[name] for name in searched)
+    for (sid,) in database.all(SQL["shelves_of_stream"], (stream.stid,)):
+        for rows in stored_rows(database, stream, sid):
+            database.many(insert, [typed_row(stream, rid, values) for rid, _, values in rows])
+            for rid, _, values in rows:
+                database.many(SQL["mark_record"], invalid_rows(stream, rid, unreadable(values)))
+        if fids:
+            put_texts(database, stream, sid, fids)
     # Column blocks know nothing of the new columns: they are made again by the next read that needs them.
-    database.run(SQL["delete_column_blocks_of_stream"], (new.stid,))
-    database.run(SQL["forget_column_state_of_stream"], (new.stid,))
+    database.run(SQL["delete_column_blocks_of_stream"], (stream.stid,))
+    database.run(SQL["forget_column_state_of_stream"], (stream.stid,))

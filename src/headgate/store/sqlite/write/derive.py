@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from headgate.model.ids import FieldName
 from headgate.model.instants import instant
+from headgate.store.projection import searched_text
 from headgate.store.sqlite.catalog import StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, column_value
-from headgate.store.sqlite.row_numbers import RID_SHIFT, tid_of
-from headgate.store.words import cut
-
-#: Stands for every field in a record's change numbers; no field can have this name, as none may hold NUL.
-ALL_FIELDS = "\0"
 
 
 def digest_of(record_id: str, long: bytes | None, body: bytes) -> bytes:
@@ -55,11 +51,19 @@ def typed_insert(stream: StreamTable) -> str:
     return f"INSERT OR REPLACE INTO {stream.table}(rid{names}) VALUES(?{', ?' * len(stream.columns)})"
 
 
-def text_row(stream: StreamTable, rid: int, ts: int | None, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Give a record's row of the index, in the order of the stream's slots."""
-    texts = (values.get(name) for name in stream.slots)
-    cuts = (cut(text) if isinstance(text, str) else None for text in texts)
-    return tid_of(ts, rid), *cuts, f"s{rid >> RID_SHIFT} t{stream.stid}"
+def search_texts(
+    stream: StreamTable, values: Mapping[str, Any], changed: Collection[str] | None = None
+) -> list[tuple[int, str]]:
+    """Give the texts of a record that are searched, by number of field; only of those that changed, if they are known.
+
+    One that is missing is empty: so every live record is in the index for every searched field, and a check of the
+    store can compare them.
+    """
+    return [
+        (fid, searched_text(values.get(name)))
+        for name, fid in stream.searched.items()
+        if changed is None or name in changed
+    ]
 
 
 def blob_uses(

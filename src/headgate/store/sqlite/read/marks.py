@@ -1,0 +1,39 @@
+"""List the records that are stored although they break their stream's schema."""
+
+from __future__ import annotations
+
+from headgate.model.ids import ConnectionId, RecordId, StreamName
+from headgate.model.rows import MarkedRecord, MarkedRecords, RecordProblem
+from headgate.store.sqlite.catalog import Catalog
+from headgate.store.sqlite.database import Database
+from headgate.store.sqlite.row_numbers import RID_SHIFT
+from headgate.store.sqlite.statements import SQL
+
+
+def marked_records(
+    database: Database,
+    catalog: Catalog,
+    connection_id: ConnectionId,
+    stream: StreamName,
+    *,
+    after: int,
+    limit: int,
+) -> MarkedRecords:
+    """List some marked records of one stream of one connection.
+
+    Raises:
+        ConnectionNotFound: there is no such connection.
+        StreamNotDeclared: its connector has no such stream.
+    """
+    catalog.stream_of(connection_id, stream)
+    shelf = catalog.shelves.get((connection_id, stream))
+    if shelf is None:
+        return MarkedRecords((), None)
+    first, end = shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    rows = database.all(SQL["marked_records"], (first + after, end, limit + 1))
+    records = tuple(MarkedRecord(RecordId(key), _problems(database, rid)) for rid, key in rows[:limit])
+    return MarkedRecords(records, rows[limit - 1][0] - first if len(rows) > limit else None)
+
+
+def _problems(database: Database, rid: int) -> tuple[RecordProblem, ...]:
+    return tuple(RecordProblem(pointer, message) for pointer, message in database.all(SQL["marks"], (rid,)))

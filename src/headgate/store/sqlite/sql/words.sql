@@ -1,0 +1,105 @@
+-- name: words_version
+-- By which version of the rules the word index was made; 0 while it is being made.
+SELECT v FROM meta WHERE k='words'
+
+-- name: set_words_version
+-- Note by which version of the rules the word index was made.
+UPDATE meta SET v=? WHERE k='words'
+
+-- name: words_filled
+-- Up to which record a new word index is filled.
+SELECT v FROM meta WHERE k='words_filled'
+
+-- name: set_words_filled
+-- Note up to which record a new word index is filled.
+UPDATE meta SET v=? WHERE k='words_filled'
+
+-- name: mark_searched_field
+-- Note that a field's texts are in the word index.
+UPDATE field SET slot=0 WHERE stid=? AND name=? AND slot IS NULL
+
+-- name: some_word_segments
+-- Some segments of the word index.
+SELECT gid FROM word_segment LIMIT ?
+
+-- name: insert_word_segment
+-- Add a segment.
+INSERT INTO word_segment(
+  sid, fid, text_count, occurrence_count, languages, filter, firsts, bounds, numbers, times, lengths)
+VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING gid
+
+-- name: insert_word_leaf
+-- Add a leaf.
+INSERT INTO word_leaf VALUES(?, ?, ?, ?, ?)
+
+-- name: word_segments_of_field
+-- The segments of one field of one shelf: their size, and how many of their texts have left.
+SELECT gid, text_count, occurrence_count, coalesce(length(dead) / 2, 0)
+FROM word_segment INDEXED BY word_segment_field WHERE sid=? AND fid=?
+
+-- name: word_segment_sizes
+-- The size of every segment, and how many of its texts have left.
+SELECT sid, fid, gid, text_count, occurrence_count, coalesce(length(dead) / 2, 0) FROM word_segment
+
+-- name: word_segment_texts
+-- The texts of a segment, and which of them have left.
+SELECT numbers, times, lengths, dead FROM word_segment WHERE gid=?
+
+-- name: word_segment_head
+-- What a search has to know of a segment before it reads any leaf.
+SELECT languages, dead, filter, firsts, bounds, numbers, times, lengths FROM word_segment WHERE gid=?
+
+-- name: segments_to_check
+-- The segments of a shelf, for a check.
+SELECT gid, fid, text_count, occurrence_count, filter, firsts, bounds, numbers, times, dead FROM word_segment
+INDEXED BY word_segment_field WHERE sid=?
+
+-- name: numbers_of_field
+-- Which records have a text in each segment of one field of one shelf, and which texts have left.
+SELECT gid, numbers, dead FROM word_segment INDEXED BY word_segment_field WHERE sid=? AND fid=?
+
+-- name: numbers_of_shelf
+-- Which records have a text in each segment of a shelf.
+SELECT gid, fid, numbers FROM word_segment INDEXED BY word_segment_field WHERE sid=?
+
+-- name: set_dead_texts
+-- Note which texts of a segment have left.
+UPDATE word_segment SET dead=? WHERE gid=?
+
+-- name: word_leaves
+-- The leaves of a segment, in order.
+SELECT words, crc, counts, occurrences FROM word_leaf WHERE lid >= ? AND lid < ? ORDER BY lid
+
+-- name: delete_word_leaves
+-- Remove the leaves of a segment.
+DELETE FROM word_leaf WHERE lid >= ? AND lid < ?
+
+-- name: delete_word_segment
+-- Remove a segment's own row.
+DELETE FROM word_segment WHERE gid=?
+
+-- name: live_records_after
+-- Some live records of the whole store after a row number, in order.
+SELECT rid, ts, long, body FROM record WHERE rid > ? AND deleted=0 ORDER BY rid LIMIT ?
+
+-- name: visible_segments
+-- The segments of the fields in a JSON list of pairs of shelf and field, and how many of their texts have left.
+SELECT gid, coalesce(length(dead) / 2, 0), sid, fid FROM json_each(?) j
+JOIN word_segment s INDEXED BY word_segment_field ON s.sid = j.value ->> 0 AND s.fid = j.value ->> 1
+ORDER BY gid
+
+-- name: leaf_words
+-- The words of those of some leaves that hold a word; an empty word is in every leaf.
+SELECT lid, words FROM json_each(?1) j JOIN word_leaf l ON l.lid = j.value WHERE instr(words, ?2)
+
+-- name: leaf_occurrences
+-- All of some leaves.
+SELECT lid, words, crc, counts, occurrences FROM json_each(?) j JOIN word_leaf l ON l.lid = j.value
+
+-- name: numbers_by_key
+-- The row numbers of the records of a shelf that have one of the keys in a JSON list, and are not deleted.
+SELECT rid FROM record WHERE sid=? AND deleted=0 AND record_id IN (SELECT value FROM json_each(?))
+
+-- name: keys_by_number
+-- The keys of the records in a JSON list of row numbers.
+SELECT r.rid, r.record_id FROM json_each(?) j JOIN record r ON r.rid = j.value

@@ -1,0 +1,131 @@
+"""F3: on a disk without any room a home is read on, grants end, and `/readyz` says that it is degraded."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.on_socket import MAIL, headgate, line, served_program
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill_disk(place: Path, name: str = "ballast") -> None:
+    """Write until nothing more fits, not even one byte."""
+    with (place / name).open("ab", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+
+
+@dataclass(frozen=True)
+class FullHome:
+    place: Path
+    owner: str
+    client: str
+    grant_id: str
+    second_id: str
+    ingest: str
+
+
+@pytest.fixture
+def full_home(small_disk: Path) -> FullHome:
+    """A home that was served, and killed when its disk had become full."""
+    with served_program(small_disk) as program:
+        mine = program.connect()
+        program.ingest(mine, [line(f"k{n}") for n in range(30)])
+        client = program.grant()
+        program.grant(client="second")
+        second_id, grant_id = (one["grant_id"] for one in program.run("grants", "list"))
+        assert program.ask("GET", MAIL, client).status == 200
+        program.log.unlink()
+        fill_disk(small_disk)
+        path = f"/v1/ingest/messages?connection_id={mine}&on_invalid=keep"
+        assert program.ask("POST", path, program.owner, line("large", body="x" * 99_999)).status == 507
+    return FullHome(small_disk, program.owner, client, grant_id, second_id, path)
+
+
+def lines_of(place: Path, *words: str) -> list[str]:
+    done = headgate(place, "--home", "home", *words)
+    assert (done.code, done.err) == (0, "")
+    return done.out.splitlines()
+
+
+def test_a_home_that_was_stopped_by_a_full_disk_is_listed_verified_and_served(full_home: FullHome):
+    place = full_home.place
+    assert len(lines_of(place, "grants", "list")) == 2
+    assert lines_of(place, "audit", "verify") == ["The log is whole: 1 entries."]
+    with served_program(place, owner=full_home.owner) as program:
+        assert program.ask("GET", MAIL, full_home.client).status == 200
+        assert program.ask("GET", "/readyz").body == {"status": "degraded"}
+        refused = program.ask("POST", full_home.ingest, program.owner, line("more"))
+        assert (refused.status, refused.body["error"]["code"]) == (507, "storage_full")
+        (place / "ballast").unlink()
+        assert program.ask("GET", "/readyz").body == {"status": "ready"}
+        assert program.ask("POST", full_home.ingest, program.owner, line("more")).status == 200
+
+
+def test_what_is_read_on_a_full_disk_is_in_the_log(full_home: FullHome):
+    with served_program(full_home.place, owner=full_home.owner) as program:
+        for _ in range(5):
+            assert program.ask("GET", MAIL, full_home.client).status == 200
+    assert lines_of(full_home.place, "audit", "verify") == ["The log is whole: 6 entries."]
+
+
+def test_a_grant_is_revoked_when_there_is_no_room_for_anything_else(full_home: FullHome):
+    place = full_home.place
+    with served_program(place, owner=full_home.owner) as program:
+        assert program.ask("GET", MAIL, full_home.client).status == 200
+        # What was set free to open the home is used up as well.
+        fill_disk(place)
+        assert program.ask("POST", f"/grants/{full_home.grant_id}/revoke", program.owner).status == 200
+        assert program.ask("GET", MAIL, full_home.client).status == 403
+        fill_disk(place)
+        assert program.ask("POST", f"/grants/{full_home.second_id}/revoke", program.owner).status == 200
+    states = [line.split()[1] for line in lines_of(place, "grants", "list")]
+    assert states == ["revoked", "revoked"]
+
+
+def test_a_command_revokes_a_grant_of_a_home_that_could_not_be_opened_for_writing(full_home: FullHome):
+    place = full_home.place
+    (place / "home" / "reserve").unlink()
+    fill_disk(place)
+    assert lines_of(place, "grants", "revoke", full_home.grant_id) == [f"{full_home.grant_id} is revoked."]
+    assert {line.split()[1] for line in lines_of(place, "grants", "list")} == {"active", "revoked"}
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_home_without_reserves_is_listed_and_verified_on_a_full_disk(
+    full_home: FullHome, *, is_killed: bool
+):
+    place = full_home.place
+    if not is_killed:
+        (place / "ballast").unlink()
+        lines_of(place, "grants", "list")
+        assert not (place / "home" / "records.db-wal").exists()
+    for name in ("reserve", "reserve-revocation"):
+        (place / "home" / name).unlink()
+    fill_disk(place)
+    assert len(lines_of(place, "grants", "list")) == 2
+    (verified,) = lines_of(place, "audit", "verify")
+    assert verified.startswith("The log is whole")

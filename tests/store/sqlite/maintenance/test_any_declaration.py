@@ -1,0 +1,127 @@
+"""Every declaration that is accepted can be backed up, restored, checked and erased, whatever its fields are called."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import example, given, settings, strategies as st
+
+from headgate.errors import InvalidDeclaration
+from headgate.home import Home, open_home
+from headgate.model.ids import ConnectionId, FieldName, RecordId
+from headgate.model.plan import PagePlan, Reach
+from headgate.store.protocol import Batch
+from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.maintenance.commands import back_up_store, erase_record, restore_backup
+from headgate.store.sqlite.maintenance.opening import writing_store
+from headgate.store.sqlite.maintenance.snapshot import Snapshot
+from tests.hostile.store.scene import MAIL, MESSAGES, NOW, damages, filled, line, with_store
+
+_CHARACTERS = st.sampled_from(
+    list("\"\\'`$.[]/~{}%? \t\n\r\x01\x7f\x85\u2028\ufeffé名🜁a0_-")
+) | st.characters(codec="utf-8")
+_NAMES = st.lists(st.text(_CHARACTERS, max_size=6), min_size=1, max_size=5, unique=True)
+_TYPES: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "string"}, "a text"),
+    ({"type": "string"}, "long " * 8000),
+    ({"type": "integer"}, 7),
+    ({"type": "number"}, 1.5),
+    ({"type": "boolean"}, True),
+    ({"type": "string", "format": "date-time"}, "2026-01-02T03:04:05Z"),
+    ({"type": "object"}, {"inner": [1]}),
+]
+
+
+def _declaration(fields: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    texts = [name for name, schema in fields.items() if schema == {"type": "string"}]
+    stream = {
+        "name": MESSAGES,
+        "semantics": "mutable_state",
+        "schema": {"type": "object", "properties": {"id": {"type": "string"}, **fields}},
+        "primary_key": ["id"],
+        "selection": {"fields": True, "resources": True},
+        "query": {"search": {"lexical_fields": texts}, "aggregations": {"group_by": texts}},
+    }
+    return {
+        "protocol_version": "0.1.0",
+        "source": {"kind": "connector", "id": "https://any.example/connector"},
+        "declaration_version": "1",
+        "publisher": {"id": "https://any.example"},
+        "display": {"name": "Any"},
+        "streams": [stream],
+    }
+
+
+def _quiet(_done: int, _total: int) -> None:
+    """Show no progress."""
+
+
+def _fill(home: Home, document: dict[str, Any], values: dict[str, Any]) -> ConnectionId | None:
+    """Declare and ingest two records; None for a declaration that is refused."""
+
+    async def work(store: SqliteStore) -> ConnectionId | None:
+        try:
+            await store.declare(MAIL, document)
+        except InvalidDeclaration:
+            return None
+        connection = await store.create_connection(MAIL, "")
+        lines = [json.dumps({"data": {**values, "id": key}}).encode() for key in ("a", "b")]
+        report = await store.ingest(Batch(connection.id, MESSAGES, lines, NOW))
+        assert (report.accepted, report.errors) == (2, ())
+        return connection.id
+
+    return with_store(home, work)
+
+
+def _bodies(home: Home, connection_id: ConnectionId, fields: tuple[FieldName, ...]) -> dict[str, Any]:
+    async def work(store: SqliteStore) -> dict[str, Any]:
+        page = await store.page(PagePlan(Reach(MESSAGES, (connection_id,), fields), 10))
+        return {record.id: json.loads(record.body) for record in page.records}
+
+    return with_store(home, work)
+
+
+@given(_NAMES, st.data())
+@example(['we"ird\\u0041', "\\", '"', "a\nb", ""], None)
+@settings(max_examples=25, deadline=None)
+def test_every_declaration_that_is_accepted_survives_backup_restore_check_and_erasure(
+    names: list[str], data: st.DataObject | None
+):
+    chosen = [
+        _TYPES[n % len(_TYPES)] if data is None else data.draw(st.sampled_from(_TYPES))
+        for n in range(len(names))
+    ]
+    fields = {name: schema for name, (schema, _) in zip(names, chosen, strict=True) if name != "id"}
+    values = {name: value for name, (_, value) in zip(names, chosen, strict=True) if name != "id"}
+    with tempfile.TemporaryDirectory() as place:
+        home, other = open_home(Path(place) / "home"), open_home(Path(place) / "other")
+        connection_id = _fill(home, _declaration(fields), values)
+        if connection_id is None:
+            return
+        with writing_store(home) as database:
+            Snapshot().run(database, enough=1)
+        assert damages(home) == []
+        back_up_store(home, Path(place) / "copy", _quiet)
+        assert restore_backup(Path(place) / "copy", other, _quiet, revoke_at=None).record_count == 2
+        assert damages(other) == []
+        everything = tuple(map(FieldName, ("id", *fields)))
+        expected = {key: {**values, "id": key} for key in ("a", "b")}
+        assert (
+            _bodies(home, connection_id, everything) == _bodies(other, connection_id, everything) == expected
+        )
+        erase_record(other, connection_id, stream=MESSAGES, record_id=RecordId("a"))
+        assert damages(other) == []
+        assert _bodies(other, connection_id, everything) == {"b": expected["b"]}
+
+
+def test_the_marks_of_an_invalid_record_are_erased_with_it(tmp_path: Path):
+    home, connection_id = filled(tmp_path, [line("a", size="big"), line("b", size="huge")])
+    erase_record(home, connection_id, stream=MESSAGES, record_id=RecordId("a"))
+
+    async def marked(store: SqliteStore) -> list[str]:
+        return [one.id for one in (await store.marked(connection_id, MESSAGES, after=0, limit=10)).records]
+
+    assert with_store(home, marked) == ["b"]
