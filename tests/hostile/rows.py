@@ -28,6 +28,29 @@ _TABLE = """
 18 session id of one principal with another's token | nothing of the first is reached
 19 GET /mcp | 405
 20 POST /mcp/ | served, no redirect, no way past the door
+21 a client registers javascript:alert(1) | invalid_redirect_uri
+22 a client registers http://evil.example/cb, or a look-alike | refused; the look-alike is shown with its real host
+23 a loopback redirect with another port, or another host | accepted; a page without a redirect
+24 a redirect with ?x=1 added | a page without a redirect
+25 an unknown client asks for authorization | a page, escaped, without a redirect
+26 an unknown client asks for a token | 401 invalid_client
+27 no code_challenge | invalid_request, with issuer and state
+28 a wrong verifier, or a code used twice | invalid_grant; the code, or what it produced, ends
+29 a code used by another client | invalid_grant
+30 a code that is 61 seconds old, or used in parallel | invalid_grant; one success at most
+31 a refresh token used again | a second pair within the window, else the family ends; strictly: it ends
+32 50 refreshes in parallel | as the mode says; nothing lives after a revocation
+33 a refresh with a wider scope or another resource | invalid_scope, invalid_target
+34 a parameter twice | invalid_request
+35 a document at https://169.254.169.254/ | no client, and no connection
+36 a name that resolves to private addresses | refused before a packet is sent
+37 a document behind a redirect, too large, of another client | no client
+38 the page of consent in a frame, or its form from elsewhere | not framed; 403, nothing decided
+39 a decision on another session's request | refused; one code at most
+40 a client called <script>, 5 000 characters long | escaped, cut, shown as unverified
+41 a flood of registrations | 429 with Retry-After; clients in use go on
+44 forged X-Forwarded-For | the same limit; metadata unchanged
+45 prompt=none, or another response_type | interaction_required, unsupported_response_type
 46 a record of an ungranted stream | the same as one that does not exist
 47 a filter on a hidden field | refused, the same as on one that does not exist
 48 a sort by a hidden field | refused; the order does not move when hidden values do

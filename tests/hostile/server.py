@@ -128,7 +128,19 @@ class FaultyServer:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
+    async def start_again(self) -> None:
+        """Listen at the same port after a stop; what was known of sessions is lost."""
+        assert self.held is not None
+        self.live_sessions.clear()
+        self.listening = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.held.close()
+        self.held = None
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.held is not None:
+            # It was accepted just before the server stopped.
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         self.tasks.add(task)
         self.connections += 1

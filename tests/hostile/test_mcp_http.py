@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 import resource
 import secrets
 import socket
@@ -96,6 +97,7 @@ def test_nothing_else_lies_below_the_address(shipped: Product):
     assert post(shipped, path="/mcp/more", token=shipped.package)[0] == 404
 
 
+@pytest.mark.requirement("S2-01")
 @pytest.mark.hostile("1")
 def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Product):
     status, found, document = post(shipped)
@@ -105,6 +107,7 @@ def test_without_a_token_there_is_a_challenge_that_leads_to_metadata(shipped: Pr
     _, content = ask(shipped, "GET", urlsplit(metadata).path)
     document = json.loads(content)
     assert document["resource"] == shipped.url
+    assert set(re.findall(r'https?://[^"]*/mcp[^"]*', content.decode())) == {shipped.url}
     assert document["authorization_servers"]
     assert "profile" not in json.dumps(document).replace("profile_free", "")
 
@@ -303,4 +306,5 @@ def test_a_revoked_grant_ends_with_the_next_request():
         status, _, document = post(own, token=own.mail)
         assert (status, document["error"]["code"]) == (401, "grant_revoked")
         own.revoke(own.package)
-        assert post(own, token=own.package)[0] == 403
+        status, _, document = post(own, token=own.package)
+        assert (status, document["error"]["code"]) == (401, "package_revoked")

@@ -117,15 +117,6 @@ async def test_a_dripping_event_stream_ends_at_the_deadline():
 
 
 @ERAS
-async def test_an_answer_with_another_id_is_no_answer(era):
-    """Row 98."""
-    fault = replies(lambda seen: {**result_of(seen, text("not yours")), "id": 4711})
-    async with importing(era=era, faults={"tools/call": fault}) as (_, imported):
-        error = await failing(imported[0], within=SHORT)
-    assert error.code in {"TIMEOUT", "MCP_PROTOCOL_ERROR"}
-
-
-@ERAS
 async def test_a_202_to_a_request_is_an_error_at_once(era):
     """Row 99."""
     async with importing(era=era, faults={"tools/call": answers(http(202))}) as (_, imported):
@@ -453,7 +444,7 @@ async def test_a_tool_list_without_end_ends(era, cursor):
             with pytest.raises(DiscoveryFailed) as caught:
                 await from_mcp(server.url, "ns")
     assert caught.value.details["reason"] in {"upstream_too_large", "upstream_protocol_error"}
-    assert len(pages) <= 50
+    assert len(pages) <= 100
 
 
 async def test_more_tools_than_the_limit_are_refused():

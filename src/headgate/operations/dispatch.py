@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import Any, cast
 
-from headgate.errors import CallError
+from headgate.errors import CallError, UpstreamTimeout
 from headgate.operations import steps
 from headgate.operations.context import OperationContext
 from headgate.operations.env import ComposingEnv
@@ -22,6 +23,7 @@ from headgate.operations.prepared import Prepared
 from headgate.operations.registration import Handler, StreamHandler
 from headgate.operations.request import Request
 from headgate.operations.running import RunningCall, RunningCalls, outcome, timed_out
+from headgate.operations.worker import off_loop
 
 _log = logging.getLogger("headgate.operations")
 
@@ -47,7 +49,7 @@ class Dispatcher:
     async def execute(self, request: Request) -> ResponseEnvelope:
         """Run one request to its envelope."""
         try:
-            prepared, value = self._admit(request, streaming=False)
+            prepared, value = await self._admit(request, streaming=False)
             call = self._open(request)
             context = self._context(prepared, request, call)
             result = await self.running.run(call, partial(_serve, prepared, value, context))
@@ -62,7 +64,7 @@ class Dispatcher:
         self, request: Request, idle_timeout_seconds: float | None
     ) -> AsyncGenerator[ResponseEnvelope]:
         """Run one subscription; each result comes in a separate envelope."""
-        prepared, value = self._admit(request, streaming=True)
+        prepared, value = await self._admit(request, streaming=True)
         call = self._open(request)
         results: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
         context = self._context(prepared, request, call)
@@ -74,12 +76,15 @@ class Dispatcher:
         finally:
             await self.running.leave(call)
 
-    def _admit(self, request: Request, *, streaming: bool) -> tuple[Prepared, Any]:
+    async def _admit(self, request: Request, *, streaming: bool) -> tuple[Prepared, Any]:
         found = self._find(request.operation_id)
         prepared = steps.check_visible(found, request.operation_id, internal=request.is_internal)
         steps.check_type(prepared, streaming=streaming)
         steps.check_access(prepared, request.identity, request.value)
-        return prepared, steps.check_input(prepared, request.value)
+        if prepared.input is None or prepared.input.is_light or not prepared.registration.provenance.is_leaf:
+            return prepared, steps.check_input(prepared, request.value)
+        # A foreign schema may take long to compile and to check.
+        return prepared, await _checked_beside(prepared, request)
 
     def _open(self, request: Request) -> RunningCall:
         return self.running.open(
@@ -105,6 +110,14 @@ class Dispatcher:
             abort_policy=request.abort_policy,
             deadline=request.deadline,
         )
+
+
+async def _checked_beside(prepared: Prepared, request: Request) -> Any:
+    deadline = math.inf if request.deadline is None else request.deadline
+    try:
+        return await off_loop(deadline, steps.check_input, prepared, request.value)
+    except UpstreamTimeout:
+        raise timed_out() from None
 
 
 async def _serve(prepared: Prepared, value: Any, context: OperationContext) -> Any:

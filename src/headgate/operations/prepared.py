@@ -37,17 +37,23 @@ def prepare(registration: HandlerRegistration) -> Prepared:
         SchemaParse: one of them cannot be used; the message names the operation.
     """
     spec = registration.spec
-    limits = FOREIGN if registration.provenance.is_leaf else OWN
+    limits, known = FOREIGN if registration.provenance.is_leaf else OWN, registration.compiled
+    errors: Mapping[str, CompiledSchema] = {} if known is None else known.errors
     try:
         return Prepared(
             registration,
-            _compile(spec.input_schema, limits),
-            _compile(spec.output_schema, limits),
-            {error.code: _compile(error.schema, limits) for error in spec.error_schemas},
+            _compile(spec.input_schema, limits, known and known.input),
+            _compile(spec.output_schema, limits, known and known.output),
+            {
+                error.code: _compile(error.schema, limits, errors.get(error.code))
+                for error in spec.error_schemas
+            },
         )
     except SchemaParse as error:
         raise SchemaParse(f"{spec.id}: {error.message}", details=error.details) from None
 
 
-def _compile(schema: JsonSchema, limits: SchemaLimits) -> CompiledSchema | None:
-    return None if schema is True or schema == {} else compile_schema(schema, limits)
+def _compile(schema: JsonSchema, limits: SchemaLimits, known: CompiledSchema | None) -> CompiledSchema | None:
+    if schema is True or schema == {}:
+        return None
+    return known if known is not None and known.source == schema else compile_schema(schema, limits)

@@ -17,6 +17,7 @@ from headgate.operations.context import OperationContext
 from headgate.operations.names import OperationKey, operation_id, parse_operation_id
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
 from headgate.operations.spec import OperationSpec, OperationType, Visibility
+from headgate.schema.check import CompiledSchema
 
 if TYPE_CHECKING:
     # Only for annotations: binding imports this module at run time.
@@ -106,6 +107,16 @@ class _OfSpec(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
+class CompiledSchemas:
+    """Schemas of one spec that an adapter has compiled; each is used only for the schema it was made from."""
+
+    input: CompiledSchema
+    output: CompiledSchema | None
+    #: By error code.
+    errors: Mapping[str, CompiledSchema]
+
+
+@dataclass(frozen=True, slots=True)
 class HandlerRegistration:
     """A spec and its handler; the attributes of the spec are readable here too."""
 
@@ -119,6 +130,8 @@ class HandlerRegistration:
     output_policy: OutputPolicy = OutputPolicy.FLAG
     #: Whether declared defaults are put into the input; not for imports, whose server applies them.
     apply_input_defaults: bool = True
+    #: Schemas of the spec that are compiled already, so that registering an import costs little.
+    compiled: CompiledSchemas | None = None
     #: Whether the handler yields many results; None derives it from the handler.
     is_streaming: bool | None = None
 

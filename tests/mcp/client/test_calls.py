@@ -59,15 +59,13 @@ def outside(imported):
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_a_call_through_the_registry_sends_the_tools_name_and_arguments(era):
     async with importing(era=era) as (server, imported):
-        envelope = await outside(imported).execute("ns/echo", {"a": [1, None, "ü"]})
+        sent = {"a": [1, None, "ü"], "nothing": None, "empty": "", "zero": 0, "no": False, "世界": {}}
+        envelope = await outside(imported).execute("ns/echo", sent)
         await call(imported[0])
         first, second = server.calls("tools/call")
-    assert {key: first.params[key] for key in ("name", "arguments")} == {
-        "name": "echo",
-        "arguments": {"a": [1, None, "ü"]},
-    }
+    assert {key: first.params[key] for key in ("name", "arguments")} == {"name": "echo", "arguments": sent}
     assert second.params["arguments"] == {}
-    assert json.loads(envelope.data[0]["text"]) == {"a": [1, None, "ü"]}
+    assert json.loads(envelope.data[0]["text"]) == sent
 
 
 async def test_arguments_that_are_no_object_are_refused_here():
@@ -78,7 +76,7 @@ async def test_arguments_that_are_no_object_are_refused_here():
         assert server.calls("tools/call") == []
 
 
-@pytest.mark.requirement("S0-19", "S0-30", "S4-02", "S4-03", "S4-B2")
+@pytest.mark.requirement("S0-19", "S0-30", "S4-02", "S4-03", "S4-B1", "S4-B2")
 async def test_structured_content_is_the_data_and_the_blocks_stay_beside_it():
     result = {"structuredContent": {"n": 1, "unit": "km"}, "content": [{"type": "text", "text": "other"}]}
     async with importing(tools=[tool("t", outputSchema=NUMBER)], results={"t": result}) as (_, imported):
@@ -88,6 +86,7 @@ async def test_structured_content_is_the_data_and_the_blocks_stay_beside_it():
     assert envelope.data == {"n": 1, "unit": "km"}
     assert envelope.issues == ()
     assert list(envelope.meta.content) == [{"type": "text", "text": "other"}]
+    assert envelope.meta.structured_content == {"n": 1, "unit": "km"}
     assert envelope.unwrap() == {"n": 1, "unit": "km"}
 
 
@@ -141,12 +140,28 @@ async def test_without_structured_content_the_blocks_are_the_data_and_no_text_is
 
 @pytest.mark.requirement("S0-B5", "S4-B1", "S4-02")
 async def test_a_result_without_anything_is_an_empty_list_and_no_error():
-    meta = {"example.com/x": {"deep": [1]}}
+    meta = {
+        "example.com/x": {"deep": [1]},
+        "io.example/x": None,
+        "io.modelcontextprotocol/related-task": {"taskId": "t"},
+        "plain": "é",
+    }
     async with importing(results={"echo": {"content": None, "_meta": meta}}) as (_, imported):
         envelope = await call(imported[0])
     assert envelope.data == []
     assert envelope.meta.is_error is False
-    assert envelope.meta.meta["example.com/x"] == meta["example.com/x"]
+    assert envelope.meta.meta == meta
+    assert envelope.to_dict()["meta"]["_meta"] == meta
+
+
+@pytest.mark.requirement("S0-21")
+@pytest.mark.parametrize("words", ['{"n":1}', ' \t{"n": 1}\r\n\n', "[1]", "null", "  spaced  ", ""])
+@pytest.mark.parametrize("more", [{}, {"outputSchema": NUMBER}], ids=["undeclared", "declared"])
+async def test_a_text_stays_byte_for_byte_whatever_it_looks_like(words, more):
+    async with importing(tools=[tool("t", **more)], results={"t": text(words)}) as (_, imported):
+        envelope = await call(imported[0])
+    assert envelope.data == list(envelope.meta.content) == [{"type": "text", "text": words}]
+    assert envelope.meta.structured_content is None
 
 
 @pytest.mark.requirement("S4-05")
@@ -237,11 +252,15 @@ async def test_the_token_of_each_request_is_the_token_of_that_call(era):
         assert len(set(sessions)) == 4
 
 
-async def test_a_general_mcp_token_is_used_when_none_is_for_the_namespace():
+@pytest.mark.requirement("S0-24")
+async def test_a_general_mcp_token_is_used_only_when_none_is_for_the_namespace():
+    general = Capabilities().with_http_token("mcp", "general-token")
+    both = general.with_http_token("ns", "own-token-1")
     async with importing() as (server, imported):
-        capabilities = Capabilities().with_http_token("mcp", "general-token")
-        await imported[0].handler({}, OperationContext("r", capabilities=capabilities))
-        assert server.calls("tools/call")[0].headers["authorization"] == "Bearer general-token"
+        for capabilities in (general, both):
+            await imported[0].handler({}, OperationContext("r", capabilities=capabilities))
+        sent = [seen.headers["authorization"] for seen in server.calls("tools/call")]
+    assert sent == ["Bearer general-token", "Bearer own-token-1"]
 
 
 @pytest.mark.requirement("S0-B6")
@@ -396,6 +415,21 @@ async def test_a_server_that_is_gone_is_a_transport_error_that_may_be_retried():
             30.0,
         ),
         ({"retry_after": "soon"}, None),
+        ({"retry_after": "9" * 12}, 86_400.0),
+        ({"retry_after": "9" * 400}, None),
+        ({"retry_after": "-1"}, None),
+        ({"retry_after": "1e9"}, None),
+        (
+            {"retry_after": "Sun, 15 Nov 9999 10:00:30 GMT", "date": "Sun, 15 Nov 2026 10:00:00 GMT"},
+            86_400.0,
+        ),
+        (
+            {
+                "retry_after": "Sun, 15 Nov 2026 10:00:30 +9999999999999",
+                "date": "Sun, 15 Nov 2026 10:00:00 GMT",
+            },
+            None,
+        ),
         ({}, None),
     ],
 )

@@ -44,6 +44,7 @@ from tests.mcp.client.importing import context, importing, until
 
 pytestmark = pytest.mark.anyio
 
+ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
 SHORT = ImportOptions(limits=Limits(total_seconds=0.3, idle_seconds=0.3))
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -161,6 +162,16 @@ async def test_a_403_is_a_failed_discovery_that_names_its_status():
     assert caught.value.details["status"] == 403
 
 
+async def test_a_tool_list_of_100_pages_is_followed_and_one_of_101_is_not():
+    async with faulty_server(tools=[tool(f"t{n}") for n in range(100)], page_size=1) as server:
+        async with await from_mcp(server.url, "ns") as imported:
+            assert len(imported) == 100
+        server.tools.append(tool("one-more"))
+        with pytest.raises(DiscoveryFailed) as caught:
+            await from_mcp(server.url, "ns")
+    assert caught.value.details["reason"] == "upstream_too_large"
+
+
 @pytest.mark.requirement("S0-06")
 async def test_all_pages_are_read_in_order_and_every_field_arrives():
     tools = [tool(f"t{n}", description=f"Words {n}.", outputSchema=NUMBER) for n in range(5)]
@@ -172,6 +183,22 @@ async def test_all_pages_are_read_in_order_and_every_field_arrives():
         assert [(i.name, i.description, i.input_schema, i.output_schema) for i in imported] == [
             (t["name"], t["description"], t["inputSchema"], t["outputSchema"]) for t in tools
         ]
+
+
+@pytest.mark.requirement("S0-06")
+@pytest.mark.parametrize("circle", [("a",), ("a", "b"), ("a", "b", "c")])
+async def test_a_list_that_goes_in_a_circle_is_refused_when_it_comes_round(circle):
+    following = dict(zip((None, *circle), (*circle, circle[0]), strict=True))
+
+    def page(seen):
+        cursor = seen.params.get("cursor")
+        return result_of(seen, {"tools": [tool(f"t_{cursor}")], "nextCursor": following[cursor]})
+
+    async with faulty_server(faults={"tools/list": replies(page)}) as server:
+        with pytest.raises(DiscoveryFailed) as caught:
+            await from_mcp(server.url, "ns")
+        assert len(server.calls("tools/list")) == len(circle) + 1
+    assert "circle" in caught.value.message
 
 
 @pytest.mark.requirement("S0-08")
@@ -224,10 +251,18 @@ async def test_the_input_schema_is_a_copy_of_what_the_server_sent():
 
 @pytest.mark.requirement("S0-13", "S0-28", "S0-29", "S4-01")
 async def test_a_declared_output_stays_and_an_undeclared_one_is_the_union_of_blocks():
-    async with faulty_server(tools=[tool("declared", outputSchema=NUMBER), tool("silent")]) as server:
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Kept.",
+        "title": "A number",
+        "x-odd": [1],
+        "$defs": {"é": {"type": "integer"}},
+        **NUMBER,
+    }
+    async with faulty_server(tools=[tool("declared", outputSchema=whole), tool("silent")]) as server:
         async with await from_mcp(server.url, "ns") as imported:
             declared, silent = imported
-            assert (declared.output_schema, declared.output_kind) == (NUMBER, OutputKind.DECLARED)
+            assert (declared.output_schema, declared.output_kind) == (whole, OutputKind.DECLARED)
             assert (silent.output_schema, silent.output_kind) == (
                 MCP_CONTENT_SCHEMA,
                 OutputKind.CONTENT_BLOCKS,

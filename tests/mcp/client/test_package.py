@@ -13,7 +13,19 @@ from tests.mcp.client.importing import call, importing
 
 ROOT = Path(headgate.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-FORBIDDEN = {"subprocess", "mcp.client.stdio", "mcp.client.session_group", "multiprocessing", "pty"}
+FORBIDDEN = {
+    *("subprocess", "_posixsubprocess", "multiprocessing", "concurrent.futures.process", "pty", "runpy"),
+    *("mcp.client.stdio", "mcp.client.session_group"),
+}
+#: The functions of ``os`` that start a program; ``headgate.workers`` forks this one.
+STARTING = {
+    *("system", "popen", "posix_spawn", "posix_spawnp", "startfile", "Popen", "StdioServerParameters"),
+    *(
+        f"{how}{kind}"
+        for how in ("exec", "spawn")
+        for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")
+    ),
+}
 
 
 def imports_of(tree):
@@ -32,9 +44,29 @@ def test_no_module_can_start_a_program(path):
     assert not FORBIDDEN & set(imports_of(tree))
     names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    assert not {
-        name for name in names if "subprocess" in name or name in {"Popen", "execv", "StdioServerParameters"}
-    }
+    names |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert not {name for name in names if name in FORBIDDEN | STARTING or "create_subprocess" in str(name)}
+
+
+@pytest.mark.requirement("S0-26")
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import subprocess",
+        "from multiprocessing import Process",
+        "import os\nos.spawnv(0, 'a', ['a'])",
+        "from os import execvp\nexecvp('a', ['a'])",
+        "import os\nos.system('a')",
+        "from importlib import import_module\nimport_module('subprocess')",
+        "__import__('subprocess').run('a')",
+        "import os\ngetattr(os, 'popen')('a')",
+        "import asyncio\nasyncio.create_subprocess_exec('a')",
+    ],
+)
+def test_a_planted_way_to_start_a_program_is_found(planted, tmp_path):
+    (tmp_path / "planted.py").write_text(planted, encoding="utf-8")
+    with pytest.raises(AssertionError):
+        test_no_module_can_start_a_program(tmp_path / "planted.py")
 
 
 @pytest.mark.requirement("S0-26")

@@ -206,3 +206,22 @@ async def test_a_request_whose_connection_fails_was_not_sent():
     with pytest.raises(AdapterError):
         await send(blocked, state)
     assert not state.sent
+
+
+@pytest.mark.parametrize("step", [1_000, 100_000])
+@pytest.mark.parametrize(("size", "is_accepted"), [(50_000, True), (80_000, False)])
+async def test_a_large_head_is_judged_alike_however_it_is_split(step, size, is_accepted):
+    async def splits(seen, writer):
+        answer = http(200, body_of(seen, "hello"), x="y" * size)
+        for start in range(0, len(answer), step):
+            writer.write(answer[start : start + step])
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    async with importing(era=MODERN, faults={"tools/call": splits}) as (_, imported):
+        if is_accepted:
+            assert (await call(imported[0])).ok
+        else:
+            with pytest.raises(CallError) as caught:
+                await call(imported[0])
+            assert caught.value.code == "MCP_PROTOCOL_ERROR"

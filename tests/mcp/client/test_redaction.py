@@ -1,9 +1,7 @@
 """What a server sends is quoted without our token and without control characters."""
 
-import pytest
 from hypothesis import given, strategies as st
 
-from headgate.errors import UpstreamProtocolError
 from headgate.mcp.client.redaction import Redactor, redact_value, sanitise
 from headgate.operations.secrets import Secret
 
@@ -30,8 +28,6 @@ def test_without_a_token_nothing_is_touched(whole):
 def test_a_parsed_answer_is_searched_everywhere():
     found = redact_value({TOKEN: [f"a{TOKEN}b", {"x": TOKEN}, 1, None, True]}, Secret(TOKEN))
     assert found == {"[REDACTED]": ["a[REDACTED]b", {"x": "[REDACTED]"}, 1, None, True]}
-    with pytest.raises(UpstreamProtocolError):
-        redact_value({"n": [float("inf")]}, None)
 
 
 def test_quoted_text_is_short_and_holds_no_control_characters():

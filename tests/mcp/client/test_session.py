@@ -101,8 +101,7 @@ async def test_a_server_that_comes_back_is_used_again_by_the_same_import(era):
         await server.stop()
         with pytest.raises(CallError):
             await call(imported[0])
-        server.live_sessions.clear()
-        server.listening = await asyncio.start_server(server._serve, "127.0.0.1", server.port)
+        await server.start_again()
         assert (await call(imported[0], {"a": 1})).ok
 
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import ssl
+from collections.abc import Iterator
 
 import pytest
 from cryptography import x509
@@ -11,6 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from headgate.errors import DiscoveryFailed
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
+from headgate.mcp.client.network import system_trust
 from tests.hostile.server import LEGACY, MODERN, faulty_server
 from tests.mcp.client.importing import call
 
@@ -46,6 +48,26 @@ def certificate(folder, name):
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(path)
     return server, ssl.create_default_context(cadata=made.public_bytes(serialization.Encoding.PEM).decode())
+
+
+@pytest.fixture
+def forgotten_trust() -> Iterator[None]:
+    """Load the certificates of this machine anew, and again after the test."""
+    system_trust.cache_clear()
+    yield
+    system_trust.cache_clear()
+
+
+@pytest.mark.requirement("S0-34")
+async def test_the_environment_adds_no_certificate_and_logs_no_key(tmp_path, monkeypatch, forgotten_trust):
+    server_side, _ = certificate(tmp_path, "localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "localhost.pem"))
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
+    async with faulty_server(tls=server_side) as server:
+        with pytest.raises(DiscoveryFailed):
+            await from_mcp(server.url, "ns")
+        assert server.seen == []
+    assert not (tmp_path / "keys").exists()
 
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])

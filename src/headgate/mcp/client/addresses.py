@@ -13,13 +13,47 @@ import httpx2
 
 from headgate.errors import AdapterConfigInvalid, AddressBlocked
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-#: 6to4 tunnels: where a packet goes depends on the nearest relay.
-_TUNNEL = ipaddress.ip_network("2002::/16")
-_SHARED = ipaddress.ip_network("100.64.0.0/10")
 _PORTS = {"http": 80, "https": 443}
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+_Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
+
+def _networks(*texts: str) -> _Networks:
+    return tuple(ipaddress.ip_network(text) for text in texts)
+
+
+# The special-purpose registries of IANA, written out: what the standard library calls private or global differs
+# between versions of Python.
+
+#: The rest of an address in one of these is the IPv4 address that is really called.
+_CARRIES_IPV4 = _networks("::ffff:0:0/96", "64:ff9b::/96")
+_LOOPBACK = _networks("127.0.0.0/8", "::1/128")
+_PRIVATE = _networks(
+    "10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "fc00::/7"
+)
+_NEVER = _networks(
+    "0.0.0.0/8",
+    "169.254.0.0/16",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.31.196.0/24",
+    "192.52.193.0/24",
+    "192.88.99.0/24",
+    "192.175.48.0/24",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "2001::/23",
+    "2001:db8::/32",
+    # 6to4 tunnels: where a packet goes depends on the nearest relay.
+    "2002::/16",
+    "2620:4f:8000::/48",
+    "3fff::/20",
+)
+#: Outside of this no public IPv6 address is assigned: local NAT64, IPv4-compatible and site-local ones are elsewhere.
+_PUBLIC_IPV6 = _networks("2000::/3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +102,7 @@ def is_this_machine(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
     address = _literal(host)
-    return address is not None and address.is_loopback
+    return address is not None and _is_in(address, _LOOPBACK)
 
 
 def check_address(address: str, host: str, *, allowed_hosts: AbstractSet[str]) -> None:
@@ -81,29 +115,26 @@ def check_address(address: str, host: str, *, allowed_hosts: AbstractSet[str]) -
         AddressBlocked: the address must not be called.
     """
     found = _literal(address)
-    if found is None or found in _TUNNEL or not _may_call(_innermost(found), host, allowed_hosts):
+    if found is None or not _may_call(_innermost(found), host, allowed_hosts):
         raise AddressBlocked(f"{host} leads to {address}, which must not be called.", details={"host": host})
 
 
 def _may_call(address: IPAddress, host: str, allowed_hosts: AbstractSet[str]) -> bool:
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
-        return False
-    if address.is_loopback:
+    if _is_in(address, _LOOPBACK):
         return is_this_machine(host) or host in allowed_hosts
-    if address.is_private or address in _SHARED:
+    if _is_in(address, _PRIVATE):
         return host in allowed_hosts
-    return address.is_global
+    is_public = isinstance(address, ipaddress.IPv4Address) or _is_in(address, _PUBLIC_IPV6)
+    return is_public and not _is_in(address, _NEVER)
+
+
+def _is_in(address: IPAddress, networks: _Networks) -> bool:
+    return any(address in network for network in networks)
 
 
 def _innermost(address: IPAddress) -> IPAddress:
     """Unwrap an IPv4 address that travels inside an IPv6 one."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if _is_in(address, _CARRIES_IPV4) else address
 
 
 def _literal(text: str) -> IPAddress | None:

@@ -5,13 +5,20 @@ A cursor is opaque and used once. The definitions are not checked here; ``mappin
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
+
 from headgate.errors import UpstreamProtocolError, UpstreamTooLarge
+from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.message import measure
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.secrets import Secret
-from headgate.telemetry import get_logger
+from headgate.operations.worker import off_loop
+
+_log = logging.getLogger("headgate.mcp.client")
 
 
 async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) -> list[Any]:
@@ -22,11 +29,12 @@ async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) 
     """
     session = await upstream.open(token, deadline)
     if session.capabilities.tools is None:
-        get_logger().info("server_offers_no_tools", address=upstream.endpoint.public)
+        _log.info("%s offers no tools", upstream.endpoint.public)
         return []
     tools: list[Any] = []
     seen: set[str] = set()
     cursor: str | None = None
+    size = values = 0
     for _ in range(upstream.limits.max_pages):
         page = await upstream.request(
             "tools/list",
@@ -35,7 +43,12 @@ async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) 
             deadline=deadline,
             is_repeatable=True,
         )
-        tools.extend(_tools_of(page))
+        listed = _tools_of(page)
+        added = await off_loop(deadline, _cost_of, listed, upstream.limits)
+        size, values = size + added[0], values + added[1]
+        if size > upstream.limits.max_bytes or values > upstream.limits.max_values:
+            raise UpstreamTooLarge("The tools that the server lists are too large together.")
+        tools.extend(listed)
         if len(tools) > upstream.limits.max_tools:
             raise UpstreamTooLarge(f"The server lists more than {upstream.limits.max_tools} tools.")
         cursor = _next_cursor(page)
@@ -52,6 +65,12 @@ def _tools_of(page: Mapping[str, Any]) -> list[Any]:
     if not isinstance(tools, list):
         raise UpstreamProtocolError("The server's tool list is not a list.")
     return cast("list[Any]", tools)
+
+
+def _cost_of(tools: list[Any], limits: Limits) -> tuple[int, int]:
+    """Return the bytes and the values of definitions."""
+    data = msgspec.json.encode(tools)
+    return len(data), measure(data, limits.max_values)[0]
 
 
 def _next_cursor(page: Mapping[str, Any]) -> str | None:

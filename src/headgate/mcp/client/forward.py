@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
 from mcp.shared.inbound import mcp_param_headers
 
 from headgate.errors import (
@@ -22,21 +23,25 @@ from headgate.errors import (
     UpstreamUnsupported,
 )
 from headgate.mcp.client.content import map_mcp_content_blocks
+from headgate.mcp.client.limits import MAX_META_BYTES
 from headgate.mcp.client.mapping import Tool
 from headgate.mcp.client.questions import Progress, QuestionHandler
-from headgate.mcp.client.redaction import sanitise
+from headgate.mcp.client.redaction import checked_token, sanitise
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.context import OperationContext
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
 from headgate.operations.registration import Handler
 from headgate.operations.secrets import Secret
 from headgate.operations.spec import OutputKind
+from headgate.operations.worker import off_loop
 from headgate.schema.check import CompiledSchema
 from headgate.schema.issue import Issue
 from headgate.schema.normalise import normalise
+from headgate.schema.value import is_larger_than
 
 Shape = Callable[[CompiledSchema, object], tuple[Any, tuple[Issue, ...]]]
 _INPUT_REQUIRED = "input_required"
+_QUICK_VALUES = 500
 _PROTOCOL = (UpstreamProtocolError, UpstreamTooLarge, UpstreamUnsupported)
 
 
@@ -60,10 +65,12 @@ def forwarding_handler(tool: Tool, forwarding: Forwarding) -> Handler:
     async def forward(value: Any, context: OperationContext) -> ResponseEnvelope:
         arguments = _arguments(value)
         deadline = forwarding.upstream.deadline(_time_for(context.remaining_seconds()))
-        token = _token(forwarding.namespace, context)
         try:
+            token = _token(forwarding.namespace, context)
             raw = await _call(tool, forwarding, arguments, token=token, deadline=deadline)
-            return envelope_of(tool, raw, forwarding, request_id=context.request_id)
+            if _is_quick(tool, raw):
+                return envelope_of(tool, raw, forwarding, request_id=context.request_id)
+            return await off_loop(deadline, envelope_of, tool, raw, forwarding, request_id=context.request_id)
         except AdapterError as error:
             raise call_error(error) from error.with_traceback(None)
 
@@ -91,6 +98,12 @@ async def _call(
         more = await forwarding.questions.next_round(raw, progress=progress, token=token, deadline=deadline)
 
 
+def _is_quick(tool: Tool, raw: Mapping[str, Any]) -> bool:
+    """Return whether a result takes so little work that a thread would only delay it."""
+    checks = [*([] if tool.output is None else [tool.output]), *tool.errors.values()]
+    return all(check.is_light for check in checks) and not is_larger_than(raw, _QUICK_VALUES)
+
+
 def _time_for(remaining: float | None) -> float | None:
     """Leave a little of the caller's time, so that the error of this deadline, which has details, comes first."""
     return None if remaining is None else remaining - min(0.25, remaining / 8)
@@ -105,7 +118,8 @@ def _arguments(value: Any) -> dict[str, Any]:
 
 
 def _token(namespace: str, context: OperationContext) -> Secret | None:
-    return context.capabilities.get(namespace) or context.capabilities.get("mcp")
+    token = context.capabilities.get(namespace) or context.capabilities.get("mcp")
+    return None if token is None else checked_token(token)
 
 
 def envelope_of(
@@ -115,10 +129,17 @@ def envelope_of(
 
     Raises:
         UpstreamUnsupported: the result is a question to the client.
+        UpstreamTooLarge: the result has too many blocks, or too much ``_meta``.
     """
     if raw.get("resultType", "complete") != "complete":
         raise UpstreamUnsupported("The tool asks for input that this client does not give.")
-    content = map_mcp_content_blocks(raw.get("content"))
+    limits = forwarding.upstream.limits
+    blocks, meta = raw.get("content"), raw.get("_meta")
+    if isinstance(blocks, list) and len(cast("list[Any]", blocks)) > limits.max_blocks:
+        raise UpstreamTooLarge(f"The result has more than {limits.max_blocks} content blocks.")
+    if len(msgspec.json.encode(meta)) > MAX_META_BYTES:
+        raise UpstreamTooLarge(f"The _meta of the result has more than {MAX_META_BYTES} bytes.")
+    content = map_mcp_content_blocks(cast("Any", blocks))
     structured = raw.get("structuredContent")
     data = content if structured is None else structured
     # Any other value counts as an error: a failure must never pass as a result.
@@ -132,7 +153,6 @@ def envelope_of(
             data, issues = forwarding.shape(tool.output, structured)
     elif structured is not None and not is_error:
         kind = OutputKind.STRUCTURED_UNDECLARED
-    meta = raw.get("_meta")
     return mcp_envelope(
         data,
         is_error=is_error,

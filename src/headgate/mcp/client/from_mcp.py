@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ssl
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, cast, overload
 
@@ -30,20 +32,33 @@ from headgate.errors import (
     SchemaParse,
     Unauthorized,
     UpstreamAuthFailed,
+    UpstreamTimeout,
 )
 from headgate.mcp.client.addresses import UpstreamEndpoint, parse_endpoint
 from headgate.mcp.client.discover import list_tools
 from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.mapping import Naming, Skipped, Tool, map_tool, map_tools
+from headgate.mcp.client.mapping import (
+    COMPILED_CONTENT,
+    COMPILED_ERRORS,
+    MappingBounds,
+    Naming,
+    Skipped,
+    Tool,
+    map_tool,
+    map_tools,
+)
 from headgate.mcp.client.network import DialOptions, Resolve, resolve
 from headgate.mcp.client.pins import MemoryPins, Pin, PinStore, ToolChange, changes_since, pins_of
 from headgate.mcp.client.questions import Answerer, QuestionHandler
+from headgate.mcp.client.redaction import checked_token
 from headgate.mcp.client.upstream import ConnectOptions, Upstream
 from headgate.operations.names import check_namespace
-from headgate.operations.registration import HandlerRegistration, Provenance
+from headgate.operations.registration import CompiledSchemas, HandlerRegistration, Provenance
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
+from headgate.operations.worker import let_loop_run, off_loop
 from headgate.schema.cast import cast_value
+from headgate.schema.guard import PatternBudget
 from headgate.schema.normalise import normalise
 
 
@@ -92,7 +107,7 @@ class FromMCP:
         self._parsed = parse_endpoint(endpoint, allow_insecure=self.options.allow_insecure)
         self.endpoint = endpoint
         self.namespace = _checked_namespace(namespace)
-        self.auth_token = None if auth_token is None else Secret(auth_token)
+        self.auth_token = None if auth_token is None else checked_token(Secret(auth_token))
         self.namespace_prefix = namespace_prefix
         self.http = http
         self.pins: PinStore = MemoryPins() if pins is None else pins
@@ -162,6 +177,25 @@ class Refreshed:
     changed: tuple[ToolChange, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The tools of a server as it listed them last."""
+
+    tools: Mapping[str, Tool]
+    skipped: tuple[Skipped, ...]
+    naming: Naming
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Examined:
+    """A listing, and how it differs from the approved tools."""
+
+    listing: _Listing
+    vanished: tuple[ToolChange, ...]
+    blocked: dict[str, ToolChange]
+    registrations: tuple[HandlerRegistration, ...]
+
+
 class ImportedOperations(Sequence[HandlerRegistration]):
     """The operations of one server, and the session they use."""
 
@@ -172,7 +206,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             None if answer is None else QuestionHandler(answer, adapter.namespace, options.limits)
         )
         self._endpoint = endpoint
-        self._seen: dict[str, Tool] = {}
+        self._listing = _Listing({}, (), Naming(namespace=adapter.namespace, endpoint=endpoint.public))
         self._blocked: dict[str, ToolChange] = {}
         self._vanished: tuple[ToolChange, ...] = ()
         self._must_verify = False
@@ -281,7 +315,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             pins = {}
         pins.update(pins_of(self._seen[name] for name in chosen))
         self._adapter.pins.write(self._server, pins)
-        self._judge(pins)
+        self._adopt(self._judged(self._listing, pins))
 
     # How an import comes about
 
@@ -290,6 +324,10 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         """The key of the server in the pins; a query is hashed, because it may hold a secret."""
         query = self._endpoint.url.query
         return self._endpoint.public + (f"#{hashlib.sha256(query).hexdigest()[:16]}" if query else "")
+
+    @property
+    def _seen(self) -> Mapping[str, Tool]:
+        return self._listing.tools
 
     def _deadline(self) -> float:
         return self.client.deadline()
@@ -315,18 +353,33 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             ) from error
 
     async def _list(self, deadline: float) -> None:
-        adapter = self._adapter
-        definitions = await list_tools(self.client, adapter.auth_token, deadline)
+        """List the tools, and compare them with the approved ones beside the event loop."""
+        definitions = await list_tools(self.client, self._adapter.auth_token, deadline)
         # Once the tools are in use, one that became unusable must not fail the others.
-        skip_bad = adapter.options.on_bad_tool == "skip" or bool(self.tools)
-        tools, skipped = map_tools(definitions, self._naming(), skip_bad=skip_bad)
-        self._seen = {tool.name: tool for tool in tools}
-        self.skipped = tuple(skipped)
+        skip_bad = self._adapter.options.on_bad_tool == "skip" or bool(self.tools)
+        naming = self._naming()
+        bounds = MappingBounds(
+            patterns=PatternBudget(self.client.limits.max_patterns),
+            known=self._seen if self._listing.naming == naming else {},
+            between_tools=partial(_between_tools, deadline),
+        )
+        self._adopt(await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))
+
+    def _examine(
+        self, definitions: Sequence[Any], naming: Naming, bounds: MappingBounds, *, skip_bad: bool
+    ) -> _Examined:
+        """Map the tools and judge them by their pins; runs in a thread, and so changes nothing here."""
+        tools, skipped = map_tools(definitions, naming, bounds, skip_bad=skip_bad)
+        seen = {tool.name: tool for tool in tools}
         pins = self._pins()
         if pins is None:
             pins = pins_of(tools)
-            adapter.pins.write(self._server, pins)
-        self._judge(pins)
+            self._adapter.pins.write(self._server, pins)
+        return self._judged(_Listing(seen, tuple(skipped), naming), pins)
+
+    def _adopt(self, found: _Examined) -> None:
+        self._listing, self.skipped = found.listing, found.listing.skipped
+        self._vanished, self._blocked, self.tools = found.vanished, found.blocked, found.registrations
 
     def _naming(self) -> Naming:
         adapter, first = self._adapter, self.client.first
@@ -341,21 +394,28 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             has_param_headers=self.client.era.is_modern,
         )
 
-    def _judge(self, pins: Mapping[str, Pin]) -> None:
-        changes = changes_since(pins, self._seen.values())
-        bad = {skipped.name for skipped in self.skipped} & pins.keys()
-        self._vanished = tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad)
-        self._blocked = {change.tool: change for change in changes if change.grade != "vanished"}
+    def _judged(self, listing: _Listing, pins: Mapping[str, Pin]) -> _Examined:
+        changes = changes_since(pins, listing.tools.values())
+        bad = {skipped.name for skipped in listing.skipped} & pins.keys()
         # A tool that was approved and is now unusable has changed; it has not vanished.
-        self._blocked |= {name: ToolChange(name, "breaking") for name in bad}
-        self.tools = tuple(self._registration(self._in_force(tool, pins)) for tool in self._seen.values())
+        return _Examined(
+            listing=listing,
+            vanished=tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad),
+            blocked={change.tool: change for change in changes if change.grade != "vanished"}
+            | {name: ToolChange(name, "breaking") for name in bad},
+            registrations=tuple(
+                self._registration(self._in_force(tool, pins, listing.naming))
+                for tool in listing.tools.values()
+            ),
+        )
 
-    def _in_force(self, tool: Tool, pins: Mapping[str, Pin]) -> Tool:
+    @staticmethod
+    def _in_force(tool: Tool, pins: Mapping[str, Pin], naming: Naming) -> Tool:
         """Return the tool as it was approved: a changed description must not reach a model before approval."""
         pin = pins.get(tool.name)
         if pin is None or pin.digest == tool.digest:
             return tool
-        return map_tool(pin.definition, self._naming())
+        return map_tool(pin.definition, naming)
 
     def _registration(self, tool: Tool) -> HandlerRegistration:
         token = self._adapter.auth_token
@@ -366,6 +426,9 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             capabilities=NO_CAPABILITIES
             if token is None
             else Capabilities().with_http_token(self.name, token),
+            compiled=CompiledSchemas(
+                tool.input, tool.output or COMPILED_CONTENT, {**COMPILED_ERRORS, **tool.errors}
+            ),
         )
 
     def _tool_report(self, registration: HandlerRegistration) -> dict[str, Any]:
@@ -400,6 +463,13 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 f"The tool {tool!a} is not what was approved ({change.grade}).",
                 details=change.to_dict(),
             )
+
+
+def _between_tools(deadline: float) -> None:
+    # The loop's clock; this runs in a thread, where there is no loop.
+    if time.monotonic() > deadline:
+        raise UpstreamTimeout("The tools could not be read in time.")
+    let_loop_run()
 
 
 def _details(error: AdapterError) -> dict[str, Any]:

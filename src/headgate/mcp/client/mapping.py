@@ -6,20 +6,23 @@ a server are passed on and decide nothing.
 
 from __future__ import annotations
 
-import copy
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+import msgspec
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from headgate.errors import CALL_ERRORS, NameCollision, OperationError, SchemaParse
+from headgate.mcp.client.limits import MAX_META_BYTES, Limits
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.spec import ErrorDefinition, OperationSpec, OperationType, OutputKind, Visibility
 from headgate.schema.check import CompiledSchema, compile_schema
 from headgate.schema.digest import digest
+from headgate.schema.guard import PatternBudget
+from headgate.schema.value import MAX_VALUE_DEPTH, is_deeper_than
 
 #: Where a tool may declare its own errors, in its ``_meta``: a list of ``{code, description, schema}``. It then
 #: answers ``isError`` with ``{"error": {code, message, details}}`` as its structured content.
@@ -57,6 +60,7 @@ class Tool:
     definition: Mapping[str, Any]
     digest: str
     spec: OperationSpec
+    input: CompiledSchema
     #: None when the tool declares no output.
     output: CompiledSchema | None
     #: The error codes that the tool declares, and the schema of their details.
@@ -75,8 +79,19 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingBounds:
+    """How much the tools of one server may cost, all together."""
+
+    patterns: PatternBudget = field(default_factory=lambda: PatternBudget(Limits().max_patterns))
+    #: The tools as they were mapped before; one that has not changed is used again.
+    known: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    #: Called before each tool; raises when the time is over.
+    between_tools: Callable[[], None] = lambda: None
+
+
 def map_tools(
-    definitions: Sequence[Any], naming: Naming, *, skip_bad: bool
+    definitions: Sequence[Any], naming: Naming, bounds: MappingBounds | None = None, *, skip_bad: bool
 ) -> tuple[list[Tool], list[Skipped]]:
     """Map every tool that can be used.
 
@@ -87,12 +102,16 @@ def map_tools(
     tools: list[Tool] = []
     skipped: list[Skipped] = []
     ambiguous = _ambiguous(_name_of(definition) for definition in definitions)
+    bounds = bounds or MappingBounds()
     for definition in definitions:
+        bounds.between_tools()
         name = _name_of(definition)
         try:
             if name.casefold() in ambiguous:
                 raise NameCollision(f"The server lists more than one tool called {name!a}.")
-            tools.append(map_tool(definition, naming))
+            known = bounds.known.get(name)
+            is_known = known is not None and known.digest == _digest_of(definition, naming)
+            tools.append(known if known and is_known else map_tool(definition, naming, bounds.patterns))
         except _HeaderInvalid as error:
             # The protocol requires that such a tool is left out and the others stay.
             skipped.append(Skipped(name, error.code, error.message))
@@ -103,7 +122,7 @@ def map_tools(
     return tools, skipped
 
 
-def map_tool(definition: Any, naming: Naming) -> Tool:
+def map_tool(definition: Any, naming: Naming, patterns: PatternBudget | None = None) -> Tool:
     """Map one tool.
 
     Raises:
@@ -113,9 +132,10 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
     name: str = fields["name"]
     notes: list[str] = []
     header_map = _header_map(name, fields["inputSchema"]) if naming.has_param_headers else {}
-    notes += _compiled(name, "inputSchema", fields["inputSchema"]).notes
+    given = _compiled(name, "inputSchema", fields["inputSchema"], patterns)
+    notes += given.notes
     declared = fields.get("outputSchema")
-    output = None if not declared else _compiled(name, "outputSchema", declared)
+    output = None if not declared else _compiled(name, "outputSchema", declared, patterns)
     notes += output.notes if output is not None else ()
     description = fields.get("description") or ""
     if len(description) > _MAX_DESCRIPTION:
@@ -123,13 +143,14 @@ def map_tool(definition: Any, naming: Naming) -> Tool:
     if any(_is_hidden(character) for character in f"{name}{fields.get('title') or ''}{description}"):
         notes.append("The words hold characters that cannot be seen.")
     digest_of_tool = tool_digest(fields, naming)
-    declared_errors = _declared_errors(fields.get("_meta"))
+    declared_errors = _declared_errors(fields.get("_meta"), patterns)
     own = tuple(definition for definition, _ in declared_errors)
     return Tool(
         name=name,
-        definition=copy.deepcopy(fields),
+        definition=fields,
         digest=digest_of_tool,
         spec=_spec(fields, naming, description[:_MAX_DESCRIPTION], digest_of_tool, own),
+        input=given,
         output=output,
         errors={definition.code: compiled for definition, compiled in declared_errors},
         header_map=header_map,
@@ -145,6 +166,10 @@ def _is_hidden(character: str) -> bool:
 def tool_digest(definition: Mapping[str, Any], naming: Naming) -> str:
     """Return the digest of a whole definition at its server; the order of keys does not change it."""
     return digest({"server": naming.endpoint, "identity": naming.server_name, "tool": dict(definition)})
+
+
+def _digest_of(definition: Any, naming: Naming) -> str:
+    return tool_digest(_checked_fields(definition), naming)
 
 
 def _spec(
@@ -216,9 +241,14 @@ def _checked_fields(definition: Any) -> dict[str, Any]:
     if not _NAME.fullmatch(name):
         raise _bad(name, "its name is not 1 to 128 letters, digits, '_', '-' or '.'", "name")
     fields = dict(cast("Mapping[str, Any]", definition))
+    if is_deeper_than(fields, MAX_VALUE_DEPTH):
+        raise _bad(name, "its definition is nested too deeply", "")
     for key in ("title", "description"):
         if not isinstance(fields.get(key) or "", str):
             raise _bad(name, f"its {key} is not a text", key)
+    for key in ("_meta", "annotations", "icons"):
+        if len(msgspec.json.encode(fields.get(key))) > MAX_META_BYTES:
+            raise _bad(name, f"its {key} has more than {MAX_META_BYTES} bytes", key)
     root = fields.get("inputSchema")
     if not isinstance(root, dict) or cast("dict[str, Any]", root).get("type", "object") != "object":
         raise _bad(name, "its inputSchema does not describe an object", "inputSchema")
@@ -227,9 +257,9 @@ def _checked_fields(definition: Any) -> dict[str, Any]:
     return fields
 
 
-def _compiled(name: str, place: str, schema: Any) -> CompiledSchema:
+def _compiled(name: str, place: str, schema: Any, patterns: PatternBudget | None) -> CompiledSchema:
     try:
-        return compile_schema(schema)
+        return compile_schema(schema, budget=patterns)
     except SchemaParse as error:
         raise _bad(name, f"its {place} is refused: {error.message}", place, error.details) from error
 
@@ -254,6 +284,8 @@ _REASON: Mapping[str, Any] = {
     "properties": {
         "reason": {"type": "string"},
         "status": {"type": "integer"},
+        "www_authenticate": {"type": "string"},
+        "server_message": {"type": "string"},
         "retry_after": {"type": ["number", "null"]},
         "maybe_executed": {"type": "boolean"},
         "rpcCode": {"type": "integer"},
@@ -293,19 +325,28 @@ GENERIC_ERRORS = (
 )
 
 
-def _declared_errors(meta: Any) -> list[tuple[ErrorDefinition, CompiledSchema]]:
+# Compiled once, because every imported operation has them.
+COMPILED_CONTENT = compile_schema(MCP_CONTENT_SCHEMA)
+COMPILED_ERRORS = {definition.code: compile_schema(definition.schema) for definition in GENERIC_ERRORS}
+
+
+def _declared_errors(
+    meta: Any, patterns: PatternBudget | None
+) -> list[tuple[ErrorDefinition, CompiledSchema]]:
     declared = cast("Mapping[str, Any]", meta).get(ERRORS_META_KEY) if isinstance(meta, Mapping) else None
     if not isinstance(declared, list):
         return []
     found: dict[str, tuple[ErrorDefinition, CompiledSchema]] = {}
     for entry in cast("list[Any]", declared)[:_MAX_ERRORS]:
-        pair = _error_definition(entry)
+        pair = _error_definition(entry, patterns)
         if pair is not None:
             found.setdefault(pair[0].code, pair)
     return list(found.values())
 
 
-def _error_definition(entry: Any) -> tuple[ErrorDefinition, CompiledSchema] | None:
+def _error_definition(
+    entry: Any, patterns: PatternBudget | None
+) -> tuple[ErrorDefinition, CompiledSchema] | None:
     if not isinstance(entry, Mapping):
         return None
     fields = cast("Mapping[str, Any]", entry)
@@ -314,7 +355,7 @@ def _error_definition(entry: Any) -> tuple[ErrorDefinition, CompiledSchema] | No
     if not isinstance(code, str) or not _ERROR_CODE.fullmatch(code) or code in CALL_ERRORS:
         return None
     try:
-        compiled = compile_schema(schema)
+        compiled = compile_schema(schema, budget=patterns)
     except SchemaParse:
         return None
     return ErrorDefinition(code, description if isinstance(description, str) else "", schema=schema), compiled

@@ -30,7 +30,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 #: learns from here whose bytes it is handed.
 WRITING: ContextVar[RequestState] = ContextVar("headgate_writing")
 
-_MAX_HEAD_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 
 
 class HeadTooLarge(httpcore2.RemoteProtocolError):
@@ -141,7 +141,7 @@ class CheckedStream(httpcore2.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         """Read what the server sent."""
-        if self._head_bytes is not None and self._head_bytes > _MAX_HEAD_BYTES:
+        if self._head_bytes is not None and self._head_bytes > MAX_HEAD_BYTES:
             raise HeadTooLarge
         data = await self._stream.read(max_bytes, timeout)
         if not data and not self._may_end:

@@ -7,13 +7,14 @@ stored behind a small protocol, in memory or in a private file.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
+
+import msgspec
 
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private, write_private
@@ -80,14 +81,13 @@ class FilePins:
             tool: {"digest": pin.digest, "definition": dict(pin.definition)} for tool, pin in pins.items()
         }
         with self._locked():
-            document = json.dumps({**self._read(), server: entry}, indent=1, sort_keys=True)
-            write_private(self._path, document.encode())
+            write_private(self._path, _written({**self._read(), server: entry}))
 
     def forget(self, server: str) -> None:
         """Delete the pins of a server; the next import pins it anew."""
         with self._locked():
             rest = {name: pins for name, pins in self._read().items() if name != server}
-            write_private(self._path, json.dumps(rest, indent=1, sort_keys=True).encode())
+            write_private(self._path, _written(rest))
 
     @contextmanager
     def _locked(self) -> Generator[None]:
@@ -104,12 +104,17 @@ class FilePins:
         if content is None:
             return {}
         try:
-            document = json.loads(content)
-        except ValueError as error:
+            document = msgspec.json.decode(content)
+        except (ValueError, RecursionError) as error:
             raise ConfigInvalid(
                 f"{self._path} is not JSON.", hint="Restore it, or remove it to pin anew."
             ) from error
         return cast("dict[str, dict[str, dict[str, Any]]]", document)
+
+
+def _written(document: Mapping[str, Any]) -> bytes:
+    # Not indented: a deep definition would be written many times as long as it is.
+    return msgspec.json.encode(document, order="sorted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import httpx2
 
 from headgate.mcp.client.addresses import UpstreamEndpoint
 from headgate.mcp.client.network import (
+    MAX_HEAD_BYTES,
     WRITING,
     CheckedBackend,
     CheckedStream,
@@ -67,7 +68,11 @@ class PooledSender:
         except _FAILURES as error:
             failure = _as_httpx(error)
         else:
-            return _PooledResponse(response)
+            # Of the whole head: what the connection counts depends on how the bytes were split.
+            if sum(len(name) + len(value) + 4 for name, value in response.headers) <= MAX_HEAD_BYTES:
+                return _PooledResponse(response)
+            await response.aclose()
+            failure = _as_httpx(HeadTooLarge())
         # Raised out here, so that it does not carry the library's error, which quotes the server's bytes.
         raise failure
 

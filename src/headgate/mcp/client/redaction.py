@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import math
+import re
 from typing import Any, cast
 
-from headgate.errors import AdapterError, UpstreamProtocolError
+from headgate.errors import AdapterConfigInvalid, AdapterError
 from headgate.operations.secrets import REDACTED, Secret
 
-_MIN_TOKEN_BYTES = 8
+_MIN_TOKEN_CHARS = 8
 _MAX_QUOTED_CHARS = 500
-#: What may hide a token from a search for it, or is no JSON at all.
-_SUSPECT = (b"\\u", b"NaN", b"Infinity")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+def checked_token(token: Secret) -> Secret:
+    """Return a token that can be taken out of text; a short one occurs in ordinary words and headers.
+
+    Raises:
+        AdapterConfigInvalid: it is too short.
+    """
+    if len(token.expose()) < _MIN_TOKEN_CHARS:
+        raise AdapterConfigInvalid(f"A token has at least {_MIN_TOKEN_CHARS} characters.")
+    return token
 
 
 class Redactor:
     """Takes a token out of bytes that come in parts, without holding back more than it must."""
 
     def __init__(self, token: Secret | None) -> None:
-        text = token.expose().encode() if token is not None else b""
-        # A token this short protects nothing, and replacing it would damage ordinary text.
-        self._token = text if len(text) >= _MIN_TOKEN_BYTES else b""
+        self._token = token.expose().encode() if token is not None else b""
         self._held = b""
 
     def __call__(self, chunk: bytes) -> bytes:
@@ -43,22 +51,11 @@ class Redactor:
         return next((n for n in range(longest, 0, -1) if self._token.startswith(text[-n:])), 0)
 
 
-def needs_redaction(clean: bytes) -> bool:
-    """Whether bytes must be redacted again once they are parsed: they hold escapes, or are no JSON."""
-    return any(suspect in clean for suspect in _SUSPECT)
-
-
 def redact_value(value: Any, token: Secret | None) -> Any:
-    """Take the token out of a parsed response that may spell it in escapes; refuse numbers JSON has not.
-
-    Raises:
-        UpstreamProtocolError: the response holds NaN or an infinity.
-    """
+    """Take the token out of a parsed response, which may spell it in escapes."""
     match value:
         case str():
             return redact_text(value, token)
-        case float() if not math.isfinite(value):
-            raise UpstreamProtocolError("The server's answer is not JSON: it holds NaN or an infinity.")
         case list():
             return [redact_value(item, token) for item in cast("list[Any]", value)]
         case dict():
@@ -77,6 +74,13 @@ def sanitise(text: str, token: Secret | None, *, most: int = _MAX_QUOTED_CHARS) 
     """Make a server's text safe to quote: short, without control characters or the token."""
     short = redact_text(text, token)[:most]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+
+
+def readable(body: bytes, token: Secret | None) -> str:
+    """Return the beginning of an error's body as text that is safe to quote; escapes could hide the token."""
+    text = body.decode("utf-8", "replace")
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    return sanitise(" ".join(plain.split()), token)
 
 
 def strip_tracebacks(error: AdapterError) -> AdapterError:

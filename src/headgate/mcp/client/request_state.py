@@ -28,11 +28,13 @@ The key is needed because the library makes the HTTP request in a task that serv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from typing import Any
 
 import anyio
 from mcp import MCPError, types
@@ -77,8 +79,17 @@ class RequestState:
     has_rpc_error: bool = False
     #: Whether an event stream ended before it held an answer.
     stream_ended: bool = False
-    #: Whether the response holds something that must be redacted again once it is parsed.
-    needs_redaction: bool = False
+    #: The id of the request, as it is written; the answer must have it.
+    rpc_id: bytes | None = None
+    #: Whether the result waits in ``result`` for the caller; the library then handles an empty one in its place.
+    keeps_result: bool = False
+    result: dict[str, Any] | None = None
+    #: Whether a definition that is nested too deeply is cut instead of failing the response.
+    cuts_depth: bool = False
+    #: The last event id of its stream, with which a lost stream is resumed.
+    event_id: bytes | None = None
+    #: The request that this one continues, when it resumes a lost stream.
+    resumes: RequestState | None = None
     #: The caller's wait for a result.
     waiting: anyio.CancelScope | None = None
     _network_wait: anyio.CancelScope | None = None
@@ -141,6 +152,16 @@ class RequestState:
             case _:
                 return UpstreamProtocolError("The server did not introduce itself as the protocol asks.")
 
+    def take_result(self) -> dict[str, Any]:
+        """Return the result that the guard kept.
+
+        Raises:
+            UpstreamProtocolError: the answer did not come as the answer of this request.
+        """
+        if self.result is None:
+            raise UpstreamProtocolError("The answer did not come where it was expected.")
+        return self.result
+
     def may_repeat(self, error: AdapterError, *, is_repeatable: bool) -> bool:
         """Whether the same request can be sent again: it never ran, or running it twice does no harm."""
         if self.lost_session:
@@ -184,16 +205,20 @@ class RequestState:
         )
 
 
+_WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
+#: A server may ask for a later try, but not put callers off for ever.
+_LONGEST_PAUSE_SECONDS = 86_400.0
 _ABANDONED = "The caller no longer waits for the answer."
 
 
 def _seconds(text: str | None, date: str | None) -> float | None:
     if text is None:
         return None
-    if text.strip().isdecimal():
-        return float(text)
+    if _WHOLE_SECONDS.fullmatch(text.strip()):
+        return min(float(text), _LONGEST_PAUSE_SECONDS)
     try:
         # Both are times of the server's clock, so the difference does not depend on ours.
-        return max(0.0, (parsedate_to_datetime(text) - parsedate_to_datetime(date or "")).total_seconds())
-    except (ValueError, TypeError):
+        pause = (parsedate_to_datetime(text) - parsedate_to_datetime(date or "")).total_seconds()
+    except (ValueError, TypeError, OverflowError):
         return None
+    return min(max(0.0, pause), _LONGEST_PAUSE_SECONDS)

@@ -125,13 +125,14 @@ class UpstreamSession:
         dispatcher = self._dispatcher
         if dispatcher is None:
             raise UpstreamUnreachable("The session is closed.")
+        state.cuts_depth = method == "tools/list"
         params, headers = self.era.stamp(method, params, param_headers or {})
         error: MCPError | None = None
         with self._in_flight(state) as headers[REQUEST_HEADER]:
             try:
                 with anyio.CancelScope(deadline=state.deadline) as state.waiting:
-                    raw = await dispatcher.send_raw_request(method, params, {"headers": headers})
-                    return redact_value(raw, state.token) if state.needs_redaction else raw
+                    await dispatcher.send_raw_request(method, params, {"headers": headers})
+                    return state.take_result()
             except MCPError as caught:
                 error = caught
         # Either the library reported an error, or the wait was ended: by its deadline, or by the guard.

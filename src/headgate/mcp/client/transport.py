@@ -23,12 +23,14 @@ from headgate.errors import (
     UpstreamAuthFailed,
     UpstreamProtocolError,
     UpstreamRedirectRefused,
+    UpstreamRefused,
     UpstreamTooLarge,
     UpstreamUnreachable,
 )
-from headgate.mcp.client.body import EventStream, read_whole
+from headgate.mcp.client.body import read_beginning, read_whole
+from headgate.mcp.client.events import EventStream, check_reply, read_reply, request_id, stand_in_of
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.redaction import redact_text, sanitise, strip_tracebacks
+from headgate.mcp.client.redaction import readable, redact_text, sanitise, strip_tracebacks
 from headgate.mcp.client.request_state import REQUEST_HEADER, RequestState
 from headgate.mcp.client.sender import OutgoingRequest, Sender, UpstreamResponse
 from headgate.operations.secrets import Secret
@@ -38,6 +40,9 @@ _JSON = "application/json"
 #: Headers of a response that the library above reads; it quotes them in its errors.
 _PASSED_ON = ("content-type", "mcp-session-id")
 _NOTED = ("retry-after", "date", "www-authenticate")
+#: Statuses with which a server refuses the token, or the caller.
+_REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_MAX_LENGTH_DIGITS = 15
 _BACKGROUND_SECONDS = 5.0
 _MAX_BACKGROUND = 16
 _MAX_STREAMS = 4
@@ -71,6 +76,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def admit(self, state: RequestState) -> str:
         """Expect a request with this state, and return the key that its header must carry."""
         key = str(next(self._keys))
+        state.keeps_result = True
         self._states[key.encode()] = state
         return key
 
@@ -117,13 +123,19 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._stream_starts += 1
         if self._streams >= _MAX_STREAMS or self._stream_starts > _MAX_STREAM_STARTS:
             return httpx2.Response(HTTPStatus.METHOD_NOT_ALLOWED, request=request)
-        resumes = b"last-event-id" in headers
-        state = self._session_state(self._limits.total_seconds if resumes else math.inf)
+        resumed = headers.get(b"last-event-id")
+        state = self._session_state(math.inf if resumed is None else self._limits.total_seconds)
+        state.resumes = self._state_of_event(resumed)
         response = await self._bounded(request, headers, state)
         if isinstance(response.stream, EventStream):
             self._streams += 1
             response.stream.on_close = self._stream_ended
         return response
+
+    def _state_of_event(self, event_id: bytes | None) -> RequestState | None:
+        """Find the request whose stream of events is resumed."""
+        waiting = [*self._states.values(), *([] if self.opening is None else [self.opening])]
+        return next((s for s in waiting if event_id is not None and s.event_id == event_id), None)
 
     @property
     def has_stream(self) -> bool:
@@ -165,6 +177,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if _target(request.url) != self._target:
             raise UpstreamRedirectRefused("Only the configured endpoint is called.")
         state.in_session = b"mcp-session-id" in headers
+        state.rpc_id = request_id(request.content)
         outgoing = OutgoingRequest(
             request.method, self._url, _with_token(headers, state.token), request.content
         )
@@ -178,6 +191,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         status, found = response.status, response.headers
         state.status = status
         state.headers = {n: sanitise(found[n], state.token) for n in _NOTED if n in found}
+        if status in _REFUSALS:
+            raise await self._refusal(response, state)
         _check_head(status, found, self._limits.max_bytes)
         headers = {n: redact_text(found[n], state.token) for n in _PASSED_ON if n in found}
         if status == HTTPStatus.OK and headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
@@ -185,8 +200,33 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             return httpx2.Response(status, headers=headers, stream=stream, request=request)
         content = await read_whole(response, state, self._limits)
         await response.aclose()
-        state.has_rpc_error = status != HTTPStatus.OK and b'"jsonrpc"' in content and b'"error"' in content
+        if headers.get("content-type", "").lower().startswith(_JSON):
+            content = await self._answer(content, state)
         return httpx2.Response(status, headers=headers, content=content, request=request)
+
+    async def _answer(self, content: bytes, state: RequestState) -> bytes:
+        """Read the one answer in a body, and return what the library above handles in its place."""
+        is_error = state.status != HTTPStatus.OK
+        try:
+            message = await read_reply(content, state, self._limits)
+        except UpstreamProtocolError:
+            if is_error:
+                return b""
+            raise
+        state.has_rpc_error = is_error and message.error is not None
+        if not is_error:
+            check_reply(message, state)
+        return stand_in_of(message, state)
+
+    async def _refusal(self, response: UpstreamResponse, state: RequestState) -> AdapterError:
+        """Return the error of a refused request, with what the server says about it."""
+        words = readable(await read_beginning(response, state, self._limits), state.token)
+        challenge = state.headers.get("www-authenticate")
+        known = {"www_authenticate": challenge, "server_message": words}
+        details = {"status": response.status, **{name: text for name, text in known.items() if text}}
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            return UpstreamAuthFailed(details=details)
+        return UpstreamRefused(f"The server answered {response.status}.", details=details)
 
 
 def _target(url: httpx2.URL) -> tuple[bytes, bytes, bytes]:
@@ -205,12 +245,10 @@ def _check_head(status: int, headers: Mapping[str, str], max_bytes: int) -> None
         raise UpstreamProtocolError("The server wants to change the protocol.")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise UpstreamRedirectRefused
-    if status == HTTPStatus.UNAUTHORIZED:
-        raise UpstreamAuthFailed
     if headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
         raise UpstreamProtocolError("The server compressed its answer although it was asked not to.")
     length = headers.get("content-length", "")
-    if length.isdecimal() and int(length) > max_bytes:
+    if length.isdecimal() and (len(length) > _MAX_LENGTH_DIGITS or int(length) > max_bytes):
         raise UpstreamTooLarge
 
 

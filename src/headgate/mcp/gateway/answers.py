@@ -120,15 +120,34 @@ def _own_words(envelope: ResponseEnvelope) -> Sequence[Mapping[str, Any]]:
 
 
 def _json(data: Any) -> Any:
+    """Copy an output; one too large for an answer is refused by its size, before work is spent on it."""
+    size = _size(data)
+    if size is not None and size > MAX_ANSWER_BYTES:
+        raise _too_large(size)
     plain, problem = copy_json(data)
     if problem is not None:
         raise CallError("INVALID_OUTPUT", f"The output {problem.message}.")
     return plain
 
 
+def _size(data: Any) -> int | None:
+    """Return how long a value is as JSON; None when it is none."""
+    try:
+        return len(msgspec.json.encode(data))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _too_large(size: int) -> CallError:
+    return CallError("RESOURCE_LIMIT", f"The answer has {size} bytes; {MAX_ANSWER_BYTES} are allowed.")
+
+
 def _shown(error: CallError) -> dict[str, Any]:
     wire = error_to_dict(error)
-    details, problem = copy_json(wire.pop("details", None))
+    given = wire.pop("details", None)
+    size = _size(given)
+    # Details too large for an answer are left out; its code and message are not.
+    details, problem = copy_json(None if size is not None and size > MAX_ANSWER_BYTES else given)
     shown = wire if details is None or problem else {**wire, "details": details}
     return {**shown, "hint": error.hint} if error.hint else shown
 
@@ -141,9 +160,7 @@ def _fitting(given: ToolResult) -> ToolResult:
     size = len(msgspec.json.encode(given.structured)) + len(msgspec.json.encode(given.content))
     if size <= MAX_ANSWER_BYTES:
         return given
-    return failed(
-        CallError("RESOURCE_LIMIT", f"The answer has {size} bytes; {MAX_ANSWER_BYTES} are allowed.")
-    )
+    return failed(_too_large(size))
 
 
 _RUNNERS: Mapping[str, Callable[[Registry, dict[str, Any], Identity | None], Awaitable[ToolResult]]] = {

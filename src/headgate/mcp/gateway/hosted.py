@@ -7,6 +7,7 @@ no other. The web judges hosts, origins, rates and tokens, and passes the caller
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,12 +19,14 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.errors import HeadgateError
+from headgate.mcp.body import with_checked_ids
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
 from headgate.mcp.gateway.server import gateway_server
 from headgate.operations.access import AccessControl, Identity
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.worker import off_loop
 from headgate.telemetry import get_logger
 
 PATH = "/gateway"
@@ -58,7 +61,7 @@ class HostedGateway:
             max_request_body_size=MAX_BODY_BYTES,
         )
         async with manager.run():
-            self._inner = manager.handle_request
+            self._inner = with_checked_ids(manager.handle_request, MAX_BODY_BYTES)
             imports = [asyncio.create_task(self._keep(entry)) for entry in self.entries]
             try:
                 yield
@@ -89,7 +92,11 @@ class HostedGateway:
             overlay = self.registry.overlay(entry.name)
             try:
                 needed = AccessControl(required_scopes=(SCOPE,))
-                overlay.replace_all(expose(one, access_control=needed) for one in imported)
+                # Copying the specs of a thousand tools takes too long for the loop.
+                exposed = await off_loop(
+                    math.inf, lambda: [expose(one, access_control=needed) for one in imported]
+                )
+                overlay.replace_all(exposed)
                 get_logger().info("a server was imported", server=entry.name, count=len(imported))
                 await asyncio.Event().wait()
             finally:

@@ -1,0 +1,98 @@
+"""The body of an MCP request over HTTP: read whole within a limit, checked for its id, and given to the SDK again."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headgate.errors import ResourceLimit
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_ID_CHARS = 256
+#: As many digits as 64 bits have.
+_INTEGER = re.compile(rb"-?[0-9]{1,19}")
+_REFUSED = msgspec.json.encode(
+    {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {
+            "code": -32600,
+            "message": f"The id must be an integer, or a string of at most {MAX_ID_CHARS} characters.",
+        },
+    }
+)
+
+
+class _WithId(msgspec.Struct):
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode = msgspec.json.Decoder(_WithId).decode
+
+
+async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:
+    """Read a whole body; None when the client left before its end.
+
+    Raises:
+        ResourceLimit: it is longer than the limit.
+    """
+    pieces: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        piece: bytes = message.get("body", b"")
+        pieces.append(piece)
+        limit_bytes -= len(piece)
+        if limit_bytes < 0:
+            raise ResourceLimit("The body is too large.")
+        if not message.get("more_body"):
+            return b"".join(pieces)
+
+
+def replaying(body: bytes | None, receive: Receive) -> Receive:
+    """Give the body, or the end of the connection, a second time, and then what really comes."""
+    waiting: list[Message] = [{"type": "http.disconnect"}]
+    if body is not None:
+        waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+def with_checked_ids(app: ASGIApp, limit_bytes: int) -> ASGIApp:
+    """Refuse requests whose id is no string or integer, or is long.
+
+    The SDK takes such a request for a notification in some versions of the protocol, and then nothing answers it.
+    """
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        body = await read_body(receive, limit_bytes)
+        if body is None or _has_fit_id(body):
+            await app(scope, replaying(body, receive), send)
+            return
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(_REFUSED))]
+        await send({"type": "http.response.start", "status": 400, "headers": headers})
+        await send({"type": "http.response.body", "body": _REFUSED})
+
+    return checked
+
+
+def _has_fit_id(body: bytes) -> bool:
+    try:
+        found = _decode(body).id
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        # What is no JSON object is the SDK's to refuse.
+        return True
+    if found is msgspec.UNSET:
+        return True
+    written = bytes(found)
+    if written.startswith(b'"'):
+        return len(msgspec.json.decode(written, type=str)) <= MAX_ID_CHARS
+    return _INTEGER.fullmatch(written) is not None
