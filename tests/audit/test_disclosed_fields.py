@@ -89,6 +89,8 @@ REST = (
     rest("search", "/v1/search?q=bridge"),
     rest("search", "/v1/search?q=lantern"),
     rest("search", "/v1/search?q=harbour"),
+    rest("semantic_search", "/v1/search/semantic?q=crossing+a+river"),
+    rest("hybrid_search", "/v1/search/hybrid?q=lantern"),
     # The file is a part of the field that refers to it.
     rest("blob", f"/v1/blobs/{BLOB}", "headers"),
 )
@@ -103,6 +105,8 @@ MCP = (
     tool("search", q="bridge"),
     tool("search", q="lantern"),
     tool("search", q="harbour"),
+    tool("search", q="crossing a river", mode="semantic"),
+    tool("search", q="lantern", mode="hybrid"),
     tool("fetch", id="{mine}/messages:m1"),
     tool("fetch", id="{mine}/messages:m1", fields=["subject"]),
     tool("fetch", id="{mine}/messages:m1", fields=["size", "sender"]),
@@ -121,7 +125,8 @@ MCP = (
 def document() -> dict[str, Any]:
     made = declaration()
     messages = made["streams"][0]
-    messages["query"]["search"] = {"lexical_fields": ["subject", "body", "sender", "anything"]}
+    searched = ["subject", "body", "sender", "anything"]
+    messages["query"]["search"] = {"lexical_fields": searched, "semantic_fields": searched}
     more = {"anything": {"type": "string"}, "draft": {"type": "string"}, "details": {"type": "object"}}
     messages["schema"]["properties"] |= more
     notes = {
@@ -204,7 +209,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    async with local_program(tmp_path) as server:
+    async with local_program(tmp_path, semantic_model="multilingual") as server:
         await server.declare("mail", document())
         mine = await server.connect("mail")
         await server.ask(
@@ -217,6 +222,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         ]
         children[0]["emitted_at"] = "2026-01-01T00:00:00Z"
         await server.ingest(mine, "attachments", children)
+        assert await server.services.store.wait_for_vectors(60)  # type: ignore[attr-defined]
         gone = await server.ask("DELETE", f"{MESSAGES}/records/m3?connection_id={mine}", server.owner)
         assert gone.status == 204
         everything = [field for stream, field in TRACES if stream == "messages"]

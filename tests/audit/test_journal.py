@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from headgate.audit import journal as journals
-from headgate.audit.chain import load_audit_key, read_head, seal_block, verify, write_head
+from headgate.audit.chain import NotedChain, load_audit_key, read_head, seal_block, verify, write_head
 from headgate.audit.journal import Journal
 from headgate.audit.pump import take_over
 from headgate.audit.report import all_entries, who_read
-from headgate.errors import StorageFull
-from headgate.home import Home, open_home
+from headgate.errors import ConfigInvalid, LogUnverifiable, StorageFull
+from headgate.home import Home, open_home, write_private
 from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.model.ledger import ChainHead
@@ -100,7 +100,11 @@ def test_what_a_killed_process_had_written_is_taken_over_once(home: Home):
 
     async def twice(ledger: SqliteLedger):
         counts = [await take_over(home, ledger, KEY) for _ in range(2)]
-        return counts, [entry.seq for entry in all_entries(ledger)], verify(ledger, KEY, read_head(home))
+        return (
+            counts,
+            [entry.seq for entry in all_entries(ledger)],
+            verify(ledger, NotedChain(KEY, read_head(home))),
+        )
 
     counts, seqs, verdict = with_ledger(home, twice)
     assert counts == [1, 0]
@@ -255,7 +259,7 @@ def test_what_was_changed_behind_its_back_is_noticed(
     database.close()
 
     async def check(ledger: SqliteLedger):
-        return verify(ledger, KEY, read_head(home))
+        return verify(ledger, NotedChain(KEY, read_head(home)))
 
     verdict = with_ledger(home, check)
     assert not verdict.is_whole
@@ -270,7 +274,9 @@ def test_a_chain_that_was_sealed_anew_is_not_the_one_whose_end_was_noted(home: H
     amid = ChainHead(noted.seq - 2, noted.seal)
 
     async def check(ledger: SqliteLedger):
-        return [verify(ledger, KEY, head).problem for head in (noted, ChainHead(10, b"x" * 32), amid)]
+        return [
+            verify(ledger, NotedChain(KEY, head)).problem for head in (noted, ChainHead(10, b"x" * 32), amid)
+        ]
 
     whole, *others = with_ledger(home, check)
     assert whole == ""
@@ -295,7 +301,7 @@ def test_a_home_of_before_whose_events_have_a_seal_each_goes_on_with_blocks(tmp_
     async def work(ledger: SqliteLedger):
         noted = read_head(home)
         await fill(ledger, home, 3)
-        return verify(ledger, KEY, noted), [entry.event for entry in all_entries(ledger)]
+        return verify(ledger, NotedChain(KEY, noted)), [entry.event for entry in all_entries(ledger)]
 
     verdict, found = with_ledger(home, work)
     assert (verdict.is_whole, verdict.count) == (True, 7)
@@ -333,3 +339,59 @@ def test_who_read_a_record_is_a_question_with_an_answer(home: Home):
 def test_the_key_of_the_chain_is_made_once_and_for_its_owner_alone(home: Home):
     assert load_audit_key(home) == load_audit_key(home)
     assert (home.keys / "audit").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"k" * 31])
+def test_a_key_that_is_too_short_is_refused_and_left_alone(home: Home, content: bytes):
+    load_audit_key(home)
+    (home.keys / "audit").write_bytes(content)
+    with pytest.raises(ConfigInvalid):
+        load_audit_key(home)
+    assert (home.keys / "audit").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"seq": 1}', b'{"seq": "x", "seal": ""}', b'{"seq": 1, "seal": "xy"}', b"\xff"],
+)
+def test_a_damaged_head_is_reported_and_entries_still_reach_the_chain(home: Home, content: bytes):
+    with_ledger(home, lambda ledger: fill(ledger, home, 2))
+    write_private(home.path / "audit-head.json", content)
+    with pytest.raises(LogUnverifiable):
+        read_head(home)
+    journal = Journal(home)
+    journal.write(disclosure(3))
+    journal.leave()
+
+    async def work(ledger: SqliteLedger):
+        await take_over(home, ledger, KEY)
+        return len(list(all_entries(ledger)))
+
+    assert with_ledger(home, work) == 3
+    assert (home.path / "audit-head.json").read_bytes() == content
+
+
+def test_what_cannot_be_checked_is_not_reported_as_changed(home: Home):
+    with_ledger(home, lambda ledger: fill(ledger, home, 4, together=2))
+    noted = read_head(home)
+    other = b"o" * 32
+
+    async def check(ledger: SqliteLedger):
+        before = [
+            verify(ledger, NotedChain(KEY, None)),
+            verify(ledger, NotedChain(other, None, is_later_key=True)),
+            verify(ledger, NotedChain(other, noted)),
+            verify(ledger, NotedChain(KEY, noted, is_later_key=True)),
+        ]
+        # A later key goes on with the chain.
+        await ledger.append(
+            "later.journal", 0, journals._encode(disclosure(5)) + b"\n", partial(seal_block, other)
+        )
+        return [*before, verify(ledger, NotedChain(other, None, is_later_key=True))]
+
+    no_head, no_key, changed, whole, later = with_ledger(home, check)
+    assert "audit-head.json" in no_head.unchecked
+    assert "Entries 1 to 4" in no_key.unchecked
+    assert (changed.broken_at, changed.unchecked) == (1, "")
+    assert whole.is_whole
+    assert ("Entries 1 to 4" in later.unchecked, later.count, later.problem) == (True, 5, "")

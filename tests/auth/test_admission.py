@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headgate.auth.introspect import USER, load_secret
+from headgate.auth.latest_time import LatestTime
+from headgate.errors import ConfigInvalid
+from headgate.home import open_home
 from headgate.model.ids import ConnectionId
 from headgate.model.instants import iso
-from tests.in_process import LocalProgram, local_program, record
+from tests.in_process import NOW, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -67,6 +71,42 @@ async def test_a_token_past_its_time_is_unknown(program: LocalProgram):
     assert (await program.get("/v1/schema", token)).status == 200
     program.clock.at += DAY
     assert (await program.get("/v1/schema", token)).code == "authentication_error"
+
+
+async def test_what_has_expired_stays_expired_when_the_clock_goes_back(tmp_path: Path):
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        ended = await token_for(program, expires_at=program.clock.at + DAY)
+        connection = await program.connect("mail")
+        scope = stream_grant("messages", "id", connections=(ConnectionId(connection),))
+        expired = await program.grant(replace(grant(scope, id_="grt_2"), expires_at=program.clock.at + DAY))
+        assert {(await program.get("/v1/schema", one)).status for one in (ended, expired)} == {200}
+        program.clock.at += DAY
+        assert (await program.get("/v1/schema", expired)).code == "grant_expired"
+        program.clock.at -= DAY
+        assert (await program.get("/v1/schema", expired)).code == "grant_expired"
+        assert (await program.get("/v1/schema", ended)).code == "authentication_error"
+    # A second process, whose clock begins a day behind.
+    async with local_program(tmp_path) as program:
+        assert program.clock.at == NOW
+        assert (await program.get("/v1/schema", expired)).code == "grant_expired"
+        assert (await program.get("/v1/schema", ended)).code == "authentication_error"
+
+
+def test_no_end_is_computed_from_a_clock_that_is_behind(tmp_path: Path):
+    latest = LatestTime(open_home(tmp_path / "home"))
+    latest.raise_to(NOW)
+    latest.refuse_clock_behind(NOW - 60 * 1_000_000)
+    with pytest.raises(ConfigInvalid) as refused:
+        latest.refuse_clock_behind(NOW - DAY)
+    assert "latest-time" in refused.value.hint
+
+
+def test_a_home_that_cannot_be_written_has_the_latest_time_of_its_process(tmp_path: Path):
+    home = open_home(tmp_path / "home")
+    (home.path / "latest-time").mkdir()
+    latest = LatestTime(home)
+    assert [latest.raise_to(at) for at in (5, 7, 6)] == [5, 7, 7]
 
 
 async def test_a_days_records_can_be_used_up(program: LocalProgram):

@@ -21,7 +21,7 @@ import msgspec
 
 from headgate.audit.chain import seal_block
 from headgate.errors import StorageFull, StorageReadOnly
-from headgate.home import Home
+from headgate.home import Home, opening_reserve
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
@@ -127,8 +127,16 @@ class Journal:
             batch.shown[disclosure.grant_ids, disclosure.at // DAY_US] += disclosure.record_count
 
     def _next(self, length: int) -> _JournalFile:
-        self._files.append(_open_new(self._directory, max(_FILE_BYTES, length)))
-        return self._files[-1]
+        size = max(_FILE_BYTES, length)
+        try:
+            made = _open_new(self._directory, size)
+        except StorageFull:
+            # Reading needs little: it has what is reserved for it, and nothing else gets that.
+            if not opening_reserve(self._directory.parent).release():
+                raise
+            made = _open_new(self._directory, size)
+        self._files.append(made)
+        return made
 
     @property
     def waiting(self) -> int:

@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from headgate.audit.chain import load_audit_key, seal_block, write_head
+from headgate.audit.chain import seal_block, write_head
 from headgate.audit.journal import Journal, abandoned_journals, remove_journal, whole_lines
-from headgate.errors import StorageReadOnly, StorageUnusable
+from headgate.errors import LogUnverifiable, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home
 from headgate.store.ledger import Ledger
 
@@ -24,12 +24,18 @@ class Pump:
     """Keeps moving a journal into the chain, and notes the chain's head in its file."""
 
     def __init__(
-        self, home: Home, journal: Journal, ledger: Ledger, *, on_trouble: Callable[[Exception], None]
+        self,
+        home: Home,
+        journal: Journal,
+        ledger: Ledger,
+        *,
+        key: bytes,
+        on_trouble: Callable[[Exception], None],
     ) -> None:
         self._home = home
         self._journal = journal
         self._ledger = ledger
-        self._key = load_audit_key(home)
+        self._key = key
         self._on_trouble = on_trouble
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -38,7 +44,7 @@ class Pump:
         """Take over what dead processes left behind, then keep up with this process."""
         try:
             await take_over(self._home, self._ledger, self._key)
-        except StorageReadOnly as trouble:
+        except (StorageReadOnly, StorageFull) as trouble:
             self._on_trouble(trouble)
         self._task = asyncio.create_task(self._keep_up(), name="headgate-journal")
 
@@ -65,7 +71,11 @@ class Pump:
                 head, left = moved[0], left - moved[1]
             if head is not None:
                 # In a thread: it waits for the disk, and requests must not.
-                await asyncio.to_thread(write_head, self._home, head)
+                try:
+                    await asyncio.to_thread(write_head, self._home, head)
+                except LogUnverifiable as trouble:
+                    # The entries are in the chain. The damaged file is evidence, and stays as it is.
+                    self._on_trouble(trouble)
 
     async def _keep_up(self) -> None:
         while True:
@@ -91,7 +101,10 @@ async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
             start = ledger.taken(path.name)
             lines = whole_lines(path.read_bytes()[start:])
             if lines:
-                write_head(home, await ledger.append(path.name, start, lines, partial(seal_block, key)))
+                head = await ledger.append(path.name, start, lines, partial(seal_block, key))
+                # A damaged file is evidence, and stays as it is; checking the log reports it.
+                with contextlib.suppress(LogUnverifiable):
+                    write_head(home, head)
             await remove_journal(path, ledger)
         finally:
             os.close(handle)

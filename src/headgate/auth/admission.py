@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headgate.audit.budget import DailyBudgets
 from headgate.audit.disclose import Discloser
+from headgate.auth.latest_time import LatestTime
 from headgate.auth.tokens import digest_of
 from headgate.errors import (
     AuthenticationFailed,
@@ -15,12 +17,11 @@ from headgate.errors import (
     GrantRevoked,
     HeadgateError,
     PackageRevoked,
-    RateLimited,
+    PermissionRefused,
 )
 from headgate.model.disclosure import Disclosure
-from headgate.model.grant import Access, GrantState, TokenKind
-from headgate.model.ids import GrantId, RequestId
-from headgate.model.instants import DAY_US, iso
+from headgate.model.grant import OWNER, Access, GrantState, OwnerScope, TokenKind
+from headgate.model.ids import RequestId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.store.ledger import Ledger
 
@@ -28,6 +29,11 @@ _NEVER = 2**63
 _REMEMBERED = 1024
 #: A grant for one use is consumed when its token is issued; the token stays valid.
 _READABLE = {GrantState.ACTIVE, GrantState.CONSUMED}
+#: The routes that an owner's token of a scope may call; every other one refuses it.
+SCOPE_ROUTES = {
+    OwnerScope.METRICS: frozenset({"GET /metrics"}),
+    OwnerScope.INGEST: frozenset({"POST /v1/ingest/{stream}", "POST /v1/blobs", "POST /v1/imports"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +49,56 @@ class _TokenState:
 
 
 class Admission:
-    """Looks tokens up. What was read is used until anything is written, so a revocation works on the next request."""
+    """Looks tokens up. What was read is used until anything is written, so a revocation works on the next request.
 
-    __slots__ = ("_clock", "_discloser", "_ledger", "_states", "_unwritten", "_version")
+    Ends are compared with the latest time seen, not with the clock: what has expired stays expired.
+    """
+
+    __slots__ = ("_budgets", "_clock", "_discloser", "_latest", "_ledger", "_states", "_version")
 
     def __init__(
         self,
         ledger: Ledger,
         *,
         clock: Callable[[], int],
-        unwritten: Callable[[GrantId], int],
+        latest: LatestTime,
+        budgets: DailyBudgets,
         discloser: Discloser,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
-        #: Counts the records shown under a grant that are not in the ledger yet.
-        self._unwritten = unwritten
+        self._latest = latest
+        self._budgets = budgets
         self._discloser = discloser
         #: By the token's digest, all read at the same version.
         self._states: dict[bytes, _TokenState] = {}
         self._version = -1
 
-    def admit(self, token: str) -> Access:
+    def admit(self, token: str, route: str = "") -> Access:
         """Look up what a token stands for now; the result is for one request.
 
         Raises:
             AuthenticationFailed: the token is unknown or past its time.
+            PermissionRefused: the owner limited the token, and the route is outside of that.
             GrantRevoked, GrantExpired, PackageRevoked: the consent is over.
             RateLimited: the grant's records of the day are used up.
         """
-        now = self._clock()
-        state = self._state(digest_of(token))
+        now = self._latest.raise_to(self._clock())
+        state = self._state(digest_of(token), now)
         if state is None:
             raise AuthenticationFailed
         if state.access is not None and now < state.ends_at:
             return state.access
         if not _is_valid(state.issued, now):
             raise AuthenticationFailed
+        _check_scope(state.issued, route)
         granted = _granted(state, now)
-        for one in granted:
-            self._refuse_spent(one, now)
-        return _access(state.issued, granted, self._version)
+        access = _access(state.issued, granted, self._version)
+        for grant_id, limit in access.daily_records:
+            self._budgets.check(grant_id, limit)
+        return access
 
-    def _state(self, digest: bytes) -> _TokenState | None:
+    def _state(self, digest: bytes, now: int) -> _TokenState | None:
         version = self._ledger.version()
         if version != self._version or len(self._states) >= _REMEMBERED:
             self._states.clear()
@@ -95,14 +108,19 @@ class Admission:
             issued = self._ledger.token(digest)
             if issued is None:
                 return None
-            known = _read_state(issued, self.grants_of(issued), self._clock(), version)
+            known = _read_state(issued, self.grants_of(issued), now, version)
             self._states[digest] = known
         return known
+
+    def owner_access(self) -> Access:
+        """Return what the owner reads with who is signed in; the result is for one request."""
+        return Access(TokenKind.OWNER, OWNER, None, (), epoch=self._ledger.version())
 
     def look_up(self, token: str) -> IssuedToken | None:
         """Find a token that has not ended itself, whatever became of its grant."""
         issued = self._ledger.token(digest_of(token))
-        return issued if issued is not None and _is_valid(issued, self._clock()) else None
+        now = self._latest.raise_to(self._clock())
+        return issued if issued is not None and _is_valid(issued, now) else None
 
     def grants_of(self, issued: IssuedToken) -> tuple[IssuedGrant, ...]:
         """Find the grants behind a token, whatever became of them."""
@@ -128,22 +146,14 @@ class Admission:
                 )
             )
 
-    def _refuse_spent(self, issued: IssuedGrant, now: int) -> None:
-        if issued.daily_records is None:
-            return
-        day, into = divmod(now, DAY_US)
-        shown = self._ledger.spent(issued.grant.id, day) + self._unwritten(issued.grant.id)
-        if shown >= issued.daily_records:
-            seconds = (DAY_US - into) // 1_000_000 + 1
-            raise RateLimited(
-                f"The {issued.daily_records} records that this grant allows in a day are used up; "
-                f"the next day begins at {iso((day + 1) * DAY_US)}.",
-                data={"retry_after_seconds": seconds},
-            )
-
 
 def _is_valid(issued: IssuedToken, now: int) -> bool:
     return issued.revoked_at is None and (issued.expires_at is None or now < issued.expires_at)
+
+
+def _check_scope(issued: IssuedToken, route: str) -> None:
+    if issued.scope is not None and route not in SCOPE_ROUTES[issued.scope]:
+        raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
 
 
 def _read_state(issued: IssuedToken, grants: tuple[IssuedGrant, ...], now: int, version: int) -> _TokenState:
@@ -152,6 +162,7 @@ def _read_state(issued: IssuedToken, grants: tuple[IssuedGrant, ...], now: int, 
     is_plain = _is_valid(issued, now) and all(
         one.state(now) in _READABLE and one.daily_records is None for one in grants
     )
+    is_plain = is_plain and issued.scope is None
     has_reason = bool(grants) or issued.kind is TokenKind.OWNER
     return _TokenState(
         issued,
@@ -170,6 +181,9 @@ def _access(issued: IssuedToken, granted: tuple[IssuedGrant, ...], version: int)
         client_id=issued.client_id,
         grants=tuple(one.grant for one in granted),
         package_id=issued.package_id,
+        daily_records=tuple(
+            (one.grant.id, one.daily_records) for one in granted if one.daily_records is not None
+        ),
         epoch=version,
     )
 

@@ -85,10 +85,35 @@ def credential_path(cache_root: Path, provider_url: str) -> Path:
     return cache_root / "clients" / f"{_UNSAFE.sub('_', urlsplit(provider_url).netloc)}.json"
 
 
-def home_credential_path(cache_root: Path, home: Path) -> Path:
-    """Name the file of the token for a home on this machine."""
-    mark = hashlib.sha256(str(home).encode()).hexdigest()[:16]
-    return cache_root / "clients" / f"home-{mark}.json"
+def home_credential_path(cache_root: Path, home: Path, client: str | None = None) -> Path:
+    """Name the file of a client's token for a home on this machine; without a client, the one for any."""
+    mark = _mark(str(home))
+    if client is None:
+        return cache_root / "clients" / f"home-{mark}.json"
+    # Names that differ only in what a file's name cannot hold get different files.
+    name = client if not _UNSAFE.search(client) else f"{_UNSAFE.sub('_', client)[:40]}-{_mark(client)}"
+    return cache_root / "clients" / f"home-{mark}.{name[:80]}.json"
+
+
+def only_credential_path(cache_root: Path, home: Path) -> Path:
+    """Find the one token file of a home; the one for any client if there is none yet.
+
+    Raises:
+        ConfigInvalid: several clients have one, so that it is not clear which of them asks.
+    """
+    for_any = home_credential_path(cache_root, home)
+    found = [for_any] if for_any.exists() else sorted(for_any.parent.glob(f"{for_any.stem}.*.json"))
+    if len(found) > 1:
+        names = [path.name.removeprefix(f"{for_any.stem}.").removesuffix(".json") for path in found]
+        raise ConfigInvalid(
+            f"Tokens are saved for several clients: {', '.join(names)}.",
+            hint="Choose one with --client NAME.",
+        )
+    return found[0] if found else for_any
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def read_token(path: Path, *, now_seconds: int, hint: str) -> str:

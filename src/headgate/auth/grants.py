@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.auth.tokens import digest_of, fresh_id, mint
 from headgate.errors import InvalidAuthorizationDetails
-from headgate.model.grant import AccessMode, Grant, TokenKind
-from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName, SubjectId
+from headgate.model.grant import OWNER, AccessMode, Grant, OwnerScope, TokenKind
+from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, resolve
 from headgate.store.ledger import Ledger
 
-#: One home has one owner.
-OWNER = SubjectId("owner")
 DEFAULT_PURPOSE = "https://pdpp.dev/purpose/agent_context"
 
 
@@ -102,36 +100,55 @@ async def issue(
 
 
 async def issue_terms(ledger: Ledger, terms: Sequence[Terms], conditions: Conditions, *, now: int) -> Issued:
-    """Make grants of concrete terms: one alone for a client, several as a package."""
-    grants = [_grant(one, conditions, now) for one in terms]
-    is_package = len(grants) > 1
-    package_id = PackageId(fresh_id("pkg")) if is_package else None
+    """Store the grants of concrete terms, and the token that carries them."""
+    issued, kind, package_id = granted_terms(terms, conditions, now)
     token = mint()
     issued_token = IssuedToken(
         digest=digest_of(token),
-        kind=TokenKind.MCP_PACKAGE if is_package else TokenKind.CLIENT,
+        kind=kind,
         subject_id=OWNER,
         client_id=conditions.client_id,
-        grant_id=None if is_package else grants[0].id,
+        grant_id=None if package_id is not None else issued[0].grant.id,
         package_id=package_id,
         issued_at=now,
     )
     consumed_at = now if conditions.access_mode is AccessMode.SINGLE_USE else None
-    await ledger.issue(
-        [
-            IssuedGrant(one, package_id, consumed_at=consumed_at, daily_records=conditions.daily_records)
-            for one in grants
-        ],
-        issued_token,
-    )
-    return Issued(token, issued_token.kind, tuple(grants), package_id)
+    await ledger.issue([replace(one, consumed_at=consumed_at) for one in issued], issued_token)
+    return Issued(token, kind, tuple(one.grant for one in issued), package_id)
 
 
-async def issue_owner_token(ledger: Ledger, *, now: int) -> str:
-    """Make a token that speaks for the owner."""
+def granted_terms(
+    terms: Sequence[Terms], conditions: Conditions, now: int
+) -> tuple[list[IssuedGrant], TokenKind, PackageId | None]:
+    """Make grants of concrete terms: one alone for a client, several as a package."""
+    package_id = PackageId(fresh_id("pkg")) if len(terms) > 1 else None
+    grants = [
+        IssuedGrant(_grant(one, conditions, now), package_id, daily_records=conditions.daily_records)
+        for one in terms
+    ]
+    return grants, TokenKind.CLIENT if package_id is None else TokenKind.MCP_PACKAGE, package_id
+
+
+async def issue_owner_token(
+    ledger: Ledger,
+    *,
+    now: int,
+    name: str | None = None,
+    scope: OwnerScope | None = None,
+    days: int | None = None,
+) -> str:
+    """Make a token that speaks for the owner; with a scope, only for that."""
     token = mint()
     await ledger.add_token(
-        IssuedToken(digest=digest_of(token), kind=TokenKind.OWNER, subject_id=OWNER, issued_at=now)
+        IssuedToken(
+            digest=digest_of(token),
+            kind=TokenKind.OWNER,
+            subject_id=OWNER,
+            issued_at=now,
+            expires_at=None if days is None else now + days * DAY_US,
+            name=name,
+            scope=scope,
+        )
     )
     return token
 

@@ -16,12 +16,15 @@ from headgate.model.grant import Access, TokenKind
 from headgate.model.instants import iso
 
 _FILE = "introspection"
+_SECRET_BYTES = 32
 USER = "resource-server"
 
 
 def load_secret(home: Home) -> str:
     """Read the password of the resource server, or make one for a new home."""
-    content = read_or_create_private(home.keys / _FILE, lambda: secrets.token_urlsafe(32).encode())
+    content = read_or_create_private(
+        home.keys / _FILE, lambda: secrets.token_urlsafe(_SECRET_BYTES).encode(), least_bytes=_SECRET_BYTES
+    )
     return content.decode("ascii").strip()
 
 

@@ -24,6 +24,8 @@ async def revoke_grant(
     issued = admission.look_up(token)
     if issued is None:
         raise AuthenticationFailed
+    if issued.scope is not None:
+        raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
     if issued.kind is not TokenKind.OWNER:
         held = {one.grant.id for one in admission.grants_of(issued)}
         if grant_id not in held:

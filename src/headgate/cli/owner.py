@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
+from headgate.model.grant import OwnerScope
+from headgate.model.instants import iso
 
 if TYPE_CHECKING:
     from headgate.wiring import HomeStores
@@ -22,14 +24,92 @@ def _noun() -> None:
 
 
 @app.command()
-def token(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Make a token that may do everything, and print it once."""
+def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Forget the password, end every session, and print a link that sets a new password."""
+    settings = settings_of(context).settings
+
+    async def work(stores: HomeStores) -> str:
+        from headgate.auth.sessions import fresh_link  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import mcp_url, welcome_url  # noqa: PLC0415 - needs the extra
+
+        secret, link = fresh_link(stores.judged_at())
+        await stores.ledger.owner.reset(link)
+        return welcome_url(mcp_url(settings).removesuffix("/mcp"), secret)
+
+    made = with_stores(settings, work)
+    typer.echo(json.dumps({"link": made}) if as_json else f"{made}\nopens once, within 15 minutes")
+
+
+@app.command()
+def token(
+    context: typer.Context,
+    *,
+    name: Annotated[str | None, typer.Option(help="What you call it.", metavar="NAME")] = None,
+    scope: Annotated[
+        Literal["metrics", "ingest", "all"], typer.Option(help="What it may be used for.")
+    ] = "all",
+    days: Annotated[int | None, typer.Option(help="It ends after so many days.", metavar="N", min=1)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token of yours, and print it once; without --scope it may do everything."""
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.grants import issue_owner_token  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        return await issue_owner_token(stores.ledger, now=now())
+        limited = None if scope == "all" else OwnerScope(scope)
+        return await issue_owner_token(stores.ledger, now=now(), name=name, scope=limited, days=days)
 
     made = with_stores(settings_of(context).settings, work)
     typer.echo(json.dumps({"access_token": made}) if as_json else made)
+
+
+@app.command()
+def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List your tokens that can still be used."""
+
+    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+        from headgate.auth.clients import token_mark  # noqa: PLC0415 - needs the extra
+
+        return [
+            {
+                "mark": token_mark(one),
+                "name": one.name,
+                "scope": "all" if one.scope is None else one.scope.value,
+                "issued_at": iso(one.issued_at),
+                "expires_at": None if one.expires_at is None else iso(one.expires_at),
+            }
+            for one in stores.clients().owner_tokens()
+        ]
+
+    found = with_stores(settings_of(context).settings, work)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for one in found:
+        end = one["expires_at"] or "no end"
+        typer.echo(f"{one['mark']}  {one['name'] or '-'}  {one['scope']}  since {one['issued_at']}  {end}")
+
+
+@app.command("revoke-token")
+def revoke_token(
+    context: typer.Context,
+    mark: Annotated[str, typer.Argument(help="Its mark in the list of tokens.", metavar="MARK")],
+) -> None:
+    """End one of your tokens, at once."""
+
+    async def work(stores: HomeStores) -> None:
+        await stores.clients().revoke_owner_token(mark)
+
+    with_stores(settings_of(context).settings, work)
+    typer.echo(f"{mark} is revoked.")
+
+
+def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """End every grant of every agent, at once; each has to ask again."""
+
+    async def work(stores: HomeStores) -> int:
+        return await stores.clients().stop_all()
+
+    ended = with_stores(settings_of(context).settings, work)
+    typer.echo(json.dumps({"ended": ended}) if as_json else f"{ended} grants ended.")

@@ -1,0 +1,151 @@
+"""The disclosure log as a person reads it: newest first, filtered, grouped into conversations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from headgate.audit import chain, report
+from headgate.home import Home
+from headgate.model.disclosure import ANSWERED, Disclosure
+from headgate.model.ids import ClientId, ConnectionId, RecordId, StreamName
+from headgate.store.ledger import Ledger
+
+#: Reads of one client with pauses shorter than this belong together.
+GAP_US = 10 * 60 * 1_000_000
+#: How much of the log is looked through for one page.
+_MOST_SCANNED = 5000
+_MCP = "mcp:"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRead:
+    """One entry of the log and its number."""
+
+    seq: int
+    event: Disclosure
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which entries are shown."""
+
+    client_id: ClientId | None = None
+    stream: StreamName | None = None
+    only_refused: bool = False
+    #: Whether the owner's own looks are shown as well.
+    with_owner: bool = False
+
+    def takes(self, event: Disclosure) -> bool:
+        """Say whether an entry is shown."""
+        return (
+            self.client_id in {None, event.client_id}
+            and (self.stream is None or any(part.stream == self.stream for part in event.parts))
+            and (not self.only_refused or event.outcome != ANSWERED)
+            and (self.with_owner or event.client_id is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A part of the log, newest first."""
+
+    reads: tuple[LoggedRead, ...]
+    #: Where older ones go on; None at the beginning of the log.
+    before: int | None
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Reads of one client that belong together."""
+
+    client_id: ClientId | None
+    reads: list[LoggedRead] = field(default_factory=list[LoggedRead])
+
+    @property
+    def began_at(self) -> int:
+        """When the first read was."""
+        return self.reads[-1].event.at
+
+    @property
+    def ended_at(self) -> int:
+        """When the last read was."""
+        return self.reads[0].event.at
+
+    @property
+    def records(self) -> int:
+        """How many records were shown, counted each time."""
+        return sum(one.event.record_count for one in self.reads)
+
+    @property
+    def refusals(self) -> int:
+        """How many reads were refused."""
+        return sum(one.event.outcome != ANSWERED for one in self.reads)
+
+    @property
+    def tools(self) -> list[tuple[str, int]]:
+        """The tools and routes, the most used first."""
+        return Counter(one.event.via.removeprefix(_MCP) for one in self.reads).most_common()
+
+    @property
+    def streams(self) -> list[tuple[str, int]]:
+        """The streams, and how many records of each were shown."""
+        found: Counter[str] = Counter()
+        for one in self.reads:
+            for part in one.event.parts:
+                found[part.stream] += len(part.record_ids)
+        return found.most_common()
+
+
+class Activity:
+    """Reads the disclosure log for the owner."""
+
+    __slots__ = ("_home", "_ledger")
+
+    def __init__(self, ledger: Ledger, home: Home) -> None:
+        self._ledger = ledger
+        self._home = home
+
+    def page(self, chosen: LogFilter, *, before: int | None, limit: int) -> LogPage:
+        """Read a part of the log; one that looks through much of it may hold less than the limit."""
+        reads: list[LoggedRead] = []
+        entries = self._ledger.newest(before, _MOST_SCANNED)
+        for entry in entries:
+            event = report.read_event(entry)
+            if chosen.takes(event):
+                reads.append(LoggedRead(entry.seq, event))
+                if len(reads) == limit:
+                    return LogPage(tuple(reads), entry.seq)
+        return LogPage(tuple(reads), entries[-1].seq if len(entries) == _MOST_SCANNED else None)
+
+    def who_read(
+        self, record_id: RecordId, stream: StreamName, connection_id: ConnectionId, *, limit: int
+    ) -> tuple[LoggedRead, ...]:
+        """Find who has read a record, newest first; the owner's own looks are left out."""
+        entries = report.who_read(self._ledger, record_id, stream, connection_id)
+        reads = (LoggedRead(one.seq, report.read_event(one)) for one in entries)
+        found = [one for one in reads if one.event.client_id is not None]
+        return tuple(reversed(found[-limit:]))
+
+    def export(self) -> Iterator[dict[str, object]]:
+        """Read the whole log in order, as documents."""
+        return (report.entry_document(entry) for entry in report.all_entries(self._ledger))
+
+    def verify(self) -> chain.Verdict:
+        """Check that no entry was changed and none is missing."""
+        return chain.verify(self._ledger, chain.read_notes(self._home))
+
+
+def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
+    """Group reads, given newest first, into conversations: one client, with short pauses."""
+    found: list[Conversation] = []
+    current: dict[ClientId | None, Conversation] = {}
+    for one in reads:
+        client = one.event.client_id
+        known = current.get(client)
+        if known is None or known.began_at - one.event.at > GAP_US:
+            known = current[client] = Conversation(client)
+            found.append(known)
+        known.reads.append(one)
+    return found

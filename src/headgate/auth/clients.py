@@ -1,0 +1,158 @@
+"""The owner's view of clients and of the owner's own tokens: who may read what, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from headgate.auth.latest_time import LatestTime
+from headgate.errors import NotFound
+from headgate.model.grant import GrantState
+from headgate.model.ids import ClientId, GrantId
+from headgate.model.instants import DAY_US
+from headgate.model.ledger import IssuedGrant, IssuedToken, ShownRecords
+from headgate.store.ledger import Ledger
+
+_MARK_BYTES = 6
+_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class GrantOverview:
+    """A grant, its state, and what was shown under it."""
+
+    issued: IssuedGrant
+    state: GrantState
+    #: How many records were shown today, and when the last was, in days since 1970.
+    today: int
+    last_day: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOverview:
+    """A client and its grants, newest first."""
+
+    client_id: ClientId
+    grants: tuple[GrantOverview, ...]
+
+    @property
+    def active(self) -> tuple[GrantOverview, ...]:
+        """The grants that can be read under; one for a single use stays readable after its token was issued."""
+        return tuple(one for one in self.grants if one.state in {GrantState.ACTIVE, GrantState.CONSUMED})
+
+    @property
+    def today(self) -> int:
+        """How many records were shown today; a read under a package is counted for each of its grants."""
+        counts: dict[str, int] = {}
+        for one in self.grants:
+            at = one.issued.package_id or one.issued.grant.id
+            counts[at] = max(counts.get(at, 0), one.today)
+        return sum(counts.values())
+
+
+class Clients:
+    """Lists clients and owner's tokens, and ends what they may do."""
+
+    __slots__ = ("_clock", "_latest", "_ledger")
+
+    def __init__(self, ledger: Ledger, *, clock: Callable[[], int], latest: LatestTime) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._latest = latest
+
+    def overview(self) -> tuple[ClientOverview, ...]:
+        """List every client that has or had a grant; those that can read come first."""
+        now = self._now()
+        shown = self._ledger.shown_since(now // DAY_US - _DAYS)
+        found: dict[ClientId, list[GrantOverview]] = {}
+        for issued in self._ledger.grants():
+            found.setdefault(issued.grant.client_id, []).append(_grant(issued, shown, now))
+        clients = [ClientOverview(name, tuple(grants)) for name, grants in found.items()]
+        return tuple(sorted(clients, key=lambda one: not one.active))
+
+    def client(self, client_id: ClientId) -> ClientOverview:
+        """Find one client.
+
+        Raises:
+            NotFound: no grant names it.
+        """
+        for one in self.overview():
+            if one.client_id == client_id:
+                return one
+        raise NotFound("There is no such client.", hint="Look at the list of agents.")
+
+    def reads_by_day(self, days: int) -> dict[int, dict[ClientId, int]]:
+        """Count the records that each client was shown on each of the last days, counted from 1970."""
+        grants = {one.grant.id: one for one in self._ledger.grants()}
+        first = self._clock() // DAY_US - days + 1
+        # A read under a package is counted for each of its grants, so the largest count is the package's.
+        counts: dict[tuple[int, ClientId, str], int] = {}
+        for (grant_id, day), records in self._ledger.shown_since(first).items():
+            issued = grants.get(grant_id)
+            if issued is not None:
+                at = day, issued.grant.client_id, issued.package_id or grant_id
+                counts[at] = max(counts.get(at, 0), records)
+        found: dict[int, dict[ClientId, int]] = {}
+        for (day, client, _), records in counts.items():
+            of_day = found.setdefault(day, {})
+            of_day[client] = of_day.get(client, 0) + records
+        return found
+
+    async def revoke_grant(self, grant_id: GrantId) -> None:
+        """End a grant for good, at once.
+
+        Raises:
+            NotFound: there is no such grant.
+        """
+        if not await self._ledger.revoke(grant_id, self._clock()):
+            raise NotFound("There is no such grant.", hint="Look at the list of agents.")
+
+    async def stop(self, client_id: ClientId) -> int:
+        """End every grant of a client; returns how many there were."""
+        return await self._stop(self.client(client_id).active)
+
+    async def stop_all(self) -> int:
+        """End every grant of every client; returns how many there were."""
+        return await self._stop(grant for client in self.overview() for grant in client.active)
+
+    async def _stop(self, grants: Iterable[GrantOverview]) -> int:
+        ended = 0
+        for one in tuple(grants):
+            await self._ledger.revoke(one.issued.grant.id, self._clock())
+            ended += 1
+        return ended
+
+    def owner_tokens(self) -> tuple[IssuedToken, ...]:
+        """List the owner's tokens that can still be used, newest first."""
+        now = self._now()
+        return tuple(
+            one
+            for one in self._ledger.owner_tokens()
+            if one.revoked_at is None and (one.expires_at is None or now < one.expires_at)
+        )
+
+    async def revoke_owner_token(self, mark: str) -> None:
+        """End the owner's token that is listed under a mark.
+
+        Raises:
+            NotFound: there is none.
+        """
+        for one in self.owner_tokens():
+            if token_mark(one) == mark:
+                await self._ledger.revoke_token(one.digest, self._clock())
+                return
+        raise NotFound("There is no such token.", hint="Run 'headgate owner tokens' for the list.")
+
+    def _now(self) -> int:
+        return self._latest.raise_to(self._clock())
+
+
+def token_mark(token: IssuedToken) -> str:
+    """Return what names a token in lists: the beginning of its digest, which says nothing about its text."""
+    return token.digest[:_MARK_BYTES].hex()
+
+
+def _grant(issued: IssuedGrant, shown: ShownRecords, now: int) -> GrantOverview:
+    days = [day for (grant, day), count in shown.items() if grant == issued.grant.id and count]
+    today = shown.get((issued.grant.id, now // DAY_US), 0)
+    return GrantOverview(issued, issued.state(now), today, max(days, default=None))

@@ -1,0 +1,130 @@
+"""How often one token may ask, and how often one network address may send tokens that do not exist."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import sha256
+from time import monotonic
+
+from headgate.errors import RateLimited
+
+_MAX_BUCKETS = 10_000
+_FAILED_TOKENS_A_SECOND = 20.0
+_FAILED_TOKEN_BURST = 100.0
+_WAIT_AFTER_FAILED_TOKENS_SECONDS = 2
+_PREFIX_CHARS = 12
+
+
+class TokenBuckets:
+    """Token buckets by name: a rate a second, with a reserve for bursts."""
+
+    __slots__ = ("_burst", "_clock", "_levels", "_rate")
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._levels: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def level(self, name: bytes) -> float:
+        """Compute how much a bucket holds now."""
+        known = self._levels.get(name)
+        if known is None:
+            return self._burst
+        level, at = known
+        return min(self._burst, level + (self._clock() - at) * self._rate)
+
+    def take(self, name: bytes) -> bool:
+        """Take one from a bucket; False when it held none, and then nothing is taken."""
+        level = self.level(name)
+        can_take = level >= 1
+        self._levels[name] = (level - 1 if can_take else level, self._clock())
+        if len(self._levels) > _MAX_BUCKETS:
+            self._levels.popitem(last=False)
+        return can_take
+
+
+class RequestLimits:
+    """The limits that every address with a token shares."""
+
+    __slots__ = ("_failed_tokens", "_rate", "_requests")
+
+    def __init__(self, requests_a_second: int, clock: Callable[[], float] = monotonic) -> None:
+        self._rate = requests_a_second
+        self._requests = TokenBuckets(requests_a_second, requests_a_second * 2.0, clock)
+        self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
+
+    def check_rate(self, token: str) -> None:
+        """Count a request of a token.
+
+        Raises:
+            RateLimited: there were too many.
+        """
+        if self._rate and not self._requests.take(sha256(token.encode("latin-1")).digest()[:12]):
+            raise RateLimited(data={"retry_after_seconds": 1})
+
+    def count_failed_token(self, client_address: str, token: str = "") -> None:
+        """Count a token or password that does not exist, by address and by the beginning of the token.
+
+        Only those who send such tokens are slowed down: a valid token is admitted before this is called.
+
+        Raises:
+            RateLimited: there were too many.
+        """
+        names = [f"address {client_address}", *([f"token {token[:_PREFIX_CHARS]}"] if token else [])]
+        taken = [self._failed_tokens.take(name.encode()) for name in names]
+        if not all(taken):
+            raise RateLimited(data={"retry_after_seconds": _WAIT_AFTER_FAILED_TOKENS_SECONDS})
+
+
+_SIGN_IN_BURST = 5.0
+_SIGN_INS_A_SECOND = 1 / 60
+_ALL_SIGN_INS_BURST = 20.0
+_ALL_SIGN_INS_A_SECOND = 1 / 10
+_IPV6_NETWORK_BITS = 64
+
+
+class SignInLimits:
+    """How often a password may be tried: by network, and in total.
+
+    A browser that the owner signed in with before has a limit to itself, and so has this machine: strangers who use
+    up the total do not keep the owner out.
+    """
+
+    __slots__ = ("_sources", "_total")
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._sources = TokenBuckets(_SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock)
+        self._total = TokenBuckets(_ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock)
+
+    def check(self, client_address: str, known_browser: bytes | None) -> None:
+        """Count an attempt, before the password is looked at.
+
+        Raises:
+            RateLimited: there were too many.
+        """
+        if known_browser is not None:
+            is_allowed = self._sources.take(b"browser " + known_browser)
+        else:
+            network, is_this_machine = _network(client_address)
+            is_allowed = self._sources.take(b"network " + network.encode())
+            is_allowed = is_allowed and (is_this_machine or self._total.take(b""))
+        if not is_allowed:
+            raise RateLimited(
+                "Too many passwords were tried.",
+                hint="Wait a minute, or run 'headgate owner reset' on the machine that serves.",
+                data={"retry_after_seconds": 60},
+            )
+
+
+def _network(client_address: str) -> tuple[str, bool]:
+    """Name the network of an address, and say whether it is this machine."""
+    try:
+        address = ipaddress.ip_address(client_address)
+    except ValueError:
+        return client_address, False
+    if address.version == 6:  # noqa: PLR2004 - the version of IPv6
+        return str(ipaddress.ip_network((address, _IPV6_NETWORK_BITS), strict=False)), address.is_loopback
+    return str(address), address.is_loopback

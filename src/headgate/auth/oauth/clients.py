@@ -1,0 +1,199 @@
+"""OAuth clients: what is believed of one, and how a registration or a metadata document becomes one."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from authlib.oauth2.rfc6749 import ClientMixin
+from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRedirectURIError
+
+from headgate.auth.oauth import redirects
+from headgate.auth.tokens import digest_of, fresh_id
+
+READ_SCOPE = "records:read"
+SCOPES = (READ_SCOPE, "offline_access")
+CODE, REFRESH = "authorization_code", "refresh_token"
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+GRANT_TYPES = (CODE, REFRESH, DEVICE)
+NONE = "none"
+SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+AUTH_METHODS = (NONE, *SECRET_METHODS)
+_MAX_NAME_CHARS = 80
+_MAX_DOCUMENT_URL_CHARS = 2000
+_HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+#: A document's address: https, a host name, no port, no user, a path (section 3 of the Client ID Metadata Document draft).
+_DOCUMENT_URL = re.compile(r"https://((?:[A-Za-z0-9-]+\.)+[A-Za-z][A-Za-z0-9-]*)(/[!-\"$-\[\]-~]*)")
+_DOT_SEGMENT = re.compile(r"/\.{1,2}(?:[/?]|$)")
+
+
+class ClientOrigin(StrEnum):
+    """How a client became known, which decides what of it is verified."""
+
+    #: Its id is the address of a document, so that its host is verified.
+    DOCUMENT = "document"
+    #: It registered itself: nothing about it is verified.
+    REGISTERED = "registered"
+    #: The owner registered it.
+    OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthClient(ClientMixin):
+    """A client; the methods are those that Authlib calls."""
+
+    id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    origin: ClientOrigin
+    #: Microseconds since 1970.
+    made_at: int
+    grant_types: tuple[str, ...] = (CODE, REFRESH)
+    #: SHA-256 of the secret; None for a public client.
+    secret: bytes | None = None
+    software_id: str = ""
+    #: Whether an owner ever approved something for it: such a client is not removed to make room.
+    is_approved: bool = False
+
+    @property
+    def verified_host(self) -> str | None:
+        """The host that vouches for the client."""
+        return urlsplit(self.id).hostname if self.origin is ClientOrigin.DOCUMENT else None
+
+    def get_client_id(self) -> str:
+        """Give the client's id."""
+        return self.id
+
+    def get_default_redirect_uri(self) -> str:
+        """Give the address of a client that has one."""
+        return self.redirect_uris[0] if len(self.redirect_uris) == 1 else ""
+
+    def get_allowed_scope(self, scope: Any) -> str:
+        """Narrow a requested scope to what there is; an unknown one is ignored, as RFC 6749 allows."""
+        asked = [one for one in SCOPES if one in (scope or "").split()]
+        return " ".join(asked if READ_SCOPE in asked else (READ_SCOPE, *asked))
+
+    def check_redirect_uri(self, redirect_uri: str) -> bool:
+        """Say whether the client may be answered at an address."""
+        return redirects.is_allowed(redirect_uri) and any(
+            redirects.matches(one, redirect_uri) for one in self.redirect_uris
+        )
+
+    def check_client_secret(self, client_secret: str) -> bool:
+        """Compare a secret with the stored digest."""
+        return self.secret is not None and hmac.compare_digest(self.secret, digest_of(client_secret))
+
+    def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
+        """Accept a secret in either place: clients do not always use the one they registered."""
+        del endpoint
+        return method == NONE if self.secret is None else method in SECRET_METHODS
+
+    def check_response_type(self, response_type: str) -> bool:
+        """Leave the check to the request's rules: Authlib would quote the caller's text in an error."""
+        del response_type
+        return True
+
+    def check_grant_type(self, grant_type: str) -> bool:
+        """Say whether the client registered a way to get tokens."""
+        return grant_type in self.grant_types
+
+
+def plain_name(text: Any, fallback: str) -> str:
+    """Take out of a name whatever could change how the text around it is read, and cut it."""
+    shown = "".join(
+        " " if one.isspace() else one for one in str(text or "") if unicodedata.category(one) not in _HIDDEN
+    )
+    return " ".join(shown.split())[:_MAX_NAME_CHARS].strip() or fallback
+
+
+def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthClient, str | None]:
+    """Make a client of what it sent to register (RFC 7591), and its secret if it asked for one.
+
+    Raises:
+        InvalidRedirectURIError: an address is not one that an authorization may be sent to.
+        InvalidClientMetadataError: it asks for something this server does not do.
+    """
+    method = document.get("token_endpoint_auth_method", NONE)
+    if method not in AUTH_METHODS:
+        raise InvalidClientMetadataError("token_endpoint_auth_method must be one that the metadata lists.")
+    secret = None if method == NONE else secrets.token_urlsafe(32)
+    client = OAuthClient(
+        id=fresh_id("cli"),
+        name=plain_name(document.get("client_name"), "A client without a name"),
+        redirect_uris=_redirect_uris(document),
+        origin=ClientOrigin.REGISTERED,
+        made_at=now,
+        grant_types=_grant_types(document),
+        secret=None if secret is None else digest_of(secret),
+        software_id=plain_name(document.get("software_id"), ""),
+    )
+    return client, secret
+
+
+def is_document_url(client_id: str) -> bool:
+    """Say whether a client's id can be the address of its metadata document."""
+    found = _DOCUMENT_URL.fullmatch(client_id)
+    # Such names mean this machine, whatever a resolver says.
+    is_local = found is not None and found[1].lower().endswith(".localhost")
+    return (
+        found is not None
+        and not is_local
+        and len(client_id) <= _MAX_DOCUMENT_URL_CHARS
+        and not _DOT_SEGMENT.search(found[2])
+    )
+
+
+def from_document(client_id: str, document: Mapping[str, Any], *, now: int) -> OAuthClient:
+    """Make a client of the document at its id.
+
+    Raises:
+        InvalidRedirectURIError, InvalidClientMetadataError: the document is not acceptable.
+    """
+    if document.get("client_id") != client_id:
+        raise InvalidClientMetadataError("The document names another client_id.")
+    if document.get("token_endpoint_auth_method", NONE) != NONE or "client_secret" in document:
+        raise InvalidClientMetadataError("A client that is known by a document has no secret.")
+    return OAuthClient(
+        id=client_id,
+        name=plain_name(document.get("client_name"), "A client without a name"),
+        redirect_uris=_redirect_uris(document),
+        origin=ClientOrigin.DOCUMENT,
+        made_at=now,
+        grant_types=_grant_types(document),
+    )
+
+
+def _redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
+    uris = _texts(document.get("redirect_uris"))
+    # A client that only runs on devices has no address to be answered at.
+    needs_none = CODE not in _grant_types(document)
+    if (not uris and not needs_none) or len(uris) > redirects.MAX_URIS:
+        raise InvalidRedirectURIError(f"redirect_uris must hold 1 to {redirects.MAX_URIS} addresses.")
+    if not all(map(redirects.is_allowed, uris)):
+        raise InvalidRedirectURIError("A redirect URI must be https, or http on a loopback address.")
+    return tuple(uris)
+
+
+def _grant_types(document: Mapping[str, Any]) -> tuple[str, ...]:
+    if document.get("grant_types") is None:
+        return CODE, REFRESH
+    # What is not offered is left out, and the answer says what remains (RFC 7591, section 3.2.1).
+    asked = [one for one in GRANT_TYPES if one in _texts(document["grant_types"])]
+    if not {CODE, DEVICE} & set(asked):
+        raise InvalidClientMetadataError("grant_types must hold authorization_code or the device code.")
+    return tuple(asked)
+
+
+def _texts(value: Any) -> Sequence[str]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[Any]", value)):
+        raise InvalidClientMetadataError("Lists must hold texts.")
+    return cast("list[str]", value)

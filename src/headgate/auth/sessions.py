@@ -1,0 +1,242 @@
+"""The owner's sign-in: a link that sets the first password, sessions of browsers, and the check of their forms.
+
+A browser holds 256 random bits in a cookie; only the SHA-256 is stored. A session ends 12 hours after its last use.
+What a form must send besides is derived from the session, so that a page of another origin, which cannot read the
+cookie, cannot send it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from headgate.auth.latest_time import LatestTime
+from headgate.auth.limits import SignInLimits
+from headgate.auth.passwords import Passwords
+from headgate.errors import AuthenticationFailed, PermissionRefused
+from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
+from headgate.store.owner import OwnerStore
+
+_SECOND_US = 1_000_000
+LINK_MINUTES = 15
+_LINK_BYTES = 16
+_SECRET_BYTES = 32
+_IDLE_US = 12 * 3600 * _SECOND_US
+_LONGEST_US = 30 * 24 * 3600 * _SECOND_US
+_KNOWN_US = 365 * 24 * 3600 * _SECOND_US
+#: A use is written down at most this often, because every write ends what admission remembers.
+_NOTE_US = 600 * _SECOND_US
+#: What grants to new clients, exports and erasures need: the password, this recently.
+_FRESH_US = 300 * _SECOND_US
+#: Where a browser tells that a page of another origin made the request.
+_OWN_SITES = frozenset({"same-origin", "none"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSession:
+    """A session that is valid now."""
+
+    #: What the browser holds. Shown nowhere.
+    secret: str
+    stored: BrowserSecret
+    is_fresh: bool
+
+    @property
+    def form_key(self) -> str:
+        """What every form of this session sends along."""
+        return hmac.new(self.secret.encode(), b"form", hashlib.sha256).hexdigest()
+
+    def __repr__(self) -> str:
+        """Keep the secret out of logs."""
+        return "OwnerSession(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The secrets that a browser is given after a sign-in."""
+
+    session: str
+    known_browser: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserCookies:
+    """What a browser sent along, and from where."""
+
+    session: str = ""
+    known_browser: str = ""
+    client_address: str = ""
+
+
+class OwnerSessions:
+    """Signs the owner in and out. The decisions are here; pages only show them."""
+
+    __slots__ = ("_clock", "_latest", "_limits", "_passwords", "_store")
+
+    def __init__(
+        self,
+        store: OwnerStore,
+        *,
+        clock: Callable[[], int],
+        latest: LatestTime,
+        passwords: Passwords | None = None,
+        limits: SignInLimits | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._latest = latest
+        self._passwords = passwords or Passwords()
+        self._limits = limits or SignInLimits()
+
+    def has_password(self) -> bool:
+        """Say whether the owner has set a password."""
+        return self._store.password() is not None
+
+    async def make_link(self) -> str:
+        """Make the secret of a link by which a first password is set; the last link ends."""
+        secret, link = fresh_link(self._now())
+        await self._store.put_link(link)
+        return secret
+
+    def is_open(self, link: str) -> bool:
+        """Say whether a password can be set by this link now."""
+        return self._link(link) is not None
+
+    async def set_first_password(self, link: str, password: str, cookies: BrowserCookies) -> SignedIn:
+        """Set the password by a link, which ends with that, and sign in.
+
+        Raises:
+            AuthenticationFailed: the link has ended.
+            InvalidRequest: the password is too short.
+        """
+        known = self._link(link)
+        if known is None:
+            raise _link_ended()
+        if not await self._store.set_password(await self._passwords.hash(password), known):
+            raise _link_ended()
+        return await self._begin(cookies)
+
+    async def sign_in(self, password: str, cookies: BrowserCookies) -> SignedIn:
+        """Check the password and begin a session; the browser's last one ends.
+
+        Raises:
+            RateLimited: too many passwords were tried.
+            AuthenticationFailed: it is another one.
+        """
+        await self._check(password, cookies)
+        return await self._begin(cookies)
+
+    async def session(self, cookies: BrowserCookies) -> OwnerSession | None:
+        """Find the session of a browser; None if there is none, or it has ended."""
+        found = self._store.browser(_digest(cookies.session), BrowserKind.SESSION)
+        now = self._now()
+        if found is None or now - found.used_at > _IDLE_US or now - found.made_at > _LONGEST_US:
+            return None
+        if now - found.used_at > _NOTE_US:
+            found = replace(found, used_at=now)
+            await self._store.note_use(found)
+        return OwnerSession(cookies.session, found, is_fresh=now - found.proved_at <= _FRESH_US)
+
+    async def sign_out(self, session: OwnerSession) -> None:
+        """End a session."""
+        await self._store.remove_browser(session.stored.digest)
+
+    async def prove(self, session: OwnerSession, password: str, cookies: BrowserCookies) -> None:
+        """Note that the owner has given the password again.
+
+        Raises:
+            RateLimited: too many passwords were tried.
+            AuthenticationFailed: it is another one.
+        """
+        await self._check(password, cookies)
+        now = self._now()
+        await self._store.note_use(replace(session.stored, used_at=now, proved_at=now))
+
+    async def change_password(
+        self, session: OwnerSession, old: str, new: str, cookies: BrowserCookies
+    ) -> None:
+        """Set another password; every other session ends.
+
+        Raises:
+            RateLimited: too many passwords were tried.
+            AuthenticationFailed: the old one is another one.
+            InvalidRequest: the new one is too short.
+        """
+        await self._check(old, cookies)
+        await self._store.set_password(await self._passwords.hash(new), None)
+        await self._store.end_sessions(but=session.stored.digest)
+
+    def _now(self) -> int:
+        return self._latest.raise_to(self._clock())
+
+    def _link(self, link: str) -> SetupLink | None:
+        found = self._store.link()
+        is_this = found is not None and hmac.compare_digest(found.digest, _digest(link))
+        return found if found is not None and is_this and self._now() < found.ends_at else None
+
+    async def _check(self, password: str, cookies: BrowserCookies) -> None:
+        self._limits.check(cookies.client_address, self._known(cookies))
+        stored = self._store.password()
+        if stored is None or not await self._passwords.matches(stored, password):
+            raise AuthenticationFailed(
+                "This is not the password.", hint="Try again; 'headgate owner reset' sets a new one."
+            )
+
+    def _known(self, cookies: BrowserCookies) -> bytes | None:
+        found = self._store.browser(_digest(cookies.known_browser), BrowserKind.KNOWN)
+        is_known = found is not None and self._now() - found.made_at <= _KNOWN_US
+        return found.digest if found is not None and is_known else None
+
+    async def _begin(self, cookies: BrowserCookies) -> SignedIn:
+        now = self._now()
+        made = SignedIn(secrets.token_urlsafe(_SECRET_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
+        for kind, secret, before in (
+            (BrowserKind.SESSION, made.session, cookies.session),
+            (BrowserKind.KNOWN, made.known_browser, cookies.known_browser),
+        ):
+            stored = BrowserSecret(_digest(secret), kind, made_at=now, used_at=now, proved_at=now)
+            await self._store.put_browser(stored, replaces=_digest(before))
+        return made
+
+
+def fresh_link(now: int) -> tuple[str, SetupLink]:
+    """Make a link's secret, and what is stored of it."""
+    secret = secrets.token_urlsafe(_LINK_BYTES)
+    return secret, SetupLink(_digest(secret), now + LINK_MINUTES * 60 * _SECOND_US)
+
+
+def check_form(session: OwnerSession, form_key: str, fetch_site: str | None) -> None:
+    """Refuse a form that no page of this session sent.
+
+    Raises:
+        PermissionRefused: it comes from another origin, or without the session's key.
+    """
+    check_site(fetch_site)
+    if not hmac.compare_digest(form_key.encode("utf-8", "surrogatepass"), session.form_key.encode()):
+        raise PermissionRefused(
+            "The form was not sent from a page of this session.",
+            hint="Open the page again, and send it there.",
+        )
+
+
+def check_site(fetch_site: str | None) -> None:
+    """Refuse a form that a page of another origin sent, where the browser says so.
+
+    Raises:
+        PermissionRefused: it does.
+    """
+    if fetch_site is not None and fetch_site not in _OWN_SITES:
+        raise PermissionRefused("Forms of other sites are not accepted.", hint="Open the console itself.")
+
+
+def _link_ended() -> AuthenticationFailed:
+    return AuthenticationFailed(
+        "This link has ended.", hint="Run 'headgate owner reset' on the machine that serves for a new one."
+    )
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,77 @@
+"""The addresses of the console: rows for the one table, bound to the parts that they are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias
+
+from headgate.console import activity, agents, connect, home, preferences, records, sign_in, uploads
+from headgate.console.pages import CONFIRM, HOME, SIGN_IN, OwnerRequest, signed_in, static_content
+from headgate.console.services import ConsoleServices
+from headgate.errors import NotFound
+from headgate.web.addresses import Address, WebRequest
+from headgate.web.admission import Callers
+from headgate.web.replies import HttpReply
+
+ConsolePage: TypeAlias = Callable[[ConsoleServices, OwnerRequest], Awaitable[HttpReply]]
+OpenPage: TypeAlias = Callable[[ConsoleServices, WebRequest], Awaitable[HttpReply]]
+#: Before a sign-in.
+_OPEN: tuple[tuple[str, str, OpenPage], ...] = (
+    ("GET", SIGN_IN, sign_in.show),
+    ("POST", SIGN_IN, sign_in.sign_in),
+    ("GET", "/console/welcome/{link}", sign_in.welcome),
+    ("POST", "/console/welcome/{link}", sign_in.set_password),
+)
+#: For the owner alone.
+_OWN: tuple[tuple[str, str, ConsolePage], ...] = (
+    ("GET", HOME, home.show),
+    ("GET", "/console/search", records.search),
+    ("GET", "/console/data", records.show_all),
+    ("GET", "/console/data/{connection_id}/{stream}", records.browse),
+    ("GET", "/console/records/{stream}/{id}", records.show),
+    ("GET", "/console/files/{blob_id}", records.show_file),
+    ("GET", "/console/agents", agents.show_all),
+    ("POST", "/console/agents/stop-all", agents.stop_all),
+    ("GET", "/console/agents/{client}", agents.show),
+    ("POST", "/console/agents/{client}/stop", agents.stop),
+    ("POST", "/console/grants/{grant_id}/revoke", agents.revoke),
+    ("GET", "/console/activity", activity.show),
+    ("GET", "/console/activity/export", activity.export),
+    ("POST", "/console/activity/verify", activity.verify),
+    ("GET", "/console/connect", connect.show),
+    ("GET", "/console/add", uploads.show),
+    ("POST", "/console/add", uploads.upload),
+    ("GET", "/console/add/{upload_id}", uploads.preview),
+    ("POST", "/console/add/{upload_id}", uploads.bring_in),
+    ("GET", "/console/settings", preferences.show),
+    ("POST", "/console/settings/password", preferences.change_password),
+    ("POST", "/console/settings/tokens/{mark}/revoke", preferences.revoke_token),
+    ("GET", "/console/styles", preferences.styles),
+    ("POST", "/console/sign-out", sign_in.sign_out),
+    ("GET", CONFIRM, sign_in.ask_again),
+    ("POST", CONFIRM, sign_in.confirm),
+)
+_STATIC = {
+    "console.css": b"text/css; charset=utf-8",
+    "console.js": b"text/javascript; charset=utf-8",
+    "htmx.js": b"text/javascript; charset=utf-8",
+}
+
+
+def console_addresses(console: ConsoleServices) -> tuple[Address, ...]:
+    """Make the console's rows of the table. A session is checked by `signed_in`, not by a token."""
+    opened = (Address(method, path, Callers.ANYONE, partial(page, console)) for method, path, page in _OPEN)
+    owned = (
+        Address(method, path, Callers.ANYONE, signed_in(console.sessions, partial(page, console)))
+        for method, path, page in _OWN
+    )
+    return *opened, *owned, Address("GET", "/console/static/{file}", Callers.ANYONE, _static)
+
+
+async def _static(request: WebRequest) -> HttpReply:
+    name = request.places["file"]
+    if name not in _STATIC:
+        raise NotFound("There is no such file.")
+    headers = ((b"content-type", _STATIC[name]), (b"cache-control", b"public, max-age=31536000, immutable"))
+    return HttpReply(static_content(name), headers=headers)

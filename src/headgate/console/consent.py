@@ -1,0 +1,260 @@
+"""The pages on which an owner lets a client in: the request of a client, what it would see, and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
+
+from headgate.auth.consent import (
+    DURATIONS,
+    PRESETS,
+    TIME_CHOICES,
+    ConsentChoice,
+    StreamChoice,
+    conditions_of,
+    first_choice,
+    offers,
+    read_choice,
+    review_of,
+    terms_of,
+)
+from headgate.auth.grants import Conditions
+from headgate.auth.oauth import redirects
+from headgate.auth.oauth.clients import is_document_url
+from headgate.auth.oauth.details import PreciseRequest, read_details
+from headgate.auth.oauth.entries import PendingRequest
+from headgate.auth.oauth.service import AuthorizationService, Refused
+from headgate.auth.sessions import OwnerSessions
+from headgate.console.pages import (
+    CONFIRM,
+    OPEN_FORM_HEADERS,
+    Frame,
+    OwnerRequest,
+    cookies_of,
+    page,
+    see_other,
+    signed_in,
+)
+from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
+from headgate.reading.preview import GrantPreview, preview
+from headgate.reading.services import ReadServices
+from headgate.web.addresses import Address, WebRequest
+from headgate.web.admission import Callers
+from headgate.web.api.oauth import place_of, read_pairs
+from headgate.web.replies import HttpReply
+
+DEVICE_PAGE = "/oauth/device"
+_VIA = "GET /oauth/consent/{request}"
+_MAX_QUERY_BYTES = 48 * 1024
+_PRESET_LABELS: Mapping[str, str] = dict[str, str](
+    zip(PRESETS, ("Headers only", "No bodies", "Last 90 days"), strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentServices:
+    """Everything the pages of consent are drawn from."""
+
+    sessions: OwnerSessions
+    oauth: AuthorizationService
+    reads: ReadServices
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentView:
+    """What the page shows."""
+
+    request_id: str
+    pending: PendingRequest
+    precise: PreciseRequest | None
+    choice: ConsentChoice
+    previews: Mapping[str, GrantPreview]
+    #: Names what is shown; empty while nothing is chosen.
+    review: str
+    problem: str = ""
+    durations: tuple[int, ...] = DURATIONS
+    time_choices: tuple[int, ...] = TIME_CHOICES
+
+    @property
+    def presets(self) -> Mapping[str, str]:
+        """The presets and what they are called."""
+        return _PRESET_LABELS
+
+    @property
+    def redirect_host(self) -> str:
+        """Where the answer goes."""
+        return redirects.host_of(self.pending.redirect_uri)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether any program of the owner's machine could receive the answer."""
+        return redirects.is_loopback(self.pending.redirect_uri)
+
+    @property
+    def connections(self) -> list[tuple[str, str, list[StreamChoice]]]:
+        """The streams by connection: its name, its source, and what was chosen of each stream."""
+        found: dict[str, tuple[str, str, list[StreamChoice]]] = {}
+        for one in self.choice.streams:
+            offer = one.offer
+            found.setdefault(offer.connection_id, (offer.connection_label, offer.source_name, []))[2].append(
+                one
+            )
+        return list(found.values())
+
+
+async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
+    """Begin an authorization: check the request, have the owner sign in, then show the page of consent."""
+    query: bytes = request.scope["query_string"]
+    if len(query) > _MAX_QUERY_BYTES:
+        return _refusal_page(InvalidRequest("The request is too long."))
+    pairs = read_pairs(query)
+    session = await consent.sessions.session(cookies_of(request))
+    client_id = dict(pairs).get("client_id", "")
+    client = await consent.oauth.client(client_id, may_fetch=session is not None)
+    if client is None:
+        if session is None and is_document_url(client_id):
+            return _sign_in_first(request)
+        return _refusal_page(InvalidClient())
+    catalog = await consent.reads.catalog()
+    begun = await consent.oauth.begin(
+        pairs,
+        client,
+        place_of(request),
+        session=None if session is None else session.stored.digest,
+        check_details=lambda text: offers(catalog, read_details(text)),
+    )
+    if isinstance(begun, Refused):
+        if begun.location is not None:
+            return see_other(begun.location)
+        return _refusal_page(InvalidRequest(begun.description))
+    return _sign_in_first(request) if begun is None else see_other(f"/oauth/consent/{begun}")
+
+
+async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+    """Show what a client asks for."""
+    request_id = asked.places["request"]
+    pending = consent.oauth.pending(request_id, asked.session.stored.digest)
+    if not pending.client.is_approved and not asked.session.is_fresh:
+        return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
+    precise = read_details(pending.details) if pending.details else None
+    choice = first_choice(offers(await consent.reads.catalog(), precise), precise)
+    return await _page(consent, asked, pending, choice)
+
+
+async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+    """Take the owner's decision, or show again what would be granted after a change."""
+    form = await asked.form()
+    request_id, session = asked.places["request"], asked.session.stored.digest
+    pending = consent.oauth.pending(request_id, session)
+    if form.get("decision") == "deny":
+        return _back(await consent.oauth.deny(request_id, session), "You denied the request.")
+    precise = read_details(pending.details) if pending.details else None
+    catalog = await consent.reads.catalog()
+    choice = read_choice(offers(catalog, precise), form.get, form.all)
+    if form.get("decision") != "approve":
+        return await _page(consent, asked, pending, choice)
+    if not pending.client.is_approved and not asked.session.is_fresh:
+        back = f"/oauth/consent/{request_id}"
+        return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
+    conditions = conditions_of(choice, pending.client.id, precise)
+    try:
+        terms = terms_of(choice, catalog, consent.reads.clock())
+    except HeadgateError as error:
+        return await _page(consent, asked, pending, choice, problem=f"{error.message} {error.hint}")
+    if review_of(terms, conditions) != form.get("review"):
+        problem = "This differs from what you last saw. Look at it again, then approve."
+        return await _page(consent, asked, pending, choice, problem=problem)
+    return _back(await consent.oauth.approve(request_id, session, terms, conditions), "You approved.")
+
+
+async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+    """Ask for the code that a device shows."""
+    return page("device.html", Frame("Connect a device", asked), _DeviceView(asked.query.get("user_code")))
+
+
+async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
+    """Find the device by its code, and show what it asks for."""
+    code = (await asked.form()).get("user_code")
+    found = await consent.oauth.begin_device(code, asked.session.stored.digest, place_of(asked.request))
+    if found is None:
+        view = _DeviceView(code, "No device waits with this code. It may have ended.")
+        return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
+    return see_other(f"/oauth/consent/{found}")
+
+
+@dataclass(frozen=True, slots=True)
+class _DeviceView:
+    user_code: str
+    problem: str = ""
+
+
+async def _page(
+    consent: ConsentServices,
+    asked: OwnerRequest,
+    pending: PendingRequest,
+    choice: ConsentChoice,
+    *,
+    problem: str = "",
+) -> HttpReply:
+    precise = read_details(pending.details) if pending.details else None
+    review, previews = "", dict[str, GrantPreview]()
+    try:
+        review, previews = await _reviewed(
+            consent, asked, choice, conditions_of(choice, pending.client.id, precise)
+        )
+    except HeadgateError as error:
+        problem = problem or f"{error.message} {error.hint}"
+    view = ConsentView(
+        asked.places["request"], pending, precise, choice, previews, review, problem if choice.picked else ""
+    )
+    # The answer of the form is a redirect to the client, which a policy on form targets would block.
+    frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS)
+    return page("consent.html", frame, view)
+
+
+async def _reviewed(
+    consent: ConsentServices, asked: OwnerRequest, choice: ConsentChoice, conditions: Conditions
+) -> tuple[str, dict[str, GrantPreview]]:
+    if not choice.picked:
+        return "", {}
+    catalog, now = await consent.reads.catalog(), consent.reads.clock()
+    each = [terms for one in choice.picked for terms in terms_of(ConsentChoice((one,)), catalog, now)]
+    found = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
+    previews = {f"{one.stream.connection_ids[0]}/{one.stream.name}": one for one in found}
+    return review_of(terms_of(choice, catalog, now), conditions), previews
+
+
+def _back(location: str, done: str) -> HttpReply:
+    if location:
+        return see_other(location)
+    return page("decided.html", Frame("Done"), done)
+
+
+def _sign_in_first(request: WebRequest) -> HttpReply:
+    query = request.scope["query_string"].decode("latin-1")
+    return see_other(f"/console/sign-in?next={quote(f'/oauth/authorize?{query}', safe='')}")
+
+
+def _refusal_page(error: HeadgateError) -> HttpReply:
+    """Show a refusal where the browser must not be sent on: whose address that is, is not known."""
+    return page("error.html", Frame("This request cannot be answered"), error, status=error.status)
+
+
+def consent_addresses(consent: ConsentServices) -> tuple[Address, ...]:
+    """Make the rows of the table; a session is checked by `signed_in`, and by `authorize` itself."""
+    own = (
+        ("GET", "/oauth/consent/{request}", show),
+        ("POST", "/oauth/consent/{request}", decide),
+        ("GET", DEVICE_PAGE, show_device),
+        ("POST", DEVICE_PAGE, find_device),
+    )
+    return (
+        Address("GET", "/oauth/authorize", Callers.ANYONE, partial(authorize, consent)),
+        Address("GET", "/authorize", Callers.ANYONE, partial(authorize, consent)),
+        *(
+            Address(method, path, Callers.ANYONE, signed_in(consent.sessions, partial(handler, consent)))
+            for method, path, handler in own
+        ),
+    )

@@ -1,0 +1,332 @@
+"""The owner's records: connections and streams, a page of a stream, one record with everything, search and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup, escape
+
+from headgate.audit.activity import LoggedRead
+from headgate.console.pages import Frame, OwnerRequest, page, part
+from headgate.console.services import ConsoleServices
+from headgate.console.words import size
+from headgate.errors import NotFound
+from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
+from headgate.model.instants import instant
+from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
+from headgate.text.titles import title
+from headgate.web.replies import NO_STORE, HttpReply
+
+_PAGE = 25
+_PREVIEW_CHARS = 220
+_TITLE_CHARS = 160
+_SHORT_CHARS = 120
+_READERS_SHOWN = 50
+_MOST_FILTERS = 3
+_MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
+_INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLine:
+    """One stream of a connection."""
+
+    name: str
+    records: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionCard:
+    """One connection: what it holds."""
+
+    id: str
+    name: str
+    connector: str
+    records: int
+    streams: tuple[StreamLine, ...]
+    #: Microseconds since 1970.
+    updated_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """One record in a list."""
+
+    path: str
+    title: str
+    source: str
+    stream: str
+    at: int | None
+    #: Escaped; may hold marks around found words.
+    excerpt: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """What was searched for and found."""
+
+    q: str
+    hits: tuple[RecordLine, ...]
+    next_path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DataView:
+    """Every connection."""
+
+    cards: tuple[ConnectionCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamView:
+    """A page of a stream."""
+
+    connection_id: str
+    source: str
+    stream: str
+    lines: tuple[RecordLine, ...]
+    total: int | None
+    filterable: tuple[str, ...]
+    field: str
+    value: str
+    order: str
+    next_path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """One field of a record."""
+
+    name: str
+    text: str
+    is_structured: bool = False
+    #: The address of a file, and whether it can be shown in the page.
+    file_path: str = ""
+    is_image: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """One record, and who has read it."""
+
+    id: str
+    title: str
+    source: str
+    stream: str
+    stream_path: str
+    at: int | None
+    fields: tuple[FieldLine, ...]
+    readers: tuple[LoggedRead, ...]
+
+
+async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ...]:
+    """Describe every connection, the largest first."""
+    body = (await console.own_records().streams()).body()
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in cast("list[Mapping[str, Any]]", body["data"]):
+        found.setdefault(row["connection_id"], []).append(row)
+    cards = [_card(rows) for rows in found.values()]
+    return tuple(sorted(cards, key=lambda card: -card.records))
+
+
+def _card(rows: list[Mapping[str, Any]]) -> ConnectionCard:
+    times = [at for row in rows if (at := instant(row.get("last_updated") or "")) is not None]
+    streams = [
+        StreamLine(row["name"], row["record_count"], stream_path(row["connection_id"], row["name"]))
+        for row in sorted(rows, key=lambda row: -row["record_count"])
+    ]
+    first = rows[0]
+    return ConnectionCard(
+        id=first["connection_id"],
+        name=first.get("display_name") or first["connector_key"],
+        connector=first["connector_key"],
+        records=sum(one.records for one in streams),
+        streams=tuple(streams),
+        updated_at=max(times, default=None),
+    )
+
+
+async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show every connection with its streams."""
+    return page("data.html", Frame("Data", asked, "data"), DataView(await connection_cards(console)))
+
+
+async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Search all records."""
+    q = asked.query.get("q").strip()
+    view = SearchView(q, (), None)
+    if q:
+        query = SearchQuery(q=q, limit=_PAGE, cursor=asked.query.get("cursor") or None)
+        body = (await console.own_records().search(query, title_chars=_TITLE_CHARS)).body()
+        hits = tuple(_hit(row) for row in body["data"])
+        cursor = body.get("next_cursor")
+        more = None if cursor is None else f"/console/search?{urlencode({'q': q, 'cursor': cursor})}"
+        view = SearchView(q, hits, more)
+    if asked.is_partial:
+        return part("hits.html", asked, view)
+    return page("search.html", Frame("Search", asked, "data"), view)
+
+
+async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show a page of a stream, filtered by a field if one is given."""
+    where, stream = connection_id(asked.places["connection_id"]), stream_name(asked.places["stream"])
+    server = console.own_records()
+    described = (await server.stream(stream, where)).body()
+    capabilities = cast("Mapping[str, Any]", described["field_capabilities"])
+    usable = tuple(sorted(name for name, one in capabilities.items() if one["exact_filter"]["usable"]))
+    name, value, order = asked.query.get("field"), asked.query.get("value"), asked.query.get("order")
+    chosen: tuple[Filter, ...] = ()
+    if name in usable and value:
+        chosen = (ExactFilter(cast("Any", name), _typed(value, capabilities[name]["type"])),)
+    query = ListQuery(
+        stream=stream,
+        connection_id=where,
+        limit=_PAGE,
+        order=Order.ASC if order == "asc" else None,
+        filters=chosen,
+        cursor=asked.query.get("cursor") or None,
+        with_extent=True,
+    )
+    body = (await console.own_records().records(query, preview_chars=_PREVIEW_CHARS)).body()
+    view = StreamView(
+        connection_id=where,
+        source=_source(body["data"][0]) if body["data"] else _named(described, where),
+        stream=stream,
+        lines=tuple(_line(row) for row in body["data"]),
+        total=body.get("meta", {}).get("window", {}).get("total"),
+        filterable=usable,
+        field=name,
+        value=value,
+        order=order,
+        next_path=_next(asked, body),
+    )
+    return page("stream.html", Frame(f"{stream} of {view.source}", asked, "data"), view)
+
+
+async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show one record with all its fields, its files, and who has read it."""
+    stream, key = stream_name(asked.places["stream"]), record_id(asked.places["id"])
+    given = asked.query.get("connection_id")
+    where = connection_id(given) if given else None
+    body = (await console.own_records().record(RecordQuery(stream, key, where))).body()
+    found = ConnectionId(body["connection_id"])
+    view = RecordView(
+        id=key,
+        title=title(body),
+        source=_source(body),
+        stream=stream,
+        stream_path=stream_path(found, stream),
+        at=_time(body),
+        fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
+        readers=console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
+    )
+    return page("record.html", Frame(view.title, asked, "data"), view)
+
+
+async def show_file(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Send a file: pictures to be shown in the page, everything else to be saved."""
+    where = asked.query.get("connection_id")
+    query = BlobQuery(blob_id(asked.places["blob_id"]), connection_id(where) if where else None)
+    found = await console.own_records().blob(query)
+    is_shown = found.mime_type in _INLINE_TYPES
+    media = found.mime_type if is_shown else "application/octet-stream"
+    headers = (
+        (b"content-type", media.encode("latin-1", "replace")),
+        (b"content-disposition", b"inline" if is_shown else b"attachment"),
+        (b"content-security-policy", b"sandbox; default-src 'none'"),
+        (b"content-length", b"%d" % found.size_bytes),
+        NO_STORE,
+    )
+    return HttpReply(headers=headers, stream=found.content)
+
+
+def stream_path(where: str, stream: str) -> str:
+    """Return the console's address of a stream."""
+    return f"/console/data/{quote(where, safe='')}/{quote(stream, safe='')}"
+
+
+def record_path(where: str, stream: str, key: str) -> str:
+    """Return the console's address of a record."""
+    return f"/console/records/{quote(stream, safe='')}/{quote(key, safe='')}?connection_id={quote(where, safe='')}"
+
+
+def _next(asked: OwnerRequest, body: Mapping[str, Any]) -> str | None:
+    if not body.get("has_more"):
+        return None
+    chosen_fields = {
+        name: asked.query.get(name) for name in ("field", "value", "order") if asked.query.get(name)
+    }
+    path = asked.here.partition("?")[0]
+    return f"{path}?{urlencode({**chosen_fields, 'cursor': body['next_cursor']})}"
+
+
+def _typed(value: str, kind: str) -> Any:
+    if kind == "boolean":
+        return value.lower() in {"true", "yes", "1"}
+    if kind in {"integer", "number"}:
+        try:
+            return int(value) if kind == "integer" else float(value)
+        except ValueError:
+            raise NotFound("The value must be a number.", hint="Change the filter.") from None
+    return value
+
+
+def _named(described: Mapping[str, Any], where: str) -> str:
+    for one in described.get("granted_connections", ()):
+        if one["connection_id"] == where:
+            return str(one.get("display_name") or where)
+    return where
+
+
+def _source(row: Mapping[str, Any]) -> str:
+    return str(row.get("display_name") or row["connector_key"])
+
+
+def _time(row: Mapping[str, Any]) -> int | None:
+    return instant(row.get("authored_at") or row.get("emitted_at") or "")
+
+
+def _line(row: Mapping[str, Any]) -> RecordLine:
+    named = title(cast("Any", row))
+    texts = [
+        value
+        for value in row["data"].values()
+        if isinstance(value, str) and value != named and value != row["id"] and instant(value) is None
+    ]
+    path = record_path(row["connection_id"], row["stream"], row["id"])
+    excerpt = escape(" · ".join(texts)[:_PREVIEW_CHARS])
+    return RecordLine(path, named, _source(row), row["stream"], _time(row), excerpt)
+
+
+def _hit(row: Mapping[str, Any]) -> RecordLine:
+    path = record_path(row["connection_id"], row["stream"], row["record_key"])
+    snippet = cast("Mapping[str, Any]", row.get("snippet") or {})
+    # Escaped as a whole; after that only these two tags are let through.
+    marked = (
+        escape(snippet.get("text", "")).replace("&lt;mark&gt;", _MARK).replace("&lt;/mark&gt;", _MARK_END)
+    )
+    return RecordLine(path, title(cast("Any", row)), _source(row), row["stream"], _time(row), marked)
+
+
+def _rank(field: FieldLine) -> int:
+    """Short values first, then long texts, then what has parts, then files."""
+    return 3 if field.file_path else 2 if field.is_structured else int(len(field.text) > _SHORT_CHARS)
+
+
+def _field(name: str, value: Any, where: ConnectionId) -> FieldLine:
+    if isinstance(value, str):
+        return FieldLine(name, value)
+    if isinstance(value, dict) and isinstance(file := cast("dict[str, Any]", value).get("blob_id"), str):
+        media = str(cast("dict[str, Any]", value).get("mime_type", ""))
+        path = f"/console/files/{BlobId(file)}?connection_id={quote(where, safe='')}"
+        size_bytes = cast("dict[str, Any]", value).get("size_bytes")
+        facts = ", ".join(filter(None, (media, size(size_bytes) if isinstance(size_bytes, int) else "")))
+        return FieldLine(name, facts, file_path=path, is_image=media in _INLINE_TYPES)
+    if isinstance(value, dict | list):
+        return FieldLine(name, json.dumps(value, indent=2, ensure_ascii=False), is_structured=True)
+    return FieldLine(name, "—" if value is None else json.dumps(value))

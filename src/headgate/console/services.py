@@ -1,0 +1,53 @@
+"""The parts of the program that the console's pages are drawn from."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from headgate.audit.activity import Activity
+from headgate.auth.admission import Admission
+from headgate.auth.clients import Clients
+from headgate.auth.sessions import OwnerSessions
+from headgate.model.ids import RequestId
+from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.services import ReadServices
+from headgate.sources.intake import Intake
+from headgate.sources.pending import PendingUploads
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleFacts:
+    """What the settings page tells about the program."""
+
+    version: str
+    home: str
+    #: The address that agents connect to.
+    mcp_url: str
+    #: Empty when the owner has set none.
+    public_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleServices:
+    """Everything a handler of the console may use."""
+
+    sessions: OwnerSessions
+    clients: Clients
+    activity: Activity
+    reads: ReadServices
+    admission: Admission
+    #: Moves what was just read into the log that pages show.
+    flush_log: Callable[[], Awaitable[None]]
+    clock: Callable[[], int]
+    facts: ConsoleFacts
+    intake: Intake
+    uploads: PendingUploads
+
+    def own_records(self) -> LocalResourceServer:
+        """Read as the owner; it is logged as the owner's look."""
+        request_id = RequestId(f"req_{secrets.token_hex(8)}")
+        return LocalResourceServer(
+            self.reads, ReadContext(self.admission.owner_access(), request_id, "console")
+        )

@@ -1,0 +1,138 @@
+"""Sign-in and sign-out, the link that sets the first password, and the password asked for again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.auth.passwords import LEAST_CHARS
+from headgate.auth.sessions import check_site
+from headgate.console.pages import (
+    HOME,
+    SIGN_IN,
+    Frame,
+    OwnerRequest,
+    cookies_of,
+    ended_cookie,
+    error_page,
+    fetch_site,
+    is_private_line,
+    own_path,
+    page,
+    query_of,
+    read_form,
+    see_other,
+    session_cookies,
+)
+from headgate.console.services import ConsoleServices
+from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
+from headgate.web.addresses import WebRequest
+from headgate.web.replies import HttpReply
+
+
+@dataclass(frozen=True, slots=True)
+class SignInView:
+    """What a page that asks for a password shows."""
+
+    #: Where the browser goes after it.
+    back: str = HOME
+    problem: str = ""
+    least_chars: int = LEAST_CHARS
+    has_password: bool = True
+    #: Whether a cookie may be sent on this connection at all.
+    is_private_line: bool = True
+
+
+async def show(console: ConsoleServices, request: WebRequest) -> HttpReply:
+    """Ask for the password."""
+    return _sign_in_page(console, request, _back(request))
+
+
+async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
+    """Check the password and begin a session."""
+    try:
+        check_site(fetch_site(request))
+        form = await read_form(request)
+    except HeadgateError as error:
+        return error_page(error, None)
+    back = own_path(form.get("next"))
+    if not is_private_line(request.context):
+        return _sign_in_page(console, request, back, status=403)
+    try:
+        made = await console.sessions.sign_in(form.get("password"), cookies_of(request))
+    except (AuthenticationFailed, RateLimited) as error:
+        problem = f"{error.message} {error.hint}"
+        return _sign_in_page(console, request, back, problem=problem, status=error.status)
+    return see_other(back, *session_cookies(request.context, made))
+
+
+async def sign_out(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """End the session."""
+    await asked.form()
+    await console.sessions.sign_out(asked.session)
+    return see_other(SIGN_IN, ended_cookie(asked.request.context))
+
+
+async def welcome(console: ConsoleServices, request: WebRequest) -> HttpReply:
+    """Ask for a first password, if the link is open. Opening the page does not use the link up."""
+    if not console.sessions.is_open(request.places["link"]):
+        return page("link_ended.html", Frame("Link ended"), SignInView(), status=410)
+    return _welcome_page(request)
+
+
+async def set_password(console: ConsoleServices, request: WebRequest) -> HttpReply:
+    """Set the first password by the link, and sign in."""
+    try:
+        check_site(fetch_site(request))
+        form = await read_form(request)
+        if not is_private_line(request.context):
+            return _welcome_page(request, status=403)
+        if form.get("password") != form.get("again"):
+            return _welcome_page(request, "The two passwords differ. Type the same one twice.", 400)
+        link, cookies = request.places["link"], cookies_of(request)
+        made = await console.sessions.set_first_password(link, form.get("password"), cookies)
+    except AuthenticationFailed:
+        return page("link_ended.html", Frame("Link ended"), SignInView(), status=410)
+    except InvalidRequest as error:
+        return _welcome_page(request, f"{error.message} {error.hint}", error.status)
+    except HeadgateError as error:
+        return error_page(error, None)
+    return see_other(HOME, *session_cookies(request.context, made))
+
+
+async def ask_again(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Ask for the password again, before something that matters."""
+    view = SignInView(own_path(asked.query.get("next")))
+    return page("confirm.html", Frame("Confirm it is you", asked), view)
+
+
+async def confirm(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Check the password that was asked for again."""
+    form = await asked.form()
+    back = own_path(form.get("next"))
+    try:
+        await console.sessions.prove(asked.session, form.get("password"), cookies_of(asked.request))
+    except (AuthenticationFailed, RateLimited) as error:
+        view = SignInView(back, f"{error.message} {error.hint}")
+        return page("confirm.html", Frame("Confirm it is you", asked), view, status=error.status)
+    return see_other(back)
+
+
+def _back(request: WebRequest) -> str:
+    return own_path(query_of(request).get("next"))
+
+
+def _sign_in_page(
+    console: ConsoleServices, request: WebRequest, back: str, *, problem: str = "", status: int = 200
+) -> HttpReply:
+    view = SignInView(
+        back,
+        problem,
+        has_password=console.sessions.has_password(),
+        is_private_line=is_private_line(request.context),
+    )
+    return page("sign_in.html", Frame("Sign in"), view, status=status)
+
+
+def _welcome_page(request: WebRequest, problem: str = "", status: int = 200) -> HttpReply:
+    view = SignInView(problem=problem, is_private_line=is_private_line(request.context))
+    return page("welcome.html", Frame("Welcome"), view, status=status)

@@ -1,0 +1,110 @@
+"""The addresses of the authorization server that programs call; the pages that a person sees are in the console."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from headgate.auth.oauth.metadata import server_metadata
+from headgate.auth.oauth.server import OAuthReply
+from headgate.auth.oauth.service import AuthorizationService, OAuthPlace, Pairs
+from headgate.errors import InvalidClientMetadata, InvalidRequest
+from headgate.web.addresses import Address, WebRequest
+from headgate.web.admission import Callers
+from headgate.web.replies import PLAIN_JSON, Header, HttpReply, json_reply
+
+MAX_FORM_BYTES = 64 * 1024
+_MAX_REGISTRATION_BYTES = 16 * 1024
+_MAX_FORM_FIELDS = 40
+_WELL_KNOWN = "/.well-known/"
+_PUBLIC: tuple[Header, ...] = (PLAIN_JSON, (b"cache-control", b"public, max-age=300"))
+
+
+def place_of(request: WebRequest) -> OAuthPlace:
+    """Name the server as the caller knows it; a configured address is the issuer wherever it is called."""
+    origin, public = request.context.origin, request.services.public_url
+    return OAuthPlace(public or origin, frozenset({origin, *([public] if public else [])}))
+
+
+async def metadata(_service: AuthorizationService, request: WebRequest) -> HttpReply:
+    """Describe the authorization server (RFC 8414)."""
+    return json_reply(server_metadata(place_of(request).issuer), headers=_PUBLIC)
+
+
+async def token(service: AuthorizationService, request: WebRequest) -> HttpReply:
+    """Exchange a code, a refresh token or a device code."""
+    pairs, authorization = await _form(request), _authorization(request)
+    return _reply(await service.token(pairs, authorization, place_of(request)))
+
+
+async def revoke(service: AuthorizationService, request: WebRequest) -> HttpReply:
+    """Revoke a token for the client that holds it (RFC 7009)."""
+    pairs, authorization = await _form(request), _authorization(request)
+    return _reply(await service.revoke(pairs, authorization, place_of(request)))
+
+
+async def device_authorization(service: AuthorizationService, request: WebRequest) -> HttpReply:
+    """Give a device the codes with which its owner finds it (RFC 8628)."""
+    pairs, context = await _form(request), request.context
+    place = place_of(request)
+    return _reply(await service.device(pairs, _authorization(request), place, context.client_address))
+
+
+async def register(service: AuthorizationService, request: WebRequest) -> HttpReply:
+    """Register a client (RFC 7591)."""
+    try:
+        document = msgspec.json.decode(await request.body(_MAX_REGISTRATION_BYTES), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        error = InvalidClientMetadata("The body must be a JSON object.")
+        body = {"error": error.code, "error_description": error.message}
+        return _reply(OAuthReply(error.status, body, (("Cache-Control", "no-store"),)))
+    return _reply(await service.register(document, request.context.client_address))
+
+
+def read_pairs(content: bytes) -> Pairs:
+    """Read a form or a query in order, with every value of every name.
+
+    Raises:
+        InvalidRequest: it cannot be read.
+    """
+    try:
+        return parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS)
+    except ValueError:
+        raise InvalidRequest("The form cannot be read.") from None
+
+
+async def _form(request: WebRequest) -> Pairs:
+    return read_pairs(await request.body(MAX_FORM_BYTES))
+
+
+def _authorization(request: WebRequest) -> str | None:
+    value = request.context.headers.values.get(b"authorization")
+    return None if value is None else value.decode("latin-1")
+
+
+def _reply(reply: OAuthReply) -> HttpReply:
+    own = {name.lower().encode(): value.encode("latin-1", "replace") for name, value in reply.headers}
+    headers = {**own, b"content-type": PLAIN_JSON[1]}
+    return HttpReply(msgspec.json.encode(reply.body or {}), reply.status, tuple(headers.items()))
+
+
+def oauth_addresses(service: AuthorizationService) -> tuple[Address, ...]:
+    """Make the rows of the table; the short ones are for clients that do not read the metadata."""
+    documents = ("oauth-authorization-server", "oauth-authorization-server/mcp", "openid-configuration")
+    handlers = {
+        "/token": token,
+        "/revoke": revoke,
+        "/register": register,
+        "/device_authorization": device_authorization,
+    }
+    return (
+        *(Address("GET", _WELL_KNOWN + one, Callers.ANYONE, partial(metadata, service)) for one in documents),
+        *(
+            Address("POST", prefix + path, Callers.ANYONE, partial(handler, service))
+            for path, handler in handlers.items()
+            for prefix in ("/oauth", "")
+        ),
+    )

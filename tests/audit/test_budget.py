@@ -1,0 +1,126 @@
+"""Daily budgets under requests that run at the same time, in one process and in several."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from headgate.audit.budget import DailyBudgets
+from headgate.errors import RateLimited, StorageReadOnly
+from headgate.home import Home
+from headgate.model.grant import Access, TokenKind
+from headgate.model.instants import DAY_US
+from tests.in_process import local_program, record
+from tests.on_socket import MAIL, WAIT_SECONDS, line, served_program
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
+
+pytestmark = pytest.mark.anyio
+LIMIT, PAGE = 40, 7
+ACCESS = Access(TokenKind.CLIENT, "me", "agent", (), daily_records=(("grt_1", LIMIT),))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def budgets(place: Path, *, at: int = 0, logged: int = 0) -> DailyBudgets:
+    return DailyBudgets(Home(place), clock=lambda: at, logged=lambda *_: logged)
+
+
+def settle_many(place: Path, shown: object) -> None:
+    """Show pages until nothing is left, as one process of several."""
+    counted = 0
+    try:
+        while True:
+            budgets(place).settle(ACCESS, PAGE)
+            counted += PAGE
+    except RateLimited:
+        shown.put(counted)
+
+
+def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more_than_the_page_that_crosses(
+    tmp_path: Path,
+):
+    context = multiprocessing.get_context("spawn")
+    shown = context.Queue()
+    workers = [context.Process(target=settle_many, args=(tmp_path, shown)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    total = sum(shown.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert LIMIT <= total < LIMIT + PAGE
+
+
+def test_a_new_day_begins_with_what_is_in_the_log(tmp_path: Path):
+    budgets(tmp_path).settle(ACCESS, LIMIT)
+    with pytest.raises(RateLimited, match="40 records"):
+        budgets(tmp_path).check("grt_1", LIMIT)
+    with pytest.raises(RateLimited):
+        budgets(tmp_path, at=DAY_US, logged=LIMIT).check("grt_1", LIMIT)
+    budgets(tmp_path, at=DAY_US, logged=LIMIT - 1).settle(ACCESS, 1)
+    with pytest.raises(RateLimited):
+        budgets(tmp_path, at=DAY_US).check("grt_1", LIMIT)
+    # Another grant has its own count.
+    budgets(tmp_path).check("grt_2", LIMIT)
+
+
+def test_a_count_that_cannot_be_written_lets_nothing_out(tmp_path: Path):
+    (tmp_path / "budgets").write_text("in the way")
+    with pytest.raises(StorageReadOnly):
+        budgets(tmp_path).settle(ACCESS, 1)
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 31, b"7 0", b"0000000000 99999999999999999999999\n"])
+def test_a_damaged_count_falls_back_to_the_log(tmp_path: Path, damage: bytes):
+    budgets(tmp_path).settle(ACCESS, 1)
+    (path,) = (tmp_path / "budgets").iterdir()
+    path.write_bytes(damage)
+    try:
+        budgets(tmp_path, logged=LIMIT).check("grt_1", LIMIT)
+    except RateLimited:
+        return
+    raise AssertionError
+
+
+async def test_requests_at_the_same_time_cannot_pass_under_the_same_rest(tmp_path: Path):
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        mail = await program.connect("mail")
+        lines = [record(f"m{n}", subject="roof", sent_at="2026-03-01T00:00:00Z") for n in range(60)]
+        await program.ingest(mail, "messages", lines)
+        allowed = grant(stream_grant("messages", "id", "subject", connections=(mail,)))
+        token = await program.grant(allowed, daily_records=LIMIT)
+        # Searches wait in a thread, so that all of them are admitted before the first one is counted.
+        asked = (program.get(f"/v1/search?q=roof&limit={PAGE}", token) for _ in range(20))
+        answers = await asyncio.gather(*asked)
+        shown = sum(len(one.body["data"]) for one in answers if one.status == 200)
+        assert LIMIT <= shown < LIMIT + PAGE
+        assert {one.status for one in answers} == {200, 429}
+        await program.services.pump.flush()
+        refused = [json.loads(one.event)["outcome"] for one in program.services.ledger.newest(None, 100)]
+        assert refused.count("rate_limit_exceeded") == sum(one.status == 429 for one in answers)
+
+
+def test_workers_share_the_budget(tmp_path: Path):
+    with served_program(tmp_path, "--workers", "2") as served:
+        try:
+            served.ingest(served.connect(), [line(f"m{n}") for n in range(60)])
+            token = served.grant("--budget", f"{LIMIT}/day")
+            with ThreadPoolExecutor(8) as pool:
+                answers = list(
+                    pool.map(lambda _: served.ask("GET", f"{MAIL}?limit={PAGE}", token), range(30))
+                )
+        finally:
+            # The workers end with their parent, if it may tell them.
+            served.process.terminate()
+            served.process.wait(WAIT_SECONDS)
+        shown = sum(len(one.body["data"]) for one in answers if one.status == 200)
+        assert LIMIT <= shown < LIMIT + PAGE

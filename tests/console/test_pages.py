@@ -1,0 +1,265 @@
+"""Every page of the console over HTTP: who sees it, what it shows, and what its forms do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from headgate.console.addresses import console_addresses
+from headgate.hosting import build_console
+from headgate.model.ids import ConnectionId
+from tests.console.browsers import PASSWORD, Browser, signed_in
+from tests.in_process import LocalProgram, local_program, record, settings_for
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
+
+pytestmark = pytest.mark.anyio
+OPEN = {"/console/sign-in", "/console/welcome/{link}", "/console/static/{file}"}
+TRICK = "<script>alert('x')</script> roof"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass
+class Scene:
+    program: LocalProgram
+    browser: Browser
+    connection: str
+    token: str
+    grant_id: str
+
+    async def agent_reads(self) -> None:
+        path = f"/v1/streams/messages/records/m1?connection_id={self.connection}"
+        answer = await self.program.get(path, self.token)
+        assert answer.status == 200, answer.content
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        connection = await program.connect("mail", "Home mail")
+        rows = [
+            record("m1", subject=TRICK, sender="Ada", body="The roof leaks."),
+            record("m2", subject="Second", sender="Bo", body="Nothing to see."),
+        ]
+        await program.ingest(connection, "messages", rows)
+        made = grant(stream_grant("messages", "id", "subject", connections=(ConnectionId(connection),)))
+        token = await program.grant(made, daily_records=10)
+        yield Scene(program, await signed_in(program), connection, token, made.id)
+
+
+async def test_no_page_of_the_owner_is_shown_without_a_session(scene: Scene):
+    settings = settings_for(scene.program.services.home.path.parent)
+    rows = console_addresses(build_console(settings, scene.program.services))
+    own = [row for row in rows if row.path not in OPEN]
+    assert len(own) > 15
+    for row in own:
+        path = re.sub(r"\{\w+\}", "x", row.path)
+        stranger = Browser(scene.program)
+        shown = await (stranger.get(path) if row.method == "GET" else stranger.post(path))
+        assert shown.status == 303, row.route
+        assert (shown.location or "").startswith("/console/sign-in?next="), row.route
+        held = Browser(scene.program, {"headgate": "guess"})
+        shown = await (held.get(path) if row.method == "GET" else held.post(path))
+        assert shown.status == 303, row.route
+
+
+async def test_no_form_is_taken_without_its_key(scene: Scene):
+    settings = settings_for(scene.program.services.home.path.parent)
+    scene.browser.form_key = "0" * 64
+    for row in console_addresses(build_console(settings, scene.program.services)):
+        if row.method == "POST" and row.path not in OPEN:
+            shown = await scene.browser.post(re.sub(r"\{\w+\}", "x", row.path))
+            assert shown.status == 403, row.route
+
+
+async def test_home_shows_what_there_is_and_what_agents_read(scene: Scene):
+    await scene.agent_reads()
+    await scene.program.services.pump.flush()
+    shown = await scene.browser.get("/console")
+    assert shown.status == 200
+    assert "Home mail 2 records in " in shown.words
+    assert "agent read 1 record (1 of messages) in 1 call" in shown.words
+    assert 'class="series-1"' in shown.text
+
+
+async def test_search_finds_records_and_escapes_their_text(scene: Scene):
+    for path, more in (("/console/search?q=roof", ()), ("/console/search?q=roof", (("hx-request", "true"),))):
+        shown = await scene.browser.get(path, *more)
+        assert f"/console/records/messages/m1?connection_id={scene.connection}" in shown.text
+        assert "<script>alert" not in shown.text
+        assert "<mark>roof</mark>" in shown.text
+    assert "Nothing matches" in (await scene.browser.get("/console/search?q=zebra")).words
+
+
+async def test_a_stream_is_browsed_and_filtered(scene: Scene):
+    path = f"/console/data/{scene.connection}/messages"
+    shown = await scene.browser.get(path)
+    assert "2 records." in shown.words
+    assert "<script>alert" not in shown.text
+    filtered = await scene.browser.get(f"{path}?field=sender&value=Bo")
+    assert "1 record where sender is" in filtered.words
+    assert "Second" in filtered.words
+    assert (await scene.browser.get("/console/data")).words.count("messages") == 1
+
+
+async def test_a_record_shows_all_fields_and_who_has_read_it(scene: Scene):
+    path = f"/console/records/messages/m1?connection_id={scene.connection}"
+    before = await scene.browser.get(path)
+    assert "The roof leaks." in before.words
+    assert "<script>alert" not in before.text
+    assert "No agent has read this record." in before.words
+    await scene.agent_reads()
+    await scene.program.services.pump.flush()
+    after = await scene.browser.get(path)
+    assert "agent GET /v1/streams/{stream}/records/{id} id, subject" in after.words
+    assert (await scene.browser.get(path.replace("m1", "m9"))).status == 404
+
+
+async def test_agents_are_described_in_words_and_stopped(scene: Scene):
+    await scene.agent_reads()
+    shown = await scene.browser.get("/console/agents")
+    assert "Can read messages of Home mail." in shown.words
+    one = await scene.browser.get("/console/agents/agent")
+    assert "1 of 10; 9 left" in one.words
+    assert "of Home mail, from any time id, subject" in one.words
+    done = await scene.browser.post(f"/console/grants/{scene.grant_id}/revoke")
+    assert done.status == 303
+    refused = await scene.program.get("/v1/streams", scene.token)
+    assert refused.code == "grant_revoked"
+    assert "Can read nothing now." in (await scene.browser.get("/console/agents")).words
+
+
+async def test_one_button_stops_every_agent(scene: Scene):
+    other = grant(
+        stream_grant("messages", "id", connections=(ConnectionId(scene.connection),)), id_="grt_other"
+    )
+    token = await scene.program.grant(other)
+    done = await scene.browser.post("/console/agents/stop-all")
+    assert done.location == "/console/agents?stopped=2"
+    for one in (scene.token, token):
+        assert (await scene.program.get("/v1/streams", one)).code == "grant_revoked"
+
+
+async def test_activity_groups_filters_exports_and_verifies(scene: Scene):
+    await scene.agent_reads()
+    scene.program.clock.at += 5 * 60 * 1_000_000
+    await scene.agent_reads()
+    scene.program.clock.at += 11 * 60 * 1_000_000
+    await scene.agent_reads()
+    shown = await scene.browser.get("/console/activity")
+    assert "read 2 records (2 of messages) in 2 calls" in shown.words
+    assert "read 1 record (1 of messages) in 1 call" in shown.words
+    assert "You" not in shown.words.partition("Stream Show")[2]
+    assert "Nothing is in the log" in (await scene.browser.get("/console/activity?client=other")).words
+    exported = await scene.browser.get("/console/activity/export")
+    clients = [json.loads(line)["client_id"] for line in exported.text.splitlines()]
+    assert clients.count("agent") == 3
+    verified = await scene.browser.post("/console/activity/verify")
+    assert "The log is whole" in verified.words
+
+
+async def test_the_owners_own_looks_are_in_the_log_and_shown_on_request(scene: Scene):
+    await scene.browser.get(f"/console/records/messages/m1?connection_id={scene.connection}")
+    shown = await scene.browser.get("/console/activity?only=all")
+    assert "You read 1 record (1 of messages)" in shown.words
+
+
+async def test_connect_settings_and_styles_are_shown(scene: Scene):
+    assert "claude mcp add --transport http headgate" in (await scene.browser.get("/console/connect")).words
+    assert "Address for agents" in (await scene.browser.get("/console/settings")).words
+    assert "Colours" in (await scene.browser.get("/console/styles")).words
+
+
+async def test_the_password_is_changed_and_other_sessions_end(scene: Scene):
+    other = Browser(scene.program, dict(scene.browser.cookies))
+    await other.post("/console/sign-in", password=PASSWORD)
+    scene.browser = await _again(scene.program, PASSWORD)
+    done = await scene.browser.post("/console/settings/password", old=PASSWORD, new="a quite new password")
+    assert done.location == "/console/settings?done=password"
+    assert (await other.get("/console")).status == 303
+    assert (await scene.browser.get("/console")).status == 200
+    wrong = await scene.browser.post("/console/settings/password", old=PASSWORD, new="yet another password")
+    assert wrong.status == 401
+
+
+async def _again(program: LocalProgram, password: str) -> Browser:
+    browser = Browser(program)
+    await browser.post("/console/sign-in", password=password)
+    await browser.get("/console")
+    return browser
+
+
+async def test_an_owners_token_is_listed_and_revoked(scene: Scene):
+    shown = await scene.browser.get("/console/settings")
+    mark = re.search(r"/console/settings/tokens/([0-9a-f]+)/revoke", shown.text)
+    assert mark
+    assert (await scene.program.get("/v1/streams", scene.program.owner)).status == 200
+    assert (await scene.browser.post(f"/console/settings/tokens/{mark[1]}/revoke")).status == 303
+    assert (await scene.program.get("/v1/streams", scene.program.owner)).status == 401
+
+
+def multipart(key: str, name: str, content: bytes) -> tuple[bytes, tuple[str, str]]:
+    parts = [
+        b'--cut\r\nContent-Disposition: form-data; name="form_key"\r\n\r\n' + key.encode(),
+        f'--cut\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + content,
+        b"--cut--\r\n",
+    ]
+    return b"\r\n".join(parts), ("content-type", "multipart/form-data; boundary=cut")
+
+
+async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
+    table = b"id,title,when\n1,Roof repair,2026-01-02\n2,<b>Boat</b>,2026-02-03\n"
+    body, kind = multipart(scene.browser.form_key, "repairs.csv", table)
+    sent = await scene.browser.send("/console/add", body, kind)
+    assert (sent.status, (sent.location or "")[:13]) == (303, "/console/add/")
+    path = sent.location or ""
+    shown = await scene.browser.get(path)
+    assert "Roof repair" in shown.words
+    assert "<b>Boat" not in shown.text
+    assert "repairs" not in (await scene.browser.get("/console/data")).words, "a preview stores nothing"
+    done = await scene.browser.post(path, do="import", display_name="House repairs")
+    assert "2 records" in done.words
+    assert "House repairs" in (await scene.browser.get("/console/data")).words
+    assert (await scene.browser.get(path)).status == 404, "the upload is gone after its import"
+
+
+async def test_an_upload_without_the_key_is_refused_and_leaves_nothing(scene: Scene):
+    body, kind = multipart("0" * 64, "repairs.csv", b"id,title\n1,x\n")
+    assert (await scene.browser.send("/console/add", body, kind)).status == 403
+    assert not list((scene.program.services.home.path / "uploads").glob("*"))
+
+
+@pytest.mark.parametrize("place", ["x", "../../keys", "0" * 32])
+async def test_an_upload_is_found_by_its_id_alone(scene: Scene, place: str):
+    assert (await scene.browser.get(f"/console/add/{place.replace('/', '%2f')}")).status == 404
+
+
+async def test_a_file_that_is_not_recognised_is_explained(scene: Scene):
+    body, kind = multipart(scene.browser.form_key, "noise.bin", bytes(range(256)))
+    sent = await scene.browser.send("/console/add", body, kind)
+    shown = await scene.browser.get(sent.location or "")
+    assert "Import" not in re.sub(r"<[^>]*>", "", shown.text.partition("<main")[2]).split()
+
+
+async def test_reads_under_a_package_are_counted_once(scene: Scene):
+    where = (ConnectionId(scene.connection),)
+    pair = [
+        grant(stream_grant("messages", "id", connections=where), id_="grt_a"),
+        grant(stream_grant("attachments", "id", connections=where), id_="grt_b"),
+    ]
+    token = await scene.program.grant(*pair)
+    answer = await scene.program.get(
+        f"/v1/streams/messages/records/m1?connection_id={scene.connection}", token
+    )
+    assert answer.status == 200
+    assert "Read today: 1 ·" in (await scene.browser.get("/console/agents")).words
