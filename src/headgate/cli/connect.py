@@ -1,0 +1,291 @@
+"""``headgate connect``: let an agent program on this machine read, with a grant and a token made for it alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.grants import issue_choice, read_budget, read_choice, save_token
+from headgate.cli.mcp import cache_root_of
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, State, settings_of
+from headgate.clients.merging import toml_table, with_json_entry, with_toml_entry
+from headgate.clients.programs import (
+    ENTRY,
+    PROGRAMS,
+    AgentProgram,
+    HttpServer,
+    StdioServer,
+    program_of,
+    shell_line,
+)
+from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
+from headgate.home import write_private
+from headgate.model.ids import ClientId
+from headgate.settings import CONFIG_VARIABLE, Settings
+
+if TYPE_CHECKING:
+    from headgate.auth.grants import Choice, Issued
+    from headgate.reading.port import ReadAnswer
+    from headgate.wiring import HomeStores
+
+_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """One connection of a program: what goes into which file."""
+
+    program: AgentProgram
+    server: StdioServer | HttpServer
+    file: Path
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        return self.program.entry(self.server)
+
+    @property
+    def snippet(self) -> str:
+        if self.program.is_toml:
+            return toml_table(self.program.servers, ENTRY, self.entry)
+        return json.dumps({self.program.servers: {ENTRY: self.entry}}, indent=2, ensure_ascii=False)
+
+
+def connect(  # noqa: PLR0913 - each is an option of the command
+    context: typer.Context,
+    program: Annotated[
+        str | None, typer.Argument(help="Such as claude-code; without it, list them.", metavar="PROGRAM")
+    ] = None,
+    *,
+    http: Annotated[
+        bool, typer.Option("--http", help="Read from the running server instead of starting one each time.")
+    ] = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Change the program's configuration; the old file is kept beside it."),
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Replace what the program may see now.")] = False,
+    connection: Annotated[
+        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="ID")
+    ] = None,
+    stream: Annotated[
+        list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
+    ] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option(help="Only these fields of a stream.", metavar="STREAM=A,B")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only records from this time on.", metavar="TIME")] = None,
+    until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
+    days: Annotated[int, typer.Option(help="End the grant after so many days.", min=1, max=36_500)] = _DAYS,
+    budget: Annotated[
+        str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before granting everything.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let an agent program read: make its grant, and print or write what its configuration needs."""
+    if program is None:
+        _list_programs(as_json=as_json)
+        return
+    found = program_of(program)
+    choice, daily = read_choice(connection, stream, fields, since, until), read_budget(budget)
+    # What cannot work is refused before anything is granted.
+    tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
+    if write:
+        _merged(found, tried)
+    if not (connection or stream or fields or since or yes):
+        _ask_for_everything(found, days)
+    issued = _issue(context, found, choice, _Terms(days, daily, is_again=again))
+    made = _connection(context, found, issued, is_http=http)
+    backup = _write(made) if write else None
+    seen, warning = _check(settings_of(context).settings, made.server, issued.access_token)
+    if as_json:
+        typer.echo(json.dumps(_document(made, issued, seen, warning, is_written=write)))
+        return
+    typer.echo(_words(made, issued, seen, backup, days, is_written=write))
+    if warning:
+        typer.echo(warning, err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """How long and how much a day, and whether an earlier grant ends."""
+
+    days: int
+    daily_records: int | None
+    is_again: bool
+
+
+def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms: _Terms) -> Issued:
+    """Make the program's one grant; an earlier one ends if it is to be replaced.
+
+    Raises:
+        Conflict: the program may read already, and that is not to be replaced.
+    """
+
+    async def work(stores: HomeStores) -> Issued:
+        from headgate.auth.grants import Conditions  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+        client, at = ClientId(program.name), stores.judged_at()
+        granted = [one for one in stores.ledger.grants() if one.grant.client_id == client]
+        older = [one.grant.id for one in granted if one.state(at) == "active"]
+        if older and not terms.is_again:
+            raise Conflict(
+                f"{program.title} may read already, by {older[0]}.",
+                hint="See 'headgate grants show'; replace it with --again.",
+            )
+        conditions = Conditions(client, days=terms.days, daily_records=terms.daily_records)
+        issued = await issue_choice(stores, choice, conditions)
+        for one in older:
+            await stores.ledger.revoke(one, now())
+        return issued
+
+    return with_stores(settings_of(context).settings, work)
+
+
+def _list_programs(*, as_json: bool) -> None:
+    files = {one.name: _file(one) for one in PROGRAMS.values()}
+    if as_json:
+        rows = [
+            {"name": one.name, "title": one.title, "file": str(files[one.name])} for one in PROGRAMS.values()
+        ]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for one in PROGRAMS.values():
+        typer.echo(f"{one.name:<15} {one.title:<15} {files[one.name]}")
+    typer.echo("Connect one with 'headgate connect NAME'.", err=True)
+
+
+def _ask_for_everything(program: AgentProgram, days: int) -> None:
+    if not sys.stdin.isatty():
+        return
+    question = f"{program.title} will see every field of every record for {days} days. Go on?"
+    if not typer.confirm(question, err=True):
+        typer.echo("Limit it with --stream, --fields, --since or --connection.", err=True)
+        raise typer.Abort
+
+
+def _connection(
+    context: typer.Context, program: AgentProgram, issued: Issued, *, is_http: bool
+) -> _Connection:
+    from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
+
+    settings = settings_of(context).settings
+    state: State = context.obj
+    address = mcp_url(settings)
+    if is_http:
+        return _Connection(program, HttpServer(address, issued.access_token), _file(program))
+    save_token(context, program.name, issued, address)
+    executable = shutil.which("headgate") or str(Path(sys.executable).with_name("headgate"))
+    root = (
+        ["--cache-root", str(cache_root_of(state.environment))]
+        if "PDPP_CACHE_ROOT" in state.environment
+        else []
+    )
+    command = [executable, "--home", str(settings.home), "mcp", "--client", program.name, *root]
+    variables = {name: state.environment[name] for name in (CONFIG_VARIABLE,) if name in state.environment}
+    return _Connection(program, StdioServer(command, variables), _file(program))
+
+
+def _file(program: AgentProgram) -> Path:
+    import os  # noqa: PLC0415 - only for the place of a file of another program
+
+    return program.file(sys.platform, Path.home(), os.environ)
+
+
+def _merged(program: AgentProgram, entry: dict[str, Any]) -> tuple[Path, bytes | None, str]:
+    """Read the program's file, and give its place, its content and what it becomes."""
+    # A link to a file elsewhere stays a link.
+    path = _file(program).resolve()
+    before = path.read_bytes() if path.exists() else None
+    put = with_toml_entry if program.is_toml else with_json_entry
+    return path, before, put("" if before is None else before.decode(), program.servers, ENTRY, entry)
+
+
+def _write(made: _Connection) -> Path | None:
+    """Put the entry into the program's file, and give the copy of the file as it was."""
+    path, before, after = _merged(made.program, made.entry)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    backup = path.with_name(f"{path.name}.before-headgate")
+    if before is not None:
+        write_private(backup, before)
+    write_private(path, after.encode())
+    return None if before is None else backup
+
+
+def _check(settings: Settings, server: StdioServer | HttpServer, token: str) -> tuple[int, str | None]:
+    """Read as the program will, and count the streams; the second value says what is missing."""
+    import asyncio  # noqa: PLC0415 - slow to import
+
+    try:
+        reading = _over_http(server) if isinstance(server, HttpServer) else _in_home(settings, token)
+        return len(asyncio.run(reading).body()["data"]), None
+    except ResourceServerUnreachable:
+        return 0, "No server answers there yet: start it with 'headgate serve'."
+    except HeadgateError as error:
+        return 0, f"The connection does not work yet: {error.message} {error.hint}"
+
+
+async def _over_http(server: HttpServer) -> ReadAnswer:
+    from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - slow to import
+
+    async with http_client(server.token) as client:
+        return await RemoteResourceServer(server.url.removesuffix("/mcp"), client).streams()
+
+
+async def _in_home(settings: Settings, token: str) -> ReadAnswer:
+    from headgate.model.ids import RequestId  # noqa: PLC0415 - the same as below
+    from headgate.reading.local import LocalResourceServer, ReadContext  # noqa: PLC0415 - the same
+    from headgate.wiring import build_services, prepare  # noqa: PLC0415 - the same
+
+    services = build_services(settings, prepare(settings))
+    async with services.running():
+        read = ReadContext(services.admission.admit(token), RequestId("req_connect"), "connect")
+        return await LocalResourceServer(services.read_services, read).streams()
+
+
+def _document(
+    made: _Connection, issued: Issued, seen: int, warning: str | None, *, is_written: bool
+) -> dict[str, Any]:
+    return {
+        "program": made.program.name,
+        "file": str(made.file),
+        "written": is_written,
+        "servers_member": made.program.servers,
+        "entry": made.entry,
+        "grant_ids": [grant.id for grant in issued.grants],
+        "streams_seen": seen,
+        "warning": warning,
+    }
+
+
+def _words(
+    made: _Connection, issued: Issued, seen: int, backup: Path | None, days: int, *, is_written: bool
+) -> str:
+    title = made.program.title
+    grants = ", ".join(grant.id for grant in issued.grants)
+    lines = [f"{title} may read for {days} days by {grants}."]
+    if is_written:
+        copied = f" (the file as it was: {backup})" if backup else ""
+        lines.append(f"Written to {made.file}{copied}. {made.program.then}")
+    elif (line := shell_line(made.program, made.server)) is not None:
+        lines += ["Run this once:", "", line, ""]
+    else:
+        lines += [
+            f"Add this to {made.file}, or repeat the command with --again --write:",
+            "",
+            made.snippet,
+            "",
+        ]
+    if seen:
+        lines.append(f"Tried as {title}: it sees {seen} {'stream' if seen == 1 else 'streams'}.")
+    lines.append("Then ask it: What may you read?")
+    lines.append(f"End it with: headgate grants revoke {issued.grants[0].id}")
+    return "\n".join(lines)

@@ -1,0 +1,155 @@
+"""``headgate connect``: a program on this machine gets a grant, a token and an entry in its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from headgate.clients.programs import PROGRAMS, HttpServer
+from tests.in_process import local_program, record
+from tests.on_socket import Outcome, environment, headgate
+from tests.schema.declarations import declaration
+
+
+async def _fill(place: Path) -> None:
+    async with local_program(place) as program:
+        await program.declare("mail", declaration())
+        connection = await program.connect("mail", "Home")
+        lines = [record(f"m{n}", sent_at="2026-03-01T00:00:00Z", subject="x") for n in range(3)]
+        await program.ingest(connection, "messages", lines)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    asyncio.run(_fill(tmp_path))
+    # The program that filled the home had a clock in the future.
+    (tmp_path / "home" / "latest-time").unlink()
+    return tmp_path
+
+
+def run(place: Path, *arguments: str) -> Outcome:
+    return headgate(place, "--home", str(place / "home"), *arguments, HOME=str(place / "person"))
+
+
+def connected(place: Path, *arguments: str) -> dict[str, Any]:
+    done = run(place, "connect", *arguments, "--yes", "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+async def _tools(place: Path, entry: dict[str, Any]) -> list[str]:
+    command, *arguments = [entry["command"], *entry["args"]]
+    variables = environment(place, {}) | entry.get("env", {})
+    async with Client(StdioServerParameters(command=command, args=arguments, env=variables)) as client:
+        found = await client.call_tool("schema", {})
+        assert not found.is_error
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_the_written_entry_starts_a_server_that_answers(place: Path, name: str):
+    made = connected(place, name, "--write")
+    text = Path(made["file"]).read_text(encoding="utf-8")
+    document = tomllib.loads(text) if name == "codex" else json.loads(text)
+    entry = document[PROGRAMS[name].servers]["headgate"]
+    assert made["streams_seen"] == 2
+    assert "search" in asyncio.run(_tools(place, entry))
+
+
+def test_a_configuration_is_changed_in_one_place_and_kept_as_it_was_beside(place: Path):
+    file = place / "person" / ".cursor" / "mcp.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"mcpServers": {"other": {"url": "u"}}, "x": 1}', encoding="utf-8")
+    before = file.read_bytes()
+    connected(place, "cursor", "--write")
+    document = json.loads(file.read_bytes())
+    assert (document["x"], [*document["mcpServers"]]) == (1, ["other", "headgate"])
+    assert file.with_name("mcp.json.before-headgate").read_bytes() == before
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_nothing_is_granted_when_the_file_cannot_be_changed(place: Path):
+    file = place / "person" / ".cursor" / "mcp.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{ // mine\n}", encoding="utf-8")
+    done = run(place, "connect", "cursor", "--write", "--yes")
+    assert (done.code, done.err.count("\n")) == (78, 1)
+    assert "by hand" in done.err
+    assert json.loads(run(place, "grants", "list", "--json").out) == []
+    assert file.read_text(encoding="utf-8") == "{ // mine\n}"
+
+
+def test_without_write_no_file_of_another_program_is_touched(place: Path):
+    done = run(place, "connect", "claude-desktop", "--yes")
+    assert done.code == 0, done.err
+    assert "claude_desktop_config.json" in done.out
+    assert '"mcpServers"' in done.out
+    assert "it sees 2 streams" in done.out
+    assert not (place / "person" / ".config" / "Claude").exists()
+
+
+def test_a_program_is_connected_once_and_again_replaces_its_grant(place: Path):
+    first = connected(place, "cursor", "--stream", "messages")
+    refused = run(place, "connect", "cursor", "--yes")
+    assert (refused.code, "--again" in refused.err) == (1, True)
+    second = connected(place, "cursor", "--again", "--budget", "5/day")
+    states = {one["grant_id"]: one["state"] for one in json.loads(run(place, "grants", "list", "--json").out)}
+    assert states == {first["grant_ids"][0]: "revoked", second["grant_ids"][0]: "active"}
+
+
+def test_each_program_reads_with_the_token_of_its_own_grant(place: Path):
+    connected(place, "cursor", "--stream", "messages")
+    connected(place, "vs-code", "--stream", "attachments")
+    ambiguous = run(place, "mcp")
+    assert ambiguous.code == 78
+    assert "cursor, vs-code" in ambiguous.err
+    assert "--client" in ambiguous.err
+    missing = run(place, "mcp", "--client", "codex")
+    assert missing.code == 78
+    assert "--client codex" in missing.err
+
+
+def test_a_server_that_does_not_run_yet_is_a_warning(place: Path):
+    made = connected(place, "cursor", "--http")
+    assert made["entry"]["url"].endswith("/mcp")
+    assert made["entry"]["headers"]["Authorization"].startswith("Bearer hg_")
+    assert "headgate serve" in made["warning"]
+
+
+def test_a_program_without_addresses_refuses_http_before_a_grant_is_made(place: Path):
+    done = run(place, "connect", "claude-desktop", "--http", "--yes")
+    assert (done.code, "--http" in done.err) == (1, True)
+    assert json.loads(run(place, "grants", "list", "--json").out) == []
+
+
+def test_programs_are_listed_and_a_wrong_name_names_them(tmp_path: Path):
+    listed = [one["name"] for one in json.loads(run(tmp_path, "connect", "--json").out)]
+    assert listed == [*PROGRAMS]
+    assert [line.split()[0] for line in run(tmp_path, "connect").out.splitlines()] == listed
+    wrong = run(tmp_path, "connect", "netscape")
+    assert (wrong.code, "claude-code" in wrong.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "program", [one for one in PROGRAMS.values() if one.url_member], ids=lambda one: one.name
+)
+def test_an_address_is_written_as_the_program_documents_it(program: Any):
+    entry = program.entry(HttpServer("http://127.0.0.1:8321/mcp", "hg_x"))
+    documented = {
+        "claude-code": {"type": "http", "url": "U", "headers": "H"},
+        "cursor": {"url": "U", "headers": "H"},
+        "vs-code": {"type": "http", "url": "U", "headers": "H"},
+        "codex": {"url": "U", "http_headers": "H"},
+        "gemini-cli": {"httpUrl": "U", "headers": "H"},
+        "lm-studio": {"url": "U", "headers": "H"},
+        "windsurf": {"serverUrl": "U", "headers": "H"},
+        "zed": {"url": "U", "headers": "H"},
+    }[program.name]
+    values = {"U": "http://127.0.0.1:8321/mcp", "H": {"Authorization": "Bearer hg_x"}}
+    assert entry == {key: values.get(value, value) for key, value in documented.items()}
