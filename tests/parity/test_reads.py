@@ -72,7 +72,9 @@ async def clients(shipped: Product, root: Path, stack: AsyncExitStack) -> dict[s
     program = ["-m", "headgate", "--home", str(shipped.settings.home), "mcp", "--cache-root", str(root)]
     ways = {
         "hosted": streamable_http_client(shipped.url, http_client=http),
-        "stdio": StdioServerParameters(command=sys.executable, args=program),
+        "stdio": StdioServerParameters(
+            command=sys.executable, args=program, env={"HEADGATE_SEMANTIC_MODEL": "off"}
+        ),
         "remote": StdioServerParameters(
             command=sys.executable, args=[*program, "--provider-url", shipped.address]
         ),

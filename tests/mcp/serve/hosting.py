@@ -14,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.auth.limits import RequestLimits
 from headgate.errors import AuthenticationFailed, GrantRevoked, PackageRevoked, RateLimited
 from headgate.mcp.serve.hosted import PATH, HostedMcp, McpCall
 from headgate.mcp.serve.results import ServerIdentity
@@ -23,7 +24,6 @@ from headgate.web.addresses import AddressTable, WebRequest
 from headgate.web.admission import EdgeAdmission
 from headgate.web.front import Front
 from headgate.web.guard import AllowedCallers, Guard
-from headgate.web.limits import RequestLimits
 from headgate.web.metrics import Metrics
 from headgate.web.table import ADDRESSES
 from tests.mcp.serve.prepared import HANDLES
@@ -40,7 +40,7 @@ class Tokens:
     def __init__(self) -> None:
         self.refusals: list[str] = []
 
-    def admit(self, token: str) -> Access:
+    def admit(self, token: str, _via: str = "") -> Access:
         refusals = {"revoked": GrantRevoked, "empty": PackageRevoked, "hasty": RateLimited}
         if token in refusals:
             raise refusals[token]

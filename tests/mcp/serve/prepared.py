@@ -14,6 +14,7 @@ from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.model.ids import BlobId, ConnectionId, RequestId
+from headgate.model.reference import digest_of_key
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.reading.port import BlobAnswer, ReadAnswer
 
@@ -70,12 +71,12 @@ class CountingPort:
 
     async def blob(self, query: Any, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         self.calls.append(("blob", query))
-        assert (start, end) == (0, None)
         content: bytes = self.answers["blob"]["content"]  # type: ignore[assignment, index] - prepared as such
 
         async def pieces() -> AsyncIterator[bytes]:
-            yield content[:3]
-            yield content[3:]
+            asked = content[start:end]
+            yield asked[:3]
+            yield asked[3:]
 
         return BlobAnswer(
             BlobId(query.blob_id),
@@ -90,6 +91,13 @@ class CountingPort:
 
 def reader(port: CountingPort) -> Reader:
     return Reader(port, HANDLES, PROVIDER)
+
+
+def names_the_key(place: Any, key: str) -> bool:
+    """Tell whether a reference or a query has a key, or its beginning and its digest."""
+    if place.key_digest is None:
+        return place.record_id == key
+    return key.startswith(place.record_id) and place.key_digest == digest_of_key(key)
 
 
 def run(port: CountingPort, tool: str, **arguments: Any) -> Outcome:

@@ -50,7 +50,9 @@ class Product:
 
 
 def settings_for(home: Path, **flags: str) -> Settings:
-    return resolve({"home": str(home), "log_level": "error", **flags}, {}, {}, Path("none")).settings
+    return resolve(
+        {"home": str(home), "log_level": "error", "semantic_model": "off", **flags}, {}, {}, Path("none")
+    ).settings
 
 
 @contextmanager

@@ -38,8 +38,11 @@ class Provider:
         path = request.url.path
         if path.endswith("/moved"):
             return RedirectResponse("https://elsewhere.example/")
-        status, body = self._body(path)
+        status, body = self.answer_to(path, dict(request.query_params))
         return JSONResponse(body, status, headers={"Request-Id": "req_7"})
+
+    def answer_to(self, path: str, _params: dict[str, str]) -> tuple[int, Any]:
+        return self._body(path)
 
     def _body(self, path: str) -> tuple[int, Any]:
         if path in self.faults:
@@ -67,10 +70,14 @@ class Provider:
 
 @contextmanager
 def provider(
-    *, has_windows: bool = True, bearer: dict[str, Any] | None = None, faults: Mapping[str, Any] | None = None
+    *,
+    has_windows: bool = True,
+    bearer: dict[str, Any] | None = None,
+    faults: Mapping[str, Any] | None = None,
+    kind: type[Provider] = Provider,
 ) -> Iterator[Provider]:
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
-    made = Provider(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows, bearer, faults or {})
+    made = kind(f"http://127.0.0.1:{taken.getsockname()[1]}", has_windows, bearer, faults or {})
     with serving(Starlette(routes=[Route("/{path:path}", made.answer)]), taken):
         yield made

@@ -15,6 +15,7 @@ from tests.mcp.serve.prepared import (
     CountingPort,
     found,
     hit,
+    names_the_key,
     page,
     record,
     run,
@@ -42,7 +43,10 @@ def test_each_hit_embeds_its_own_connection_in_text_and_structure():
 
 @pytest.mark.requirement("S1-33", "S1-39")
 def test_the_search_envelope_stays_whole():
-    body = found(hit(data={"subject": "Plan"}, previews={}), next_cursor="se1.a", has_more=True)
+    vendor = {"score": 0.5, "x_vendor": {"rank": [1, None, "é世"]}, "title": "Plan"}
+    body = found(hit(data={"subject": "Other"}, previews={}, **vendor), next_cursor="se1.a", has_more=True)
+    body |= {"x_took_ms": 3, "links": {"next": None}}
+    body["meta"]["x_shards"] = {"ok": 2}
     outcome = run(CountingPort(search=body), "search", q="bridge")
     for member in ("data", "previews"):
         del body["data"][0][member]
@@ -53,7 +57,10 @@ def test_the_search_envelope_stays_whole():
 
 @pytest.mark.requirement("S1-26", "S1-27", "S1-28", "S1-32", "S1-36", "S1-37")
 def test_the_search_text_shows_hits_and_says_how_to_open_them():
-    text = run(CountingPort(search=found(hit(), hit("m2"))), "search", q="bridge").text
+    hits = [hit(f"m{n}") for n in range(5)]
+    text = run(CountingPort(search=found(*hits)), "search", q="bridge").text
+    assert re.findall(r"id=(\S+)$", text, re.MULTILINE) == [f"cin_a/messages:m{n}" for n in range(5)]
+    assert text.splitlines()[0] == "search: 5 hit(s). has_more=false count=exact:5"
     assert "connector_key=slack stream=messages" in text
     assert 'display_name="Work Slack"' in text
     assert 'snippet="a <mark>bridge</mark> plan"' in text
@@ -101,6 +108,24 @@ def test_a_hit_says_where_in_which_field_to_read_on():
     assert outcome.text.count("cin_a/messages:m1") == 1
 
 
+@pytest.mark.requirement("S3-03")
+@pytest.mark.parametrize("count", [1, 4, 25])
+def test_every_field_of_every_hit_that_is_only_begun_can_be_read_on(count: int):
+    def excerpt(path: str, offset: int) -> dict[str, object]:
+        place = {"field": path, "offset_chars": offset, "limit_chars": 256}
+        return {"field_path": path, "preview_text": "a bridge", "truncated": True, "read": place}
+
+    hits = [
+        hit(f"m{n}", evidence_excerpts=[excerpt(path, n + 7) for path in ("text", "subject", "名前")])
+        for n in range(count)
+    ]
+    results = run(CountingPort(search=found(*hits)), "search", q="bridge").structured["results"]
+    for n, result in enumerate(results):
+        args = [one["read"]["args"] for one in result["match_windows"]]
+        assert [one["field_path"] for one in args] == ["text", "subject", "名前"]
+        assert {(one["id"], one["offset_chars"]) for one in args} == {(f"cin_a/messages:m{n}", n + 7)}
+
+
 @pytest.mark.requirement("S1-12")
 def test_a_hit_that_is_no_record_keeps_its_own_id():
     body = found({"object": "search_result", "url": "https://a.example/x", "title": "Page"})
@@ -130,14 +155,18 @@ def test_an_id_from_the_text_alone_opens_its_record(key: str):
     port = CountingPort(record=record(key))
     outcome = run(port, "fetch", id=printed)
     ((_, query),) = port.calls
-    assert (query.connection_id, query.stream, query.record_id) == ("cin_a", "messages", key)
+    assert (query.connection_id, query.stream) == ("cin_a", "messages")
+    assert names_the_key(query, key)
     assert outcome.structured["id"] == printed
     assert len(text.encode()) <= 8_000
 
 
 @pytest.mark.requirement("S2-60", "S2-62", "S2-63", "S2-65", "S2-66", "S2-67")
 def test_a_document_is_mirrored_exactly():
-    outcome = run(CountingPort(record=record(subject="Plan\u202e")), "fetch", id="cin_a/messages:m1")
+    row = record(subject="Plan\u202e", text="Straße 世界 " * 1500, tags=["a", {"b": 1}])
+    outcome = run(CountingPort(record=row), "fetch", id="cin_a/messages:m1")
+    (mirror,) = outcome.wire()["content"]
+    assert (mirror["type"], json.loads(mirror["text"])) == ("text", outcome.structured)
     OUTPUT["fetch"].validate(outcome.structured)
     assert set(outcome.structured) == {"id", "title", "text", "url", "metadata"}
     assert json.loads(outcome.text) == outcome.structured

@@ -79,8 +79,32 @@ def test_a_page_of_100_hits_fits_and_its_envelope_is_whole():
             excerpts, wholes = hit.pop("evidence_excerpts"), whole.pop("evidence_excerpts")
             assert hit == whole
             assert [one["field_path"] for one in excerpts] == [one["field_path"] for one in wholes]
-        where = found.structured["content_ladder"]["records_ref"]
-        assert where == "structuredContent.data.data[].evidence_excerpts"
+
+    in_two_accounts(work)
+
+
+@pytest.mark.requirement("S3-03")
+def test_every_hit_that_is_only_begun_can_be_read_on_at_every_limit():
+    async def work(w: World) -> None:
+        rows = [message(f"m{n:05}", "canal " + SENTENCE * (9 if n % 10 else 0)) for n in range(100)]
+        for account in ("Home mail", "Work mail"):
+            await w.add(account, "messages", *rows)
+        access = mail(w)
+        for limit in range(1, 101):
+            found = (await w.call(access, "search", q="canal", limit=limit)).structured
+            assert len(found["results"]) == limit
+            hits = found["data"]["data"]
+            for result, hit in zip(found["results"], hits, strict=True):
+                begun = [one["field_path"] for one in hit["evidence_excerpts"] if one["truncated"]]
+                calls = [one["read"]["args"] for one in result.get("match_windows", ())]
+                assert [one["field_path"] for one in calls] == begun
+                assert bool(begun) == (int(hit["record_key"][1:]) % 10 > 0)
+        ladder = found["content_ladder"]
+        assert "read_tool with the id" in ladder["note"]
+        result = next(one for one in found["results"] if "match_windows" in one)
+        arguments = {"id": result["id"], **result["match_windows"][0]["read"]["args"]}
+        read = await w.call(access, ladder["read_tool"], **arguments)
+        assert read.structured["window"]["text"].startswith("canal The bridge needs planks")
 
     in_two_accounts(work)
 

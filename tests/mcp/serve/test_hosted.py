@@ -166,8 +166,10 @@ def test_an_owners_token_is_refused_and_nothing_is_processed(post: Callable[...,
     assert through.calls == []
 
 
-def test_a_package_without_members_is_refused(post: Callable[..., HttpAnswer]):
-    assert post(headers(authorization="Bearer empty"))[0] == 403
+def test_a_package_without_members_is_challenged_to_ask_the_owner_again(post: Callable[..., HttpAnswer]):
+    status, found, answer = post(headers(authorization="Bearer empty"))
+    assert (status, answer["error"]["code"]) == (401, "package_revoked")
+    assert 'error_description="package_revoked"' in found["www-authenticate"]
 
 
 def test_a_package_is_named_in_the_answer(post: Callable[..., HttpAnswer]):
@@ -256,3 +258,52 @@ def test_what_is_cached_is_private(post: Callable[..., HttpAnswer]):
     )
     assert answer["result"]["cacheScope"] == "private"
     assert answer["result"]["ttlMs"] > 0
+
+
+IDS = [
+    *((fit, 200) for fit in ("1", '"a"', "-1", "0", "9007199254740993", json.dumps("x" * 256), json.dumps("世" * 256))),
+    *((unfit, 400) for unfit in ("1.5", "null", "true", "[]", "{}", "1e400", "9" * 30, json.dumps("x" * 257))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+@pytest.mark.parametrize(("written", "status"), IDS)
+def test_an_id_is_a_short_text_or_an_integer_in_every_era(
+    written: str, status: int, version: str, *, with_fast_path: bool
+):
+    params: dict[str, Any] = {"name": "schema", "arguments": {}}
+    headers = [
+        *((b"host", b"gate.example"), (b"authorization", b"Bearer client"), (b"content-type", b"application/json")),
+        *((b"accept", b"application/json, text/event-stream"), (b"mcp-protocol-version", version.encode())),
+    ]  # fmt: skip
+    if version == "2026-07-28":
+        headers += [(b"mcp-method", b"tools/call"), (b"mcp-name", b"schema")]
+        prefix = "io.modelcontextprotocol"
+        params["_meta"] = {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": {}}
+    body = f'{{"jsonrpc":"2.0","id":{written},"method":"tools/call","params":{json.dumps(params)}}}'.encode()
+
+    async def go() -> None:
+        app = hosted(port(), "http://gate.example", with_fast_path=with_fast_path)
+        async with app.running():
+            answered, _, content = await ask(app, body, [*headers, (b"content-length", b"%d" % len(body))])
+        assert answered == status
+        assert ("result" in json.loads(content)) == (status == 200)
+        # A refused id does not come back.
+        assert status == 200 or len(content) < 200
+
+    asyncio.run(go())
+
+
+def test_a_body_beyond_the_limit_is_refused_with_a_code_also_without_a_length(*, with_fast_path: bool):
+    headers = [
+        *((b"host", b"gate.example"), (b"authorization", b"Bearer client"), (b"content-type", b"application/json")),
+        *((b"accept", b"application/json, text/event-stream"), (b"transfer-encoding", b"chunked")),
+    ]  # fmt: skip
+
+    async def go() -> None:
+        app = hosted(port(), "http://gate.example", with_fast_path=with_fast_path)
+        async with app.running():
+            status, _, content = await ask(app, b" " * (4 * 1024 * 1024 + 1), headers)
+        assert (status, json.loads(content)["error"]["code"]) == (413, "resource_limit")
+
+    asyncio.run(go())

@@ -33,6 +33,7 @@ from tests.mcp.serve.world import World
 
 OUTPUT = {tool["name"]: jsonschema.Draft202012Validator(tool["outputSchema"]) for tool in TOOLS}
 ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
+URL_SAFE = base64.urlsafe_b64encode(bytes(range(255, -1, -1)) * 42).decode()
 END = "THE-VERY-END"
 
 
@@ -133,13 +134,21 @@ def test_a_schema_of_one_source_tells_of_no_other():
 
 
 @pytest.mark.requirement("S2-56")
-def test_a_record_is_dated_by_when_it_was_written_wherever_it_is_titled():
+@pytest.mark.parametrize(
+    "name", ["sent_at", "authored_at", "created_at", "source_created_at", "occurred_at", "updated_at"]
+)
+def test_a_record_is_dated_by_when_it_was_written_wherever_it_is_titled(name: str):
     authored, emitted = "2026-02-03T07:59:50Z", "2027-01-01T00:00:00Z"
-    row = record(sent_at=authored) | {"emitted_at": emitted}
+    row = record(**{name: authored}) | {"emitted_at": emitted}
     opened = run(CountingPort(record=row), "fetch", id="cin_a/messages:m1").structured
-    listed = run(CountingPort(search=found(hit())), "search", q="x").structured["results"][0]
-    assert opened["title"] == listed["title"] == f"Work Slack / messages / {authored}"
-    del row["data"]["sent_at"]
+    dated = [hit(), hit(data={name: authored}, previews={}), hit(**{name: authored})]
+    for one in dated[1:]:
+        if name != "authored_at" or "data" in one:
+            del one["authored_at"]
+    listed = run(CountingPort(search=found(*dated)), "search", q="x").structured["results"]
+    titles = {opened["title"], *(one["title"] for one in listed)}
+    assert titles == {f"Work Slack / messages / {authored}"}
+    del row["data"][name]
     assert emitted in run(CountingPort(record=row), "fetch", id="cin_a/messages:m1").structured["title"]
 
 
@@ -165,7 +174,7 @@ def test_every_page_prints_its_cursor_bookmark_and_count(tool: str, port: str, a
 @asynccontextmanager
 async def long_letter(w: World) -> AsyncIterator[tuple[Access, str, str]]:
     body = "A zebra came. " + "It went on and on. " * 3000 + END
-    row = {"id": "long", "subject": "Zebra", "body": body, "sent_at": "2026-12-01T00:00:00Z"}
+    row = {"id": "long", "subject": "A letter", "body": body, "sent_at": "2026-12-01T00:00:00Z"}
     await w.add("Home mail", "messages", row)
     yield mail(w), f"{w.connections['Home mail']}/messages:long", body
 
@@ -177,6 +186,19 @@ def rungs(outcome: Outcome) -> list[Json]:
     if "metadata" in structured:
         return structured["metadata"]["content_ladder"]["field_windows"]
     return [one for entry in structured["content_ladder"]["records"] for one in entry["field_windows"]]
+
+
+def call_from_text(tool: str, text: str) -> tuple[str, Json]:
+    """Read the call for more of the first long field out of a text, as a client without structure does."""
+    if tool == "fetch":
+        (rung,) = json.loads(text)["metadata"]["content_ladder"]["field_windows"]
+        return rung["read"]["tool"], rung["read"]["args"]
+    row = re.search(r"^(?:1\. |record\[0\] ).* complete=false .*$", text, re.MULTILINE)[0]
+    facts = dict(re.findall(r" (read|field_path|offset_chars|limit_chars|id)=(\S+)", row))
+    if tool == "search":
+        facts["id"] = re.search(r"^first_fetch_id=(.*)$", text, re.MULTILINE)[1]
+    args = {key: int(fact) if key.endswith("chars") else fact for key, fact in facts.items() if key != "read"}
+    return facts["read"], args
 
 
 @pytest.mark.requirement("S3-01", "S3-02", "S3-03", "S3-04", "S3-08", "S3-28", "S3-29", "S3-30")
@@ -199,13 +221,21 @@ def test_a_long_field_is_begun_by_each_tool_and_can_be_reached_four_ways(tool: s
             assert key in answer.text
             assert "body" in answer.text
             assert "read_record_field" in answer.text
+            called, args = call_from_text(tool, answer.text)
+            by_text = await w.call(access, called, **args)
+            assert by_text.structured["window"]["text"] in body
+            assert len(by_text.structured["window"]["text"]) > 200
+            assert len(answer.text) < 20_000
+            if tool == "search":
+                # No more than the words around the match.
+                assert len(json.dumps(answer.wire())) < 4_000
             # By the structure, by the tool, and by the resource that the window names.
             (rung,) = rungs(answer)
             assert (rung["read"]["args"]["id"], rung["read"]["args"]["field_path"]) == (key, "body")
             window = await w.call(access, rung["read"]["tool"], **rung["read"]["args"])
             assert unfenced(window.text) == window.structured["window"]["text"]
             assert window.structured["window"]["text"] in body
-            uri = rung.get("resource_uri") or window.structured["resource"]["uri"]
+            uri = window.structured["resource"]["uri"] if tool == "search" else rung["resource_uri"]
             content = await read(w, access, uri)
             assert unfenced(content["text"]) == body[:4096] or unfenced(content["text"]) in body
 
@@ -215,8 +245,11 @@ def test_a_long_field_is_begun_by_each_tool_and_can_be_reached_four_ways(tool: s
 @pytest.mark.requirement("S3-12", "S3-13", "S3-15")
 def test_a_window_is_the_same_by_id_by_its_parts_and_by_uri_and_fits_its_schema():
     async def work(w: World) -> None:
-        async with long_letter(w) as (access, key, _):
+        async with long_letter(w) as (access, key, body):
             parts = {"connection_id": w.connections["Home mail"], "stream": "messages", "record_id": "long"}
+            await w.add(
+                "Work mail", "messages", {"id": "long", "subject": "s", "body": "It WENT elsewhere. " * 9}
+            )
             uri = w.reader(access).handles.record_uri(w.reader(access).handles.read_id(key))
             for more in ({}, {"offset_chars": 100, "limit_chars": 50}, {"q": "WENT", "before_chars": 5}):
                 answer = [
@@ -227,6 +260,11 @@ def test_a_window_is_the_same_by_id_by_its_parts_and_by_uri_and_fits_its_schema(
                 assert plain[0] == plain[1] == plain[2]
                 for one in answer:
                     OUTPUT["read_record_field"].validate(one)
+                    assert set(one) == {"record", "field", "window", "resource"}
+                    assert not OUTPUT["read_record_field"].is_valid({**one, "surplus": 1})
+                    at = body.casefold().index("went") if "q" in more else None
+                    match = None if at is None else {"q": "WENT", "start_chars": at, "end_chars": at + 4}
+                    assert one["window"]["match"] == match
                     for name in one:
                         one[name]["surplus"] = 1
                         assert not OUTPUT["read_record_field"].is_valid(one), name
@@ -236,9 +274,10 @@ def test_a_window_is_the_same_by_id_by_its_parts_and_by_uri_and_fits_its_schema(
 
 
 @pytest.mark.requirement("S3-32", "S3-34")
+@pytest.mark.parametrize("encoded", [ENCODED, URL_SAFE, "\n".join(re.findall(".{1,76}", ENCODED))])
 @pytest.mark.parametrize("field", ["text", "photo"])
-def test_bytes_in_a_text_field_are_described_and_never_shown(field: str):
-    row = record(**{field: ENCODED, "nested": {"deep": [ENCODED]}})
+def test_bytes_in_a_text_field_are_described_and_never_shown(field: str, encoded: str):
+    row = record(**{field: encoded, "nested": {"deep": [encoded]}})
     hits = found(hit(data=row["data"], previews={}))
     port = CountingPort(records=page(row), record=row, search=hits)
     for outcome in (
@@ -246,7 +285,7 @@ def test_bytes_in_a_text_field_are_described_and_never_shown(field: str):
         run(port, "fetch", id="cin_a/messages:m1"),
         run(port, "search", q="x"),
     ):
-        assert ENCODED[:64] not in json.dumps(outcome.wire())
+        assert encoded[:40] not in json.dumps(outcome.wire())
     rung = rungs_of_bytes(run(port, "query_records", stream="messages"))[field]
     assert rung["read"]["args"] == {
         "id": "cin_a/messages:m1",
@@ -254,7 +293,7 @@ def test_bytes_in_a_text_field_are_described_and_never_shown(field: str):
         "offset_chars": 0,
         "limit_chars": 4096,
     }
-    assert (rung["mime_type"], rung["size_chars"]) == ("application/octet-stream", len(ENCODED))
+    assert (rung["mime_type"], rung["size_chars"]) == ("application/octet-stream", len(encoded))
 
 
 def rungs_of_bytes(outcome: Outcome) -> dict[str, Json]:
@@ -293,7 +332,11 @@ def test_a_session_that_is_open_ends_to_read_when_its_grant_is_revoked(tmp_path:
             created_at="2026-01-01T00:00:00Z",
         )
         program = ["-m", "headgate", "--home", str(home), "mcp", "--cache-root", str(tmp_path)]
-        async with Client(StdioServerParameters(command=sys.executable, args=program)) as client:
+        async with Client(
+            StdioServerParameters(
+                command=sys.executable, args=program, env={"HEADGATE_SEMANTIC_MODEL": "off"}
+            )
+        ) as client:
             found_before = await client.call_tool("search", {"q": "minutes", "limit": 1})
             key = found_before.structured_content["results"][0]["id"]
             window = await client.call_tool("read_record_field", {"id": key, "field_path": "body"})

@@ -3,15 +3,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 
+import httpx2
 import pytest
 from hypothesis import given, strategies as st
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
 
 from headgate.errors import FieldNotGranted, HeadgateError, InvalidResourceUri, ResourceLimit
 from headgate.mcp.serve import resources
 from headgate.model.reference import RecordRef
 from headgate.text.quote import unfenced
-from tests.mcp.serve.prepared import HANDLES, CountingPort, reader, record, run, window
+from tests.mcp.serve.prepared import HANDLES, PROVIDER, CountingPort, reader, record, run, window
+from tests.mcp.serve.product import Product, product
 
 REF = RecordRef("cin_a", "messages", "m1")
 BLOB = "blob_" + "0" * 64
@@ -60,7 +65,67 @@ def test_a_file_that_is_too_large_says_where_it_is(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(resources, "BLOB_BYTES", 4)
     with pytest.raises(ResourceLimit) as raised:
         read(CountingPort(blob={"content": b"12345"}), HANDLES.blob_uri(BLOB, "cin_a"))
-    assert f"/v1/blobs/{BLOB}" in raised.value.hint
+    for text in (raised.value.message, raised.value.hint):
+        assert f"{PROVIDER}/v1/blobs/{BLOB}?connection_id=cin_a" in text
+
+
+@pytest.mark.parametrize("size", [5, 8, 11])
+def test_a_file_that_is_too_large_is_read_in_parts(monkeypatch: pytest.MonkeyPatch, size: int):
+    monkeypatch.setattr(resources, "BLOB_BYTES", 4)
+    content = bytes(range(size))
+    port = CountingPort(blob={"content": content})
+    with pytest.raises(ResourceLimit) as raised:
+        read(port, HANDLES.blob_uri(BLOB, "cin_a"))
+    uri = re.search(r"pdpp://blob/[^ ,]+", raised.value.message)[0]
+    whole = b""
+    while uri:
+        part = read(port, uri)
+        whole += base64.b64decode(part["blob"])
+        assert part["_meta"]["end_bytes"] == len(whole)
+        uri = part["_meta"].get("next_uri")
+    assert whole == content
+
+
+@pytest.mark.parametrize("part", ["x", "1", "-", "1-", "1-2-3", "1-2 "])
+def test_a_range_that_is_none_is_refused(part: str):
+    with pytest.raises(InvalidResourceUri):
+        read(CountingPort(), f"{HANDLES.blob_uri(BLOB, 'cin_a')}?bytes={part}")
+
+
+@pytest.mark.parametrize("kind", ["package", "mail"])
+def test_the_printed_address_of_a_large_file_and_its_parts_are_read_with_the_token_of_the_agent(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    monkeypatch.setattr(resources, "BLOB_BYTES", 50)
+
+    async def go(made: Product) -> None:
+        token = getattr(made, kind)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            Client(streamable_http_client(made.url, http_client=http)) as client,
+        ):
+            asked = {"stream": "attachments", "connection_id": made.connections["Home mail"]}
+            page = await client.call_tool("query_records", asked)
+            uri = next(one.uri for one in page.content if one.type == "resource_link")
+            with pytest.raises(MCPError) as raised:
+                await client.read_resource(str(uri))
+            message = raised.value.error.message
+            address, part = (re.search(rf"{start}[^ ,]+", message)[0] for start in ("http://", "pdpp://"))
+            whole = await http.get(
+                f"{made.address}{address.partition('/v1')[1]}{address.partition('/v1')[2]}"
+            )
+            assert whole.status_code == 200
+            read_parts = b""
+            while part:
+                answer = await client.read_resource(part)
+                read_parts += base64.b64decode(answer.contents[0].blob)
+                part = (answer.contents[0].meta or {}).get("next_uri")
+            assert read_parts == whole.content
+            assert len(read_parts) > 50
+
+    with product() as made:
+        asyncio.run(go(made))
 
 
 @pytest.mark.requirement("S3-17", "S3-23")
@@ -113,6 +178,16 @@ def test_a_handle_with_a_changed_character_is_refused(data: st.DataObject):
 
 @pytest.mark.requirement("S3-20")
 def test_a_handle_says_nothing_of_what_it_names():
-    uri = HANDLES.window_uri(RecordRef("cin_a", "secretstream", "secretkey"), "secretfield", {})
-    raw = base64.urlsafe_b64decode(uri.partition("wh1.")[2] + "==")
-    assert b"secret" not in raw
+    for ref in (
+        RecordRef("cin_secret", "secretstream", "secret key "),
+        RecordRef("cin_a", "s", "secret" * 60),
+    ):
+        for uri in (
+            HANDLES.window_uri(ref, "secretfield", {}),
+            HANDLES.record_uri(ref),
+            HANDLES.result_id(ref),
+            HANDLES.blob_uri("blob_secret", ref.connection_id),
+        ):
+            kind, _, sealed = uri.rpartition("/")[2].partition("1.")
+            assert kind in {"wh", "rh", "bh"}
+            assert b"secret" not in base64.urlsafe_b64decode(sealed + "==")

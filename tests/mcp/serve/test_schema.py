@@ -7,7 +7,10 @@ import msgspec
 import pytest
 
 from headgate.errors import AmbiguousSchemaDetail
+from tests.mcp.serve.odd import declare, grant_of, stream_of
 from tests.mcp.serve.prepared import CountingPort, run
+from tests.mcp.serve.test_world import in_world
+from tests.mcp.serve.world import World
 
 
 def stream(name: str, **more: object) -> dict[str, object]:
@@ -26,8 +29,9 @@ def document(*names: str) -> dict[str, object]:
 
 
 @pytest.mark.requirement("S2-23", "S2-27", "S2-28", "S2-30", "S2-45", "S2-46")
-def test_without_a_stream_there_is_an_index_and_no_fields():
-    outcome = run(CountingPort(schema=document(*[f"stream_{n}" for n in range(80)])), "schema")
+@pytest.mark.parametrize("count", [1, 3, 80])
+def test_without_a_stream_there_is_an_index_and_no_fields(count: int):
+    outcome = run(CountingPort(schema=document(*[f"stream_{n}" for n in range(count)])), "schema")
     data = outcome.structured["data"]
     assert (data["object"], data["detail"]) == ("schema", "compact")
     assert "streams" not in data
@@ -87,11 +91,70 @@ def test_names_that_cannot_all_fit_are_counted_and_the_way_to_them_is_printed():
     body = {"object": "schema", "connectors": [connector("slack", *rows)]}
     outcome = run(CountingPort(schema=body), "schema")
     assert len(msgspec.json.encode(outcome.wire())) <= 100_000
-    left = int(re.search(r"more_names=(\d+) do not fit; schema\(connection_id\)", outcome.text)[1])
-    index = next(line for line in outcome.text.splitlines() if line.startswith("stream_index"))
-    assert len(index.partition("streams=")[2].split("|")) + left == 900
-    assert "connection_id:cin_0" in outcome.text
+    found: set[str] = set()
+    while True:
+        index = next(line for line in outcome.text.splitlines() if line.startswith("stream_index"))
+        found |= set(index.partition("streams=")[2].split("|"))
+        more = re.search(r"^more_names=\d+ do not fit: schema args=(.*)$", outcome.text, re.MULTILINE)
+        if more is None:
+            break
+        outcome = run(CountingPort(schema=body), "schema", **json.loads(more[1]))
+        assert len(msgspec.json.encode(outcome.wire())) <= 100_000
+    assert found == {str(row["name"]) for row in rows}
     assert outcome.structured["data"]["stream_count"] == 900
+
+
+@pytest.mark.parametrize(
+    "given", [{"cursor": "x"}, {"cursor": "sources:0"}, {"stream": "m", "cursor": "streams:1"}]
+)
+def test_a_cursor_that_is_none_of_a_schema_causes_no_read(given: dict[str, str]):
+    port = CountingPort(schema=document("m"))
+    error = run(port, "schema", **given).structured["error"]
+    assert (error["code"], error["param"]) == ("invalid_cursor", "cursor")
+    assert port.calls == []
+
+
+@pytest.mark.requirement("S1-09", "S2-42")
+@pytest.mark.parametrize("is_one_connector", [True, False])
+def test_with_175_connections_in_24_grants_an_ambiguity_leads_to_every_connection(is_one_connector: bool):  # noqa: FBT001 - a case
+    keys = ["odd"] if is_one_connector else ["odd", "even", "prime"]
+
+    async def work(w: World) -> None:
+        names = {key: [f"{key} {n}" for n in range(175 // len(keys) + 1)][: 175 // len(keys)] for key in keys}
+        names[keys[0]] += [f"{keys[0]} more {n}" for n in range(175 - sum(map(len, names.values())))]
+        for key in keys:
+            await declare(w, key, stream_of("things", {"note": {}}), connections=names[key])
+        grants = [
+            grant_of(w, key, {"things": ("id", "note")}, names[key][at :: 24 // len(keys)], number=at)
+            for key in keys
+            for at in range(24 // len(keys))
+        ]
+        assert len(grants) == 24
+        access = w.access(*grants)
+        for tool, given in (("query_records", {"stream": "things"}), ("fetch", {"id": "things:r1"})):
+            if tool == "fetch":
+                for name in w.connections:
+                    await w.add(name, "things", {"id": "r1", "note": "n"})
+            refused = await w.call(access, tool, **given)
+            error = refused.structured["error"]
+            assert error["code"] == "ambiguous_connection", error
+            call = json.loads(re.search(r"schema with (\{.*?\})", error["hint"])[1])
+            assert call == {"stream": "things"}
+        asked, found = [call], set[str]()
+        for args in asked:
+            shown = await w.call(access, "schema", **args)
+            assert len(msgspec.json.encode(shown.wire())) <= 60_000
+            assert len(shown.text.encode()) <= 12_000
+            found |= set(re.findall(r"cin_[0-9a-f]{24}", shown.text))
+            asked += [
+                json.loads(one) for one in re.findall(r"schema args=(\{.*\})$", shown.text, re.MULTILINE)
+            ]
+        assert len(found) == 175
+        assert found == set(w.connections.values())
+        chosen = await w.call(access, "query_records", stream="things", connection_id=min(found))
+        assert not chosen.is_error
+
+    in_world(work, ())
 
 
 @pytest.mark.requirement("S2-44")
@@ -107,7 +170,7 @@ def test_a_full_schema_fits_one_answer_or_is_refused_by_name(fields: int):
         assert "compact" in outcome.text
 
 
-@pytest.mark.requirement("S2-29", "S2-35")
+@pytest.mark.requirement("S2-29", "S2-35", "S2-46")
 def test_with_a_stream_there_are_flags_and_their_legend():
     port = CountingPort(schema=document("messages"))
     outcome = run(port, "schema", stream="messages", connection_id="cin_a")
@@ -116,6 +179,7 @@ def test_with_a_stream_there_are_flags_and_their_legend():
     assert "field_29[t=string,eq,lex]" in outcome.text
     assert "field_capability_legend" in outcome.text
     assert outcome.structured["data"]["field_capability_legend"]["eq"]
+    assert "streams" not in outcome.structured["data"]
     assert len(json.dumps(outcome.structured).encode()) < 6_000
 
 

@@ -90,7 +90,11 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
         )
         async with Client(parameters) as client:
             # This was requested before any tool was listed.
-            assert made.asked == ["/v1/schema?view=compact", "/v1/streams/-/records/-/field-window"]
+            assert made.asked == [
+                "/v1/schema?view=compact",
+                "/v1/streams/-/records/-/field-window",
+                "/.well-known/oauth-protected-resource",
+            ]
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == [tool["name"] for tool in TOOLS if tool["name"] != "read_record_field"]
             templates = (await client.list_resource_templates()).resource_templates
@@ -106,6 +110,46 @@ def test_a_server_without_windows_is_not_offered_as_if_it_had_them(tmp_path: Pat
     with provider(has_windows=False) as made:
         save(tmp_path, made.address)
         asyncio.run(go(made))
+
+
+_METADATA = "/.well-known/oauth-protected-resource"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "modes"),
+    [
+        (
+            {
+                "capabilities": {
+                    "lexical_retrieval": {"supported": True},
+                    "semantic_retrieval": {"supported": True, "endpoint": "/v1/search/semantic"},
+                    "hybrid_retrieval": {"supported": True},
+                }
+            },
+            ["lexical", "semantic", "hybrid"],
+        ),
+        ({"capabilities": {"semantic_retrieval": {"supported": True}}}, ["lexical", "semantic"]),
+        (
+            {"capabilities": {"hybrid_retrieval": {"supported": True}, "semantic_retrieval": {}}},
+            ["lexical", "hybrid"],
+        ),
+        ({"capabilities": {"hybrid_retrieval": {"supported": False}}}, ["lexical"]),
+        ({"capabilities": {"hybrid_retrieval": "yes"}}, ["lexical"]),
+        ({"resource": "https://a.example"}, ["lexical"]),
+    ],
+)
+def test_the_modes_of_search_are_those_that_the_remote_server_names(
+    tmp_path: Path, metadata: dict[str, Any], modes: list[str]
+):
+    listing = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    ready = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    with provider(faults={_METADATA: metadata}) as made:
+        save(tmp_path, made.address)
+        sent = f"{INITIALIZE}\n{ready}\n{listing}\n"
+        outcome = run("--provider-url", made.address, "--cache-root", str(tmp_path), sent=sent)
+    tools = json.loads(outcome.stdout.splitlines()[-1])["result"]["tools"]
+    (search,) = (tool for tool in tools if tool["name"] == "search")
+    assert search["inputSchema"]["properties"]["mode"]["enum"] == modes
 
 
 @pytest.mark.requirement("S2-05")

@@ -87,11 +87,18 @@ def on_the_wire(outcome: Outcome) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(outcome.wire()))
 
 
-@pytest.mark.requirement("S1-01", "S1-06", "S1-18", "S1-19", "S1-21", "S1-09", "S2-50")
+@pytest.mark.requirement("S1-01", "S1-06", "S1-18", "S1-19", "S1-21", "S1-09", "S2-50", "S2-52")
 def test_an_id_from_search_opens_what_its_key_alone_would_not():
     async def work(w: World) -> None:
         access = mail(w)
+        keys = ["Ünï 世界", "a b", "a/b", "k" * 1000, "世" * 400, '["x y","z"]']
+        rows = [{"id": key, "subject": "A bridge", "sent_at": "2026-09-01T00:00:00Z"} for key in keys]
+        await w.add("Work mail", "messages", *rows)
         found = await w.call(access, "search", q="bridge", limit=100)
+        hits = found.structured["data"]["data"]
+        assert set(keys) < {hit["record_key"] for hit in hits}
+        assert {(hit["stream"], hit["connector_key"]) for hit in hits} == {("messages", "mail")}
+        assert all(w.connections[hit["display_name"]] == hit["connection_id"] for hit in hits)
         for result in found.structured["results"]:
             opened = await w.call(access, "fetch", id=result["id"])
             assert opened.structured["id"] == result["id"]
@@ -112,6 +119,28 @@ def test_an_id_from_search_opens_what_its_key_alone_would_not():
         assert foreign.structured["http_status"] == 404
 
     in_world(work)
+
+
+@pytest.mark.requirement("S2-32")
+def test_every_granted_stream_is_named_with_or_without_records():
+    accounts = tuple(DemoAccount(key, f"{key} {n}", 1) for key in ("mail", "chat") for n in range(12))
+
+    async def work(w: World) -> None:
+        names = list(w.connections)
+        access = w.access(w.grant(*names[:12]), w.grant(*names[12:], grant_id="grt_2"))
+        index = (await w.call(access, "schema")).text
+        rows = set(
+            re.findall(r'^stream name="(\w+)" connector_key="(\w+)".* records=(\d+)', index, re.MULTILINE)
+        )
+        assert rows == {
+            *(("messages", "mail", "12"), ("attachments", "mail", "0")),
+            *(("messages", "chat", "12"), ("channels", "chat", "48")),
+        }
+        for connection in w.connections.values():
+            one = (await w.call(access, "schema", connection_id=connection)).text
+            assert len(re.findall(r"^stream name=", one, re.MULTILINE)) == 2
+
+    in_world(work, accounts)
 
 
 @pytest.mark.requirement("S2-34", "S2-36", "S2-38")
@@ -173,10 +202,12 @@ def aggregates(kind: str, names: str) -> list[dict[str, Any]]:
 @pytest.mark.requirement("S2-41", "S2-43", "S2-42", "S2-45", "S2-46")
 def test_a_full_schema_is_of_one_stream_of_one_connection():
     async def work(w: World) -> None:
-        access = mail(w)
-        answer = await w.call(access, "schema", stream="messages", detail="full")
-        assert answer.structured["error"]["code"] == "ambiguous_schema_detail"
-        assert answer.structured["error"]["retry_with"] == "connection_id"
+        access = w.access(w.grant("Home mail", "Work mail"), w.grant("Village chat", grant_id="grt_2"))
+        for several in (access, mail(w)):
+            answer = await w.call(several, "schema", stream="messages", detail="full")
+            assert answer.structured["error"]["code"] == "ambiguous_schema_detail"
+            assert answer.structured["error"]["retry_with"] == "connection_id"
+            assert "properties" not in answer.text
         chosen = w.connections["Home mail"]
         full = await w.call(access, "schema", stream="messages", detail="full", connection_id=chosen)
         (connector,) = full.structured["data"]["connectors"]
@@ -336,6 +367,10 @@ def test_a_handle_opens_nothing_that_the_token_would_not():
         key = f"{w.connections['Home mail']}/messages:m00000"
         window = await w.call(whole, "read_record_field", id=key, field_path="body")
         cursor, uri = window.structured["window"]["next_cursor"], window.structured["resource"]["uri"]
+        for selector, most in (({}, 4096), ({"limit_chars": 1_000_000}, 16_384)):
+            by_uri = await read(w, whole, w.handles.window_uri(w.handles.read_id(key), "body", selector))
+            assert len(unfenced(by_uri["text"])) <= most
+            assert unfenced(by_uri["text"]).startswith(unfenced(window.text))
         since = TimeConstraint("sent_at", since=instant("2026-01-01"))
         narrow = {
             "field_not_granted": mail(w, "Home mail", fields=("id", "subject")),
@@ -458,8 +493,10 @@ def test_changes_are_followed_by_the_text_alone():
             "connection_id": w.connections["Work mail"],
             "limit": 100,
         }
+        bookmark, pages = await follow(w, access, {**asked, "limit": 12, "changes_since": "beginning"})
+        ids = [printed for page in pages for printed in re.findall(r" id=(\S+)$", page.text, re.MULTILINE)]
+        assert (len(pages), len(ids), len(set(ids))) == (4, 40, 40)
         first = await w.call(access, "query_records", **asked, changes_since="beginning")
-        bookmark = re.search(r'next_changes_since="([^"]+)"', first.text)[1]
         await w.add(
             "Work mail",
             "messages",
@@ -476,6 +513,17 @@ def test_changes_are_followed_by_the_text_alone():
         assert re.search(r'record\[\d\] deleted_at="[^"]+" id=\w+/messages:m00003', seen.text)
 
     in_world(work)
+
+
+async def follow(w: World, access: Access, asked: dict[str, Any]) -> tuple[str, list[Outcome]]:
+    """Page through changes by the printed cursors, up to the bookmark that ends them."""
+    pages = [await w.call(access, "query_records", **asked)]
+    while "next_changes_since=" not in pages[-1].text.splitlines()[0]:
+        cursor = re.search(r'next_cursor="([^"]+)"', pages[-1].text)[1]
+        pages.append(await w.call(access, "query_records", **asked, cursor=cursor))
+    assert all("has_more=true" in page.text for page in pages[:-1])
+    assert "next_cursor" not in pages[-1].text
+    return re.search(r'next_changes_since="([^"]+)"', pages[-1].text)[1], pages
 
 
 def first_subject(page: Any) -> str:

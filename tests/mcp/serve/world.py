@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from headgate.audit.budget import DailyBudgets
 from headgate.home import open_home
 from headgate.mcp.serve.call import call
 from headgate.mcp.serve.handles import HandleMaker
@@ -19,6 +20,7 @@ from headgate.mcp.serve.reader import Reader
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import RequestId
+from headgate.model.rows import OnInvalid
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
@@ -95,7 +97,9 @@ class World:
 
     async def add(self, connection: str, stream: str, *rows: dict[str, Any]) -> None:
         lines = [msgspec.json.encode({"data": row, "emitted_at": "2026-09-01T00:00:00Z"}) for row in rows]
-        report = await self.store.ingest(Batch(self.connections[connection], stream, lines, NOW))
+        report = await self.store.ingest(
+            Batch(self.connections[connection], stream, lines, NOW, on_invalid=OnInvalid.KEEP)
+        )
         assert report.errors == ()
 
     def grant(
@@ -129,10 +133,16 @@ class World:
 @asynccontextmanager
 async def world(accounts: Sequence[DemoAccount] = SMALL) -> AsyncIterator[World]:
     with tempfile.TemporaryDirectory() as directory:
-        store = SqliteStore(open_home(Path(directory) / "home"), lambda: NOW)
+        home = open_home(Path(directory) / "home")
+        store = SqliteStore(home, lambda: NOW)
         log = Log()
         read_services = ReadServices(
-            store, sealer=Sealer(KeyRing(SealKey(b"w" * 64))), discloser=log, clock=lambda: NOW, rules=Rules()
+            store,
+            sealer=Sealer(KeyRing(SealKey(b"w" * 64))),
+            discloser=log,
+            budgets=DailyBudgets(home, clock=lambda: NOW, logged=lambda *_: 0),
+            clock=lambda: NOW,
+            rules=Rules(),
         )
         try:
             yield World(store, read_services, dict(await fill(store, accounts)), log)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from headgate.errors import (
     ConflictingConnectionId,
@@ -42,6 +43,7 @@ from headgate.model.query import (
     SchemaQuery,
     SearchMode,
     SearchQuery,
+    SearchSort,
     WindowQuery,
 )
 from headgate.model.reference import RecordRef
@@ -65,6 +67,7 @@ class SchemaArguments(_Strict, frozen=True):
     stream: _Text | None = None
     connection_id: _Text | None = None
     connector_key: _Text | None = None
+    cursor: _Text | None = None
 
 
 class QueryArguments(_Strict, frozen=True):
@@ -97,6 +100,7 @@ class AggregateArguments(_Strict, frozen=True):
     granularity: Granularity | None = None
     time_zone: _Text | None = None
     limit: _Limit | None = None
+    cursor: _Text | None = None
     filter: dict[str, Any] | None = None
     connection_id: _Text | None = None
     connector_key: _Text | None = None
@@ -111,6 +115,7 @@ class SearchArguments(_Strict, frozen=True):
     limit: _Limit | None = None
     cursor: _Text | None = None
     mode: SearchMode | None = None
+    sort: SearchSort | None = None
     filter: dict[str, Any] | None = None
     connection_id: _Text | None = None
     connector_key: _Text | None = None
@@ -158,8 +163,8 @@ def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
         raise mistake(str(error), arguments, shape.__struct_fields__) from error
 
 
-def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
-    """Read the query of ``schema``."""
+def schema_query(arguments: Mapping[str, Any]) -> tuple[SchemaQuery, str | None]:
+    """Read the query of ``schema``, and where its text goes on."""
     given = typed(arguments, SchemaArguments)
     if given.detail == "full" and given.stream is None:
         raise InvalidRequest(
@@ -169,13 +174,14 @@ def schema_query(arguments: Mapping[str, Any]) -> SchemaQuery:
         )
     stream = None if given.stream is None else _stream(given.stream)
     is_full = given.detail == "full"
-    return SchemaQuery(
+    query = SchemaQuery(
         stream,
         _connection(given.connection_id),
         full=is_full,
         exhaustive=is_full,
         connector_key=_connector(given.connector_key),
     )
+    return query, given.cursor
 
 
 def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
@@ -199,10 +205,10 @@ def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
     )
 
 
-def aggregate_query(arguments: Mapping[str, Any]) -> AggregateQuery:
-    """Read the query of ``aggregate``."""
+def aggregate_query(arguments: Mapping[str, Any]) -> tuple[AggregateQuery, str | None]:
+    """Read the query of ``aggregate``, and where its text goes on."""
     given = typed(arguments, AggregateArguments)
-    return AggregateQuery(
+    query = AggregateQuery(
         _stream(given.stream),
         given.metric,
         field=_field(given.field),
@@ -215,6 +221,7 @@ def aggregate_query(arguments: Mapping[str, Any]) -> AggregateQuery:
         connection_id=_connection(given.connection_id),
         connector_key=_connector(given.connector_key),
     )
+    return query, given.cursor
 
 
 def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
@@ -224,7 +231,11 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
     streams = None if given.streams is None else tuple(_stream(stream) for stream in given.streams)
     chosen = filters(given.filter)
     if chosen and (streams is None or len(streams) != 1):
-        raise InvalidFilter("A filter in search needs exactly one stream in streams.", param="filter")
+        raise InvalidFilter(
+            "A filter in search needs exactly one stream in streams.",
+            param="filter",
+            hint="Pass streams with the one stream whose fields filter names.",
+        )
     return SearchQuery(
         words,
         streams=streams,
@@ -234,6 +245,7 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
         filters=chosen,
         cursor=given.cursor,
         mode=given.mode or SearchMode.LEXICAL,
+        sort=given.sort or SearchSort.RELEVANCE,
     )
 
 
@@ -247,6 +259,7 @@ def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[Re
         connection_id=ref.connection_id,
         fields=_fields(given.fields),
         expand=expansions(given.expand, given.expand_limit),
+        key_digest=ref.key_digest,
     )
     return query, given.id
 
@@ -274,6 +287,7 @@ def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQu
         after_chars=context if given.after_chars is None else given.after_chars,
         cursor=given.cursor,
         as_json=True,
+        key_digest=ref.key_digest,
     )
 
 
@@ -290,7 +304,7 @@ def scoped(ref: RecordRef, connection_id: ids.ConnectionId | None) -> RecordRef:
             f"The id names connection '{ref.connection_id}', connection_id names '{connection_id}'.",
             param="connection_id",
         )
-    return RecordRef(connection_id, ref.stream, ref.record_id)
+    return replace(ref, connection_id=connection_id)
 
 
 def filters(given: Mapping[str, Any] | None) -> tuple[Filter, ...]:
@@ -415,7 +429,7 @@ def _record(given: FieldArguments, handles: HandleMaker) -> RecordRef:
 
 
 def _stream(text: str) -> ids.StreamName:
-    if "/" in text or "\\" in text or ".." in text or text == ".":
+    if ids.is_path_like(text):
         raise InvalidRequest("A stream's name has no path in it.", param="stream")
     return ids.stream_name(text)
 

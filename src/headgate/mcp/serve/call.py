@@ -34,7 +34,8 @@ _Handler = Callable[[Reader, Arguments], Awaitable[Outcome]]
 
 
 def _schema(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return schema(reader, schema_query(arguments))
+    query, cursor = schema_query(arguments)
+    return schema(reader, query, cursor)
 
 
 def _query_records(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
@@ -42,7 +43,8 @@ def _query_records(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
 
 
 def _aggregate(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:
-    return aggregate(reader, aggregate_query(arguments))
+    query, cursor = aggregate_query(arguments)
+    return aggregate(reader, query, cursor)
 
 
 def _search(reader: Reader, arguments: Arguments) -> Awaitable[Outcome]:

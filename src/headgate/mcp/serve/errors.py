@@ -56,7 +56,8 @@ def _facts(error: HeadgateError, tool: str | None) -> dict[str, Any]:
         facts["param"] = param
     if hint:
         facts["hint"] = hint
-    return {**facts, **{key: value for key, value in error.data.items() if key not in facts}}
+    # The request is named beside the failure.
+    return {**facts, **{key: value for key, value in error.data.items() if key not in {*facts, "request_id"}}}
 
 
 def _argument(tool: str, param: str | None) -> str | None:

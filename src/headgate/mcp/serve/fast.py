@@ -9,13 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.mcp.body import read_body, replaying
 from headgate.mcp.serve.call import call
-from headgate.mcp.serve.plain import NotPlain, PlainRequest, decode_message, read_headers, read_plain
+from headgate.mcp.serve.plain import (
+    MAX_BODY_BYTES,
+    NotPlain,
+    PlainRequest,
+    decode_message,
+    read_headers,
+    read_plain,
+)
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity, constant_result, result_of
-from headgate.mcp.serve.tools import WHOLE
+from headgate.mcp.serve.tools import WHOLE, Surface
 
 ReaderOfScope = Callable[[Scope, str], Reader]
 #: Gives the headers that every answer to a request has.
@@ -37,15 +45,21 @@ _encode = msgspec.json.Encoder().encode
 class FastPath:
     """An ASGI application in front of the SDK's."""
 
-    __slots__ = ("_headers_of", "_identity", "_reader_of", "_sdk")
+    __slots__ = ("_headers_of", "_identity", "_reader_of", "_sdk", "_surface")
 
     def __init__(
-        self, sdk: ASGIApp, reader_of: ReaderOfScope, headers_of: HeadersOfScope, identity: ServerIdentity
+        self,
+        sdk: ASGIApp,
+        reader_of: ReaderOfScope,
+        headers_of: HeadersOfScope,
+        identity: ServerIdentity,
+        surface: Surface = WHOLE,
     ) -> None:
         self._sdk = sdk
         self._reader_of = reader_of
         self._headers_of = headers_of
         self._identity = identity
+        self._surface = surface
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request; replay any other into the SDK's application."""
@@ -53,11 +67,11 @@ class FastPath:
         if isinstance(headers, NotPlain):
             await self._sdk(scope, receive, send)
             return
-        body = await _read_body(receive)
+        body = await read_body(receive, MAX_BODY_BYTES)
         message = None if body is None else decode_message(body)
         request = read_plain(message, version=headers.version, tools=_TOOLS, headers=headers)
         if isinstance(request, NotPlain):
-            await self._sdk(scope, _replaying(body, receive), send)
+            await self._sdk(scope, replaying(body, receive), send)
             return
         content = _encode(_Response("2.0", request.id, await self._result(request, scope)))
         length = (b"content-length", b"%d" % len(content))
@@ -67,31 +81,7 @@ class FastPath:
 
     async def _result(self, request: PlainRequest, scope: Scope) -> Any:
         if request.arguments is None:
-            return constant_result(request.method, self._identity, WHOLE, request.version)
+            return constant_result(request.method, self._identity, self._surface, request.version)
         reader = self._reader_of(scope, f"mcp:{request.tool}")
         outcome = await call(request.tool, request.arguments, reader)
         return result_of(outcome, self._identity, request.version)
-
-
-async def _read_body(receive: Receive) -> bytes | None:
-    """Read a whole body; None when the client left before its end."""
-    pieces: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        pieces.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(pieces)
-
-
-def _replaying(body: bytes | None, receive: Receive) -> Receive:
-    """Give the body, or the end of the connection, a second time, and then what really comes."""
-    waiting: list[Message] = [{"type": "http.disconnect"}]
-    if body is not None:
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replay

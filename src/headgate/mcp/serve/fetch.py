@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import cast
 
 import msgspec
 
@@ -13,14 +14,16 @@ from headgate.mcp.serve.records import file_links, shorten_row
 from headgate.model.query import RecordQuery
 from headgate.model.wire import ChildrenBody, Json, RecordBody
 from headgate.reading.port import ReadAnswer
-from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, TOOL_RESULT
-from headgate.text.document import Document, document
+from headgate.text.budget import FALLBACK_CHARS, FETCH_CHARS, INLINE_CHARS, TOOL_RESULT
+from headgate.text.document import Document, Space, document
 from headgate.text.quote import plain
 
-#: How much of the text is shown; the next smaller number is tried while the answer, which holds it twice, is too large.
-_INLINE_STEPS = (FETCH_CHARS, 8_192, 4_096)
+#: How much is shown of any value, and of the short ones together; the next smaller is tried while the answer, which
+#: holds the document twice, is too large.
+_STEPS = ((FETCH_CHARS, None), (8_192, None), (INLINE_CHARS, None), (INLINE_CHARS, INLINE_CHARS))
 #: A body of this size fits twice, even if every character of it has to be escaped, and escaped again.
 _SURELY_FITS = 16_000
+_NO_REST = "This resource server has no windows: the rest of the field cannot be read here."
 
 
 async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
@@ -29,7 +32,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
 
     def show(answer: ReadAnswer) -> Collection[str]:
         # Made before the answer is logged: a document leaves fields out, and a log names those that left.
-        outcome, fields = _outcome(reader, answer, asked_id)
+        outcome, fields = _outcome(reader, answer, asked_id, query.fields)
         outcomes.append(outcome)
         return fields
 
@@ -37,20 +40,38 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
     return outcomes[0]
 
 
-def _outcome(reader: Reader, answer: ReadAnswer, asked_id: str) -> tuple[Outcome, Collection[str]]:
-    for inline_chars in _INLINE_STEPS:
-        made, shown, ladder = build(reader, answer.body(), asked_id, inline_chars)
+def _outcome(
+    reader: Reader, answer: ReadAnswer, asked_id: str, asked: Sequence[str] | None
+) -> tuple[Outcome, Collection[str]]:
+    # Who names the fields wants them whole.
+    as_json = FALLBACK_CHARS if asked is None else FETCH_CHARS
+    for inline, beside in _STEPS:
+        made, shown, ladder = build(reader, answer.body(), asked_id, Space(inline, as_json, beside))
+        if not reader.windows and asked:
+            _drop_circles(made, asked)
         # Encoded once: the text is the same JSON as the structure.
         written = msgspec.json.encode(made)
         outcome = Outcome(msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)))
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
             return outcome, shown
     raise ResourceLimit(
-        "This record is too large for one answer.", hint="Ask for fewer fields, or a smaller expand_limit."
+        "This record is too large for one answer.",
+        hint="Ask for fewer fields, or a smaller expand_limit; schema with stream names the fields.",
+        data={"request_id": answer.request_id},
     )
 
 
-def build(reader: Reader, row: RecordBody, asked_id: str, inline_chars: int) -> Document:
+def _drop_circles(made: Json, asked: Sequence[str]) -> None:
+    """Where a server has no windows, take out the calls that would give this very answer again."""
+    ladder: Json = made["metadata"].get("content_ladder", {})
+    for rungs in ladder.values():
+        for rung in cast("list[Json]", rungs) if isinstance(rungs, list) else ():
+            if rung.get("read", {}).get("args", {}).get("fields") == list(asked):
+                del rung["read"]
+                rung["rest"] = _NO_REST
+
+
+def build(reader: Reader, row: RecordBody, asked_id: str, space: Space) -> Document:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
     made = document(
@@ -59,7 +80,7 @@ def build(reader: Reader, row: RecordBody, asked_id: str, inline_chars: int) -> 
         asked_id=asked_id,
         url=reader.url(ref),
         lengths=take_lengths(row),
-        inline_chars=inline_chars,
+        space=space,
     )
     expanded = expanded_of(row)
     if expanded:

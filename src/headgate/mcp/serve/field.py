@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import msgspec
+from msgspec.structs import replace
+
 from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader
 from headgate.model.ids import ConnectionId
 from headgate.model.query import WindowQuery
 from headgate.model.reference import RecordRef
 from headgate.model.wire import FieldWindowBody, Json, TextWindow
+from headgate.text.budget import ENVELOPE, TOOL_RESULT
 from headgate.text.window import WindowText, window_text
+
+#: A text of so many characters fits twice, even if each of them has to be escaped.
+_SURELY_FITS_CHARS = 6_000
 
 
 async def read_record_field(reader: Reader, query: WindowQuery) -> Outcome:
-    """Answer a window."""
+    """Answer a window; a shorter one, if the characters of this one take so many bytes that it does not fit."""
+    outcome = await _window(reader, query)
+    if len(outcome.text) <= _SURELY_FITS_CHARS:
+        return outcome
+    while (written := len(msgspec.json.encode(outcome.wire()))) > TOOL_RESULT - ENVELOPE:
+        chars = len(cast("Json", outcome.structured)["window"]["text"])
+        query = replace(query, limit_chars=chars * (TOOL_RESULT - 2 * ENVELOPE) // written)
+        outcome = await _window(reader, query)
+    return outcome
+
+
+async def _window(reader: Reader, query: WindowQuery) -> Outcome:
     body: FieldWindowBody = (await reader.port.window(query)).body()
     structured, text = describe(reader, query, body)
     incomplete = not structured["window"]["complete"]

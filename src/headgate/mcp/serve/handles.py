@@ -6,13 +6,11 @@ from one is decided by the resource server like any other.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -20,7 +18,7 @@ import msgspec
 from headgate.errors import InvalidResourceUri, InvalidResultId, SealBroken
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName, blob_id
 from headgate.model.query import BlobQuery, WindowQuery
-from headgate.model.reference import RecordRef, format_result_id, parse_result_id
+from headgate.model.reference import RecordRef, digest_of_key, format_result_id, parse_result_id
 from headgate.model.sealed import Kind, Sealer
 from headgate.reading.links import quoted_name, record_path
 from headgate.text.budget import size
@@ -29,75 +27,74 @@ RECORD = "pdpp://record/"
 WINDOW = "pdpp://field-window/"
 STREAM = "pdpp://stream/"
 BLOB = "pdpp://blob/"
-#: A longer id is replaced by a short handle: 25 ids of this size leave space for titles in the text of a page.
+#: A longer id is printed as a handle: 25 ids of this size leave space for titles in the text of a page.
 ID_BYTES = 160
+#: A longer key is not put into a handle whole.
+_KEY_BYTES = 64
+_BEGINNING_BYTES = 16
 _KNOWN = 10_000
-_DIGEST_BYTES = 16
 _UNKNOWN = (
     "The pdpp://record URI is not one that this server gave, or it is from before a restart: "
     "repeat the search or the query that printed it."
 )
-#: Blanks that are lost, doubled or changed when a line is copied.
-_FRAGILE = re.compile(r"^\s|\s$|\s\s|[^\S ]")
+#: Blanks that are lost, doubled or changed when a line is copied, and the mark that stands before an id in a line.
+_FRAGILE = re.compile(r"^\s|\s$|\s\s|[^\S ]| id=")
 
 
-class KnownRecords:
-    """The records whose ids are too long to print, by digest: bounded, and those printed last are kept."""
+class KnownKeys:
+    """The long keys that were printed last, for a port that cannot find a key by its digest: bounded."""
 
     def __init__(self, limit: int = _KNOWN) -> None:
-        self._by_digest: OrderedDict[str, RecordRef] = OrderedDict()
+        self._by_digest: OrderedDict[RecordRef, RecordId] = OrderedDict()
         self._limit = limit
 
-    def add(self, ref: RecordRef) -> str:
-        """Remember a record, and return its digest."""
-        written = msgspec.json.encode([ref.connection_id, ref.stream, ref.record_id])
-        digest = base64.urlsafe_b64encode(hashlib.sha256(written).digest()[:_DIGEST_BYTES]).decode()
-        self._by_digest[digest] = ref
-        self._by_digest.move_to_end(digest)
+    def add(self, short: RecordRef, key: RecordId) -> None:
+        """Remember the whole key of a reference that has only its beginning and its digest."""
+        self._by_digest[short] = key
+        self._by_digest.move_to_end(short)
         if len(self._by_digest) > self._limit:
             self._by_digest.popitem(last=False)
-        return digest
 
-    def find(self, digest: str) -> RecordRef | None:
-        """Find a record by its digest."""
-        return self._by_digest.get(digest)
+    def whole(self, short: RecordRef) -> RecordRef:
+        """Give the reference with its whole key.
+
+        Raises:
+            InvalidResourceUri: the key is not known, or not any more.
+        """
+        key = self._by_digest.get(short)
+        if key is None:
+            raise InvalidResourceUri
+        return RecordRef(short.connection_id, short.stream, key)
 
 
 @dataclass(frozen=True, slots=True)
 class HandleMaker:
-    """Writes and reads handles with one key ring; it lives as long as the process."""
+    """Writes and reads handles with one key ring.
+
+    Instead of a long key a handle holds its beginning and its digest, by which the resource server finds it: any
+    process with the same key ring reads what another one wrote. With ``known`` the key is looked
+    up in this process instead, because another resource server finds no record by a digest.
+    """
 
     sealer: Sealer
-    known: KnownRecords = field(default_factory=KnownRecords)
+    known: KnownKeys | None = None
 
     def result_id(self, ref: RecordRef) -> str:
-        """Write the id that a model passes on: as plain text if copying cannot change it, else as a URI.
-
-        A long id would fill the text of a page: a short handle stands in its place, which this process resolves.
-        """
-        text = self._whole_id(ref)
-        return text if len(text) <= ID_BYTES and size(text) <= ID_BYTES else self._short_uri(ref)
-
-    def _short_uri(self, ref: RecordRef) -> str:
-        return RECORD + self._seal(Kind.RECORD_HANDLE, [self.known.add(ref)])
-
-    def _whole_id(self, ref: RecordRef) -> str:
-        text = format_result_id(ref)
-        if text is not None and " " not in text and text.isascii():
+        """Write the id that a model passes on: as plain text if it is short and copying cannot change it, else as a URI."""
+        text = None if ref.key_digest is not None else _plain_id(ref)
+        if text is not None and size(text) <= ID_BYTES:
             return text
-        if text is None and ref.connection_id is not None and not _fits(ref.connection_id):
-            # Only the connection does not fit into an id: it is printed beside the id.
-            text = format_result_id(RecordRef(None, ref.stream, ref.record_id))
-        return text if text is not None and not _FRAGILE.search(text) else self.record_uri(ref)
+        uri = self.record_uri(ref)
+        # The names of the connection and the stream can be the long part; a handle does not shorten those.
+        return text if text is not None and size(text) < size(uri) else uri
 
     def record_uri(self, ref: RecordRef) -> str:
         """Name a record by a URI."""
-        return RECORD + self._seal(Kind.RECORD_HANDLE, [ref.connection_id, ref.stream, ref.record_id])
+        return RECORD + self._seal(Kind.RECORD_HANDLE, self._place(ref))
 
     def window_uri(self, ref: RecordRef, field_path: str, selector: Mapping[str, Any]) -> str:
         """Name a window of a field by a URI."""
-        place = [ref.connection_id, ref.stream, ref.record_id, field_path, dict(selector)]
-        return WINDOW + self._seal(Kind.WINDOW_HANDLE, place)
+        return WINDOW + self._seal(Kind.WINDOW_HANDLE, [self._place(ref), field_path, dict(selector)])
 
     def blob_uri(self, blob: str, connection_id: str | None) -> str:
         """Name a file by a URI."""
@@ -124,34 +121,55 @@ class HandleMaker:
                 return parse_result_id(unquote(handle))
             except InvalidResultId as error:
                 raise InvalidResourceUri from error
-        opened = self._open(Kind.RECORD_HANDLE, handle)
-        if len(opened) == 1:
-            found = self.known.find(opened[0])
-            if found is None:
-                raise InvalidResourceUri
-            return found
-        connection, stream, record = opened
-        return RecordRef(_connection(connection), StreamName(stream), RecordId(record))
+        return self._ref(self._open(Kind.RECORD_HANDLE, handle))
 
     def read_window_uri(self, uri: str) -> WindowQuery:
         """Read a window's URI."""
-        opened = self._open(Kind.WINDOW_HANDLE, uri.removeprefix(WINDOW))
-        connection, stream, record, path, selector = opened
-        place = (StreamName(stream), RecordId(record), FieldName(path), _connection(connection))
-        return WindowQuery(*place, **selector, as_json=True)
+        match self._open(Kind.WINDOW_HANDLE, uri.removeprefix(WINDOW)):
+            case [place, str(path), selector] if isinstance(selector, dict):
+                ref = self._ref(place)
+                chosen = cast("dict[str, Any]", selector)
+                key = (ref.stream, ref.record_id, FieldName(path), ref.connection_id)
+                return WindowQuery(*key, **chosen, as_json=True, key_digest=ref.key_digest)
+            case _:
+                raise InvalidResourceUri
 
     def read_blob_uri(self, uri: str) -> BlobQuery:
         """Read a file's URI."""
-        blob, connection = self._open(Kind.BLOB_HANDLE, uri.removeprefix(BLOB))
-        return BlobQuery(blob_id(blob), _connection(connection))
+        match self._open(Kind.BLOB_HANDLE, uri.removeprefix(BLOB)):
+            case [str(blob), str() | None as connection]:
+                return BlobQuery(blob_id(blob), _connection(connection))
+            case _:
+                raise InvalidResourceUri
+
+    def _place(self, ref: RecordRef) -> list[Any]:
+        """Write which record it is; of a long key the beginning and the digest."""
+        short = ref
+        if ref.key_digest is None and size(ref.record_id) > _KEY_BYTES:
+            digest = digest_of_key(ref.record_id)
+            short = RecordRef(ref.connection_id, ref.stream, _beginning(ref.record_id), digest)
+            if self.known is not None:
+                self.known.add(short, ref.record_id)
+        place = [short.connection_id, short.stream, short.record_id]
+        return place if short.key_digest is None else [*place, short.key_digest]
+
+    def _ref(self, place: Any) -> RecordRef:
+        match place:
+            case [str() | None as connection, str(stream), str(record)]:
+                return RecordRef(_connection(connection), StreamName(stream), RecordId(record))
+            case [str() | None as connection, str(stream), str(beginning), bytes(digest)]:
+                short = RecordRef(_connection(connection), StreamName(stream), RecordId(beginning), digest)
+                return short if self.known is None else self.known.whole(short)
+            case _:
+                raise InvalidResourceUri
 
     def _seal(self, kind: Kind, payload: list[Any]) -> str:
-        return self.sealer.seal(kind, msgspec.json.encode(payload))
+        return self.sealer.seal(kind, msgspec.msgpack.encode(payload))
 
     def _open(self, kind: Kind, handle: str) -> list[Any]:
         try:
-            return msgspec.json.decode(self.sealer.open(kind, handle), type=list[Any])
-        except SealBroken as error:
+            return msgspec.msgpack.decode(self.sealer.open(kind, handle), type=list[Any])
+        except (SealBroken, msgspec.MsgspecError) as error:
             raise InvalidResourceUri from error
 
 
@@ -170,6 +188,21 @@ def record_url(provider_url: str, ref: RecordRef) -> str:
     if ref.connection_id is None:
         return where
     return f"{where}?connection_id={quoted_name(ref.connection_id)}"
+
+
+def _plain_id(ref: RecordRef) -> str | None:
+    """Write an id as text; None if it cannot be written, or not copied."""
+    text = format_result_id(ref)
+    if text is not None and " " not in text and text.isascii():
+        return text
+    if text is None and ref.connection_id is not None and not _fits(ref.connection_id):
+        # Only the connection does not fit into an id: it is printed beside the id.
+        text = format_result_id(RecordRef(None, ref.stream, ref.record_id))
+    return text if text is not None and not _FRAGILE.search(text) else None
+
+
+def _beginning(key: RecordId) -> RecordId:
+    return RecordId(key.encode()[:_BEGINNING_BYTES].decode(errors="ignore"))
 
 
 def _fits(connection_id: str) -> bool:

@@ -16,11 +16,13 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headgate.mcp.body import with_checked_ids
 from headgate.mcp.serve.fast import FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.server import Context, build_server
+from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.grant import Access
 from headgate.reading.port import ResourceServer
 
@@ -53,13 +55,14 @@ class HostedMcp:
     identity: ServerIdentity
     #: Without it every request takes the SDK's way; both ways answer the same.
     with_fast_path: bool = True
+    surface: Surface = WHOLE
     _app: ASGIApp | None = field(default=None, init=False)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Run the SDK's part; nothing is served outside of it."""
         manager = StreamableHTTPSessionManager(
-            build_server(self._reader, self.identity),
+            build_server(self._reader, self.identity, self.surface),
             json_response=True,
             stateless=True,
             # The web has judged hosts and origins before, against exact lists.
@@ -67,9 +70,10 @@ class HostedMcp:
             max_request_body_size=MAX_BODY_BYTES,
         )
         async with manager.run():
-            slow = _with_own_headers(_as_the_sdk_reads(manager.handle_request))
+            sdk = _as_the_sdk_reads(manager.handle_request)
+            slow = _with_own_headers(with_checked_ids(sdk, MAX_BODY_BYTES))
             self._app = (
-                FastPath(slow, self._reader_of_scope, _own_headers, self.identity)
+                FastPath(slow, self._reader_of_scope, _own_headers, self.identity, self.surface)
                 if self.with_fast_path
                 else slow
             )

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from headgate.mcp.body import MAX_ID_CHARS
 from headgate.mcp.serve.results import LEGACY, MODERN
 from headgate.model.wire import Json
 
@@ -42,6 +43,7 @@ _ORDINARY_HEADERS = frozenset(
         *(b"mcp-protocol-version", b"mcp-method", b"mcp-name"),
     }
 )
+_MAX_ACCEPT_BYTES = 256
 _BOTH_TYPES = frozenset({b"application/json", b"text/event-stream"})
 
 
@@ -55,7 +57,7 @@ class NotPlain(Enum):
     UNKNOWN_VERSION = "the protocol version is missing, unknown, or older than structured content"
     LENGTH = "the length of the body is not given, or too large to hold the body in memory"
     NO_REQUEST = "the body is no JSON-RPC 2.0 request with members that are known"
-    REQUEST_ID = "the id is a number beyond those that every JSON reader keeps exact"
+    REQUEST_ID = "the id is long, or a number beyond those that every JSON reader keeps exact"
     PARAMS = "the method has no plain form, or its parameters are of another shape"
     METHOD_OF_OTHER_ERA = (
         "the method does not exist in this protocol version, or not at this point of a session"
@@ -241,7 +243,7 @@ def _version_of(params: _Params) -> str | None:
 def _is_exact(value: object) -> bool:
     """Say whether an id, or a progress token, comes back to every client as it was sent."""
     if isinstance(value, str):
-        return True
+        return len(value) <= MAX_ID_CHARS
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_ID
 
 
@@ -286,8 +288,13 @@ def _has_no_rules(headers: dict[bytes, bytes]) -> bool:
     return _RULED_HEADERS.isdisjoint(others) and not any(name.startswith(_PARAM_HEADER) for name in others)
 
 
-@lru_cache(maxsize=64)
 def _accepts_both(accept: bytes) -> bool:
+    # Short ones are remembered, so that strangers cannot fill the memory with long ones.
+    return len(accept) <= _MAX_ACCEPT_BYTES and _names_both(accept)
+
+
+@lru_cache(maxsize=64)
+def _names_both(accept: bytes) -> bool:
     return {kind.strip() for kind in accept.split(b",")} >= _BOTH_TYPES
 
 

@@ -12,7 +12,7 @@ from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.reference import RecordRef
 from headgate.model.wire import ChildrenBody, HitBody, RecordBody
 from headgate.reading.port import ReadAnswer, ResourceServer
-from headgate.text.ladder import Handles, Lengths, Windows
+from headgate.text.ladder import Handles, Known, Lengths, Windows
 
 
 class Reader(msgspec.Struct, frozen=True):
@@ -67,7 +67,10 @@ def _ref(connection: Any, stream: Any, record: Any) -> RecordRef:
 def take_lengths(row: RecordBody) -> Lengths:
     """Take the true lengths of cut texts out of a row, where the port put them."""
     previews = row.pop("previews", {})
-    return {path: (known["size_chars"], known.get("digest")) for path, known in previews.items()}
+    return {
+        path: Known(known["size_chars"], known.get("digest"), known.get("mime_type"))
+        for path, known in previews.items()
+    }
 
 
 def expanded_of(row: RecordBody) -> dict[str, RecordBody | ChildrenBody | None]:

@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
 
-from headgate.errors import ResourceLimit
+from headgate.errors import InvalidCursor, ResourceLimit
 from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.reference import RecordRef
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.port import ReadAnswer, RecordRow
-from headgate.text.aggregate import aggregate_text
+from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
+from headgate.text.binary import encoded_facts
 from headgate.text.budget import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
 from headgate.text.ladder import Ladder, is_whole, record_entry, shorten
 from headgate.text.records import records_text
 
 #: How much of a long text stays in its row; the next smaller number is tried while a page is too large.
-#: At last the entries of the ladder leave out what the row or the call beside it says too.
-_INLINE_STEPS = ((INLINE_CHARS, False), (1024, False), (256, False), (64, False), (64, True))
-_REPEATED = ("preview_text", "resource_uri")
+#: At last the entries of the ladder leave out what the row or the call beside it says too, and then the call, which
+#: is the same for every field of a record.
+_REPEATED = frozenset({"preview_text", "resource_uri"})
+_ALIKE = _REPEATED | {"read", "digest", "json_field", "mime_type", "preview_status", "text_like"}
+_INLINE_STEPS: tuple[tuple[int, frozenset[str]], ...] = (
+    (INLINE_CHARS, frozenset()),
+    (1024, frozenset()),
+    (256, frozenset()),
+    (64, frozenset()),
+    (64, _REPEATED),
+    (16, _ALIKE),
+)
+_HOW_TO_READ = "Call read_tool with the id of the record and with field_path."
+_KEY_STEPS = (1024, 256, 64)
+_AGGREGATE_BYTES = 90_000
 _LINKS = 5
 _LINKS_BYTES = 2_500
 
 #: A row as it is made in process, or as it was decoded from another server's JSON.
 _PageRow = RecordRow | RecordBody
 _read_data = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _ReadRow(msgspec.Struct, frozen=True):
+    """A row of a page, and its data decoded once for all that look at it."""
+
+    row: _PageRow
+    data: Json
 
 
 class _RenderedPage(msgspec.Struct):
@@ -43,50 +63,85 @@ async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outc
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
     # In process the rows are at hand, and are not decoded from the body that was made of them.
     page = cast("PageBody", answer.body() if answer.document is None else answer.document)
-    rows = _named(reader, cast("list[_PageRow]", page.get("data", [])))
-    text = records_text(query.stream, page, rows, cursor=query.cursor, windows=reader.windows)
+    rows = [_ReadRow(row, _data_of(row)) for row in cast("list[_PageRow]", page.get("data", []))]
+    named = _named(reader, rows)
+    text = records_text(query.stream, page, named, cursor=query.cursor, windows=reader.windows)
     limit_bytes = TOOL_RESULT - ENVELOPE - _LINKS_BYTES - len(msgspec.json.encode(text))
-    rendered = _rendered(reader, answer, page, limit_bytes)
+    rendered = _rendered(reader, answer, page, rows, limit_bytes)
     return Outcome(rendered.structured, text, links=tuple(rendered.links[:_LINKS]))
 
 
-async def aggregate(reader: Reader, query: AggregateQuery) -> Outcome:
-    """Answer a number or its groups."""
+async def aggregate(reader: Reader, query: AggregateQuery, cursor: str | None) -> Outcome:
+    """Answer a number or its groups; ``cursor`` goes on in the text, at a group or in the key of one."""
+    place = GroupPlace(0) if cursor is None else read_place(cursor)
+    if place is None:
+        raise _no_such_place()
     answer = await reader.port.aggregate(query)
     body: AggregateBody = answer.body()
-    return Outcome(reader.structured(body, answer), aggregate_text(body))
+    text = aggregate_text(body, place.group) if place.offset_chars is None else key_text(body, place)
+    if text is None or place.group > len(body.get("groups", ())):
+        raise _no_such_place()
+    return Outcome(reader.structured(_with_short_keys(body), answer), text)
 
 
-def _rendered(reader: Reader, answer: ReadAnswer, page: PageBody, limit_bytes: int) -> _RenderedPage:
+def _no_such_place() -> InvalidCursor:
+    return InvalidCursor(
+        "The cursor is none that this call printed, or the groups have changed.",
+        param="cursor",
+        hint="Repeat aggregate without cursor, and pass a cursor as it prints it.",
+    )
+
+
+def _with_short_keys(body: AggregateBody) -> Json:
+    """Cut the keys of groups until the structure fits."""
+    made = cast("Json", body)
+    for limit_chars in _KEY_STEPS:
+        made = {**body, "groups": cut_keys(body["groups"], limit_chars)} if "groups" in body else made
+        if len(msgspec.json.encode(made)) <= _AGGREGATE_BYTES:
+            break
+    return made
+
+
+def _rendered(
+    reader: Reader, answer: ReadAnswer, page: PageBody, rows: list[_ReadRow], limit_bytes: int
+) -> _RenderedPage:
     """Cut the rows until the page fits, and encode it once for each attempt; nearly all fit at the first.
 
     Raises:
         ResourceLimit: the page is too large even with the shortest texts.
     """
     written = b""
-    for inline_chars, is_lean in _INLINE_STEPS:
-        rows, entries, links = _cut_rows(reader, page, inline_chars)
-        structured = reader.structured({**page, "data": rows}, answer)
+    for inline_chars, left_out in _INLINE_STEPS:
+        short, entries, links = _cut_rows(reader, rows, inline_chars)
+        structured = reader.structured({**page, "data": short}, answer)
         if entries:
             structured["content_ladder"] = {
                 "kind": "record_set",
                 "read_tool": reader.windows.tool,
-                "records": [_without_repeats(entry) for entry in entries] if is_lean else entries,
+                "records": [_without(left_out, entry) for entry in entries] if left_out else entries,
+                **({"note": _HOW_TO_READ} if left_out is _ALIKE else {}),
             }
         written = msgspec.json.encode(structured)
         if len(written) <= limit_bytes:
             return _RenderedPage(msgspec.Raw(written), links)
-    fitting = smaller_limit(len(page.get("data", ())), limit_bytes, len(written))
+    if len(rows) <= 1:
+        raise ResourceLimit(
+            "This record is too large for one answer.",
+            hint="Ask for fewer fields.",
+            data={"request_id": answer.request_id},
+        )
+    fitting = smaller_limit(len(rows), limit_bytes, len(written))
     raise ResourceLimit(
         "This page is too large for one answer.",
         hint=f"Ask for a smaller limit, such as limit={fitting}, or for fewer fields.",
+        data={"request_id": answer.request_id},
     )
 
 
-def _without_repeats(entry: Json) -> Json:
+def _without(left_out: frozenset[str], entry: Json) -> Json:
     return {
         kind: [
-            {key: fact for key, fact in rung.items() if key not in _REPEATED or "read" not in rung}
+            {key: fact for key, fact in rung.items() if key not in left_out or "read" not in rung}
             for rung in cast("list[Json]", rungs)
         ]
         if isinstance(rungs, list)
@@ -96,56 +151,71 @@ def _without_repeats(entry: Json) -> Json:
 
 
 def _cut_rows(
-    reader: Reader, page: PageBody, inline_chars: int
+    reader: Reader, rows: list[_ReadRow], inline_chars: int
 ) -> tuple[list[_PageRow], list[Json], list[Json]]:
     """Give the rows with long texts cut, the ladder entries of what was cut, and links to files."""
-    rows: list[_PageRow] = []
+    short: list[_PageRow] = []
     entries: list[Json] = []
     links: list[Json] = []
-    for row in cast("list[_PageRow]", page.get("data", [])):
-        if _is_whole_row(row, inline_chars):
-            rows.append(row)
+    for one in rows:
+        if _is_whole_row(one, inline_chars):
+            short.append(one.row)
             continue
         # A copy: a page that is still too large is cut again from the same rows.
-        copy: RecordBody = msgspec.json.decode(msgspec.json.encode(row))
+        copy: RecordBody = msgspec.json.decode(msgspec.json.encode(one.row))
         for record in _with_children(copy):
             entry, ladder = shorten_row(reader, record, inline_chars)
             if entry:
                 entries.append(entry)
                 links += file_links(ladder)
-        rows.append(copy)
-    return rows, entries, links
+        short.append(copy)
+    return short, entries, links
 
 
-def _is_whole_row(row: _PageRow, inline_chars: int) -> bool:
+def _is_whole_row(one: _ReadRow, inline_chars: int) -> bool:
     """Say whether a row is shown as it is: nothing in it is long, nested deeply, a file or a related record."""
-    if not isinstance(row, RecordRow):
+    row = one.row
+    if isinstance(row, RecordRow):
+        has_more = row.previews is not msgspec.UNSET or row.expanded is not msgspec.UNSET
+    else:
         has_more = "previews" in row or "expanded" in row
-        return not has_more and is_whole(row.get("data") or {}, inline_chars)
-    has_more = row.previews is not msgspec.UNSET or row.expanded is not msgspec.UNSET
-    return not has_more and is_whole(_data_of(row), inline_chars)
+    return not has_more and is_whole(one.data, inline_chars)
 
 
-def _data_of(row: RecordRow) -> Json:
+def _data_of(row: _PageRow) -> Json:
+    if not isinstance(row, RecordRow):
+        return row.get("data") or {}
     return _read_data(row.data) if isinstance(row.data, msgspec.Raw) else row.data
 
 
-def _named(reader: Reader, rows: list[_PageRow]) -> Iterator[tuple[str, RecordBody]]:
-    """Give each row with its id, and with its source if there are several. Rows are read as far as they are printed."""
-    has_sources = len({_source_of(row)[0] for row in rows}) > 1
-    for row in rows:
+def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBody]]:
+    """Give each row with its id, and with its source if there are several."""
+    has_sources = len({_source_of(one.row)[0] for one in rows}) > 1
+    for one in rows:
+        row = one.row
         if isinstance(row, RecordRow):
             ref = RecordRef(row.connection_id, row.stream, row.id)
-            named: RecordBody = {"data": _data_of(row)}
+            named: RecordBody = {"data": one.data}
+            previews = row.previews or None
         else:
             ref = ref_of(row)
             named = cast("RecordBody", {**row, "display_name": None, "expanded": None})
+            previews = cast("Json | None", row.get("previews"))
+        if previews and "data" in named:
+            named["data"] = _without_encoded(named["data"], previews)
         if expanded := _expanded_in(row):
             # By their ids: the structure has the records.
             named["expanded"] = cast("Any", _child_ids(reader, expanded))
         if has_sources:
             named["display_name"] = _source_of(row)[1]
         yield reader.handles.result_id(ref), named
+
+
+def _without_encoded(data: Json, previews: Mapping[str, Any]) -> Json:
+    """Show texts that are declared as encoded bytes by what is known about them."""
+    kinds = {path: known["mime_type"] for path, known in previews.items() if "mime_type" in known}
+    facts = {path: encoded_facts(previews[path]["size_chars"], kind) for path, kind in kinds.items()}
+    return {**data, **facts}
 
 
 def _expanded_in(row: _PageRow) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, cast
@@ -13,14 +14,17 @@ from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import describe
 from headgate.mcp.serve.reader import Reader
 from headgate.model import ids
-from headgate.model.query import RecordQuery
+from headgate.model.query import BlobQuery, RecordQuery
 from headgate.model.wire import FieldWindowBody, Json
+from headgate.reading.links import quoted_name
+from headgate.reading.port import BlobAnswer
 from headgate.text.quote import json_text
 from headgate.text.window import window_text
 
-#: The largest file that is put into an answer; larger ones have an address on the REST surface.
+#: The most bytes of a file that are put into an answer; larger files are read in parts, or over REST.
 BLOB_BYTES = 4 * 1024 * 1024
 _MAX_URI_CHARS = 8192
+_RANGE = re.compile(r"(\d{1,15})-(\d{1,15})")
 
 _Read = Callable[[Reader, str], Awaitable[Json]]
 
@@ -41,7 +45,7 @@ async def read(reader: Reader, uri: str) -> Json:
 
 async def _record(reader: Reader, uri: str) -> Json:
     ref = reader.handles.read_record_uri(uri)
-    query = RecordQuery(ref.stream, ref.record_id, connection_id=ref.connection_id)
+    query = RecordQuery(ref.stream, ref.record_id, connection_id=ref.connection_id, key_digest=ref.key_digest)
     outcome = await fetch(reader, query, reader.handles.result_id(ref))
     return {"mimeType": "application/json", "text": outcome.text}
 
@@ -63,15 +67,49 @@ async def _stream(reader: Reader, uri: str) -> Json:
 
 
 async def _blob(reader: Reader, uri: str) -> Json:
-    found = await reader.port.blob(reader.handles.read_blob_uri(uri))
+    handle, _, part = uri.partition("?bytes=")
+    query = reader.handles.read_blob_uri(handle)
+    if part:
+        return await _part(reader, query, handle, part)
+    found = await reader.port.blob(query)
     async with aclosing(cast("Any", found.content)) as pieces:
         if found.size_bytes > BLOB_BYTES:
-            raise ResourceLimit(
-                f"The file has {found.size_bytes} bytes; at most {BLOB_BYTES} are read here.",
-                hint=f"Get it from {reader.provider_url}/v1/blobs/{found.blob_id} with the same token.",
-            )
+            raise _too_large(reader, found, handle)
         content = b"".join([piece async for piece in pieces])
     return {"mimeType": found.mime_type, "blob": base64.b64encode(content).decode("ascii")}
+
+
+async def _part(reader: Reader, query: BlobQuery, handle: str, part: str) -> Json:
+    """Read some bytes of a file, and say which URI goes on."""
+    asked = _RANGE.fullmatch(part)
+    if asked is None:
+        raise InvalidResourceUri
+    start = int(asked[1])
+    end = min(int(asked[2]) + 1, start + BLOB_BYTES)
+    found = await reader.port.blob(query, start=start, end=max(end, start))
+    async with aclosing(cast("Any", found.content)) as pieces:
+        content = b"".join([piece async for piece in pieces])
+    stop = start + len(content)
+    following = {"next_uri": _part_uri(handle, stop)} if content and stop < found.size_bytes else {}
+    return {
+        "mimeType": found.mime_type,
+        "blob": base64.b64encode(content).decode("ascii"),
+        "_meta": {"start_bytes": start, "end_bytes": stop, "size_bytes": found.size_bytes, **following},
+    }
+
+
+def _part_uri(handle: str, start: int) -> str:
+    return f"{handle}?bytes={start}-{start + BLOB_BYTES - 1}"
+
+
+def _too_large(reader: Reader, found: BlobAnswer, handle: str) -> ResourceLimit:
+    chosen = f"?connection_id={quoted_name(found.connection_id)}" if found.connection_id else ""
+    address = f"{reader.provider_url}/v1/blobs/{found.blob_id}{chosen}"
+    return ResourceLimit(
+        f"The file has {found.size_bytes} bytes; at most {BLOB_BYTES} are read at once. "
+        f"Read it in parts, beginning with {_part_uri(handle, 0)}, or get {address} with the same token.",
+        hint=f"Read {_part_uri(handle, 0)}, then the next_uri of each part; or get {address}.",
+    )
 
 
 _READS: Mapping[str, _Read] = {

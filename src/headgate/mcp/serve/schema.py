@@ -7,13 +7,14 @@ from typing import cast
 
 import msgspec
 
-from headgate.errors import ResourceLimit
+from headgate.errors import InvalidCursor, ResourceLimit
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
 from headgate.model.wire import Json, SchemaBody
 from headgate.text.schema import index_text, stream_text
+from headgate.text.schema_place import read_schema_place
 
 _INDEX_BYTES = 59_000
 #: The bytes of a document beside its connectors.
@@ -36,8 +37,11 @@ _REDUCED = "Rows are names only; call schema with stream for the rest."
 _NO_NAMES = "The text names the streams; call schema with stream or connection_id for the rest."
 
 
-async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
-    """Answer what may be read, and which queries are possible."""
+async def schema(reader: Reader, query: SchemaQuery, cursor: str | None = None) -> Outcome:
+    """Answer what may be read, and which queries are possible; ``cursor`` goes on in the text."""
+    place = None if cursor is None else read_schema_place(cursor)
+    if cursor is not None and (place is None or (place.list == "streams") != (query.stream is None)):
+        raise _no_such_place()
     answer = await reader.port.schema(query)
     document: Json = answer.body()
     if document.get("connectors") is not None:
@@ -45,9 +49,11 @@ async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
         document.pop("streams", None)
     if query.stream is None:
         _index(document)
-        text = index_text(cast("SchemaBody", document))
+        text = index_text(cast("SchemaBody", document), _asked(query), 0 if place is None else place.first)
         return Outcome(reader.structured(_fitted(document), answer), text)
-    text = stream_text(cast("SchemaBody", document), connection_id=query.connection_id, is_full=query.full)
+    text = stream_text(cast("SchemaBody", document), _asked(query), is_full=query.full, place=place)
+    if text is None:
+        raise _no_such_place()
     space = _STREAM_BYTES - _OVERHEAD - len(msgspec.json.encode(text))
     if query.full and len(answer.content) > space:
         raise ResourceLimit(
@@ -57,6 +63,25 @@ async def schema(reader: Reader, query: SchemaQuery) -> Outcome:
         document["field_capability_legend"] = LEGEND
         _reduce_stream(document, space)
     return Outcome(reader.structured(document, answer), text)
+
+
+def _asked(query: SchemaQuery) -> dict[str, str]:
+    """Give the arguments that the printed calls repeat."""
+    given = {
+        "stream": query.stream,
+        "connection_id": query.connection_id,
+        "connector_key": query.connector_key,
+        "detail": "full" if query.full else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _no_such_place() -> InvalidCursor:
+    return InvalidCursor(
+        "The cursor is none that this call printed, or what is granted has changed.",
+        param="cursor",
+        hint="Repeat schema without cursor, and pass a cursor as it prints it.",
+    )
 
 
 def _reduce_stream(document: Json, limit_bytes: int) -> None:

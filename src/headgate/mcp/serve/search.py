@@ -17,7 +17,7 @@ from headgate.text.marks import cut_marked
 from headgate.text.search import search_text, source_mix
 from headgate.text.titles import TITLE_CHARS, title
 
-_SHORT_CHARS = 96
+_SHORT_CHARS = 64
 _WINDOWS = 3
 
 
@@ -44,13 +44,18 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
 
 
 def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:
-    """Encode an answer; while it is too large, leave out windows, then shorten the excerpts.
+    """Encode an answer; while it is too large, leave out what is in it twice, then shorten the excerpts.
 
     Raises:
         ResourceLimit: it is too large even then.
     """
     limit_bytes = TOOL_RESULT - ENVELOPE - len(msgspec.json.encode(text))
-    reductions: tuple[Callable[[Json, SearchBody], None], ...] = (_keep_all, _drop_windows, _shorten_excerpts)
+    reductions: tuple[Callable[[Json, SearchBody], None], ...] = (
+        _keep_all,
+        _drop_repeats,
+        _shorten_windows,
+        _shorten_excerpts,
+    )
     written = b""
     for reduce in reductions:
         reduce(structured, body)
@@ -61,6 +66,7 @@ def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:
     raise ResourceLimit(
         "This page of hits is too large for one answer.",
         hint=f"Ask for a smaller limit, such as limit={fitting}.",
+        data={"request_id": structured["request_id"]},
     )
 
 
@@ -68,14 +74,26 @@ def _keep_all(_structured: Json, _body: SearchBody) -> None:
     """Reduce nothing."""
 
 
-def _drop_windows(structured: Json, _body: SearchBody) -> None:
+def _drop_repeats(_structured: Json, body: SearchBody) -> None:
+    """Leave the place of a match to the windows of the results."""
+    for hit in body.get("data", []):
+        for excerpt in _excerpts(hit)[:_WINDOWS]:
+            excerpt.pop("read", None)
+
+
+def _shorten_windows(structured: Json, _body: SearchBody) -> None:
+    """Leave out of the calls what the id and the ladder say: the record, the tool, and that there is more."""
     for result in structured["results"]:
-        result.pop("match_windows", None)
-    structured["content_ladder"]["records_ref"] = "structuredContent.data.data[].evidence_excerpts"
+        for window in result.get("match_windows", ()):
+            args = window["read"]["args"]
+            args.pop("id", None)
+            window["read"] = {"args": args}
+            del window["complete"]
+    structured["content_ladder"]["note"] = "Call read_tool with the id of the result and with read.args."
 
 
 def _shorten_excerpts(_structured: Json, body: SearchBody) -> None:
-    # Only another server sends excerpts that are too long. A short snippet of each hit stays.
+    # A short snippet of each hit stays.
     for hit in body.get("data", []):
         snippet = hit.get("snippet")
         if isinstance(snippet, dict):

@@ -23,7 +23,7 @@ from headgate.mcp.serve.call import call_with
 from headgate.mcp.serve.errors import failure
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import LIST_TTL_MS, TITLE, ServerIdentity, result_of, stamped
-from headgate.mcp.serve.tools import TOOLS, WHOLE, Surface
+from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.wire import Json
 from headgate.telemetry import get_logger
 
@@ -31,12 +31,11 @@ Context = ServerRequestContext[Any, Any]
 #: Gives the reader of a request; the text names the call for the log.
 ReaderOf = Callable[[Context, str], Reader]
 
-_SCHEMAS: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
-
 
 def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
     """Build the server; every request gets a new reader."""
     serving = _Serving(reader_of, identity, surface)
+    schemas: dict[str, Json] = {tool["name"]: tool["inputSchema"] for tool in surface.tools}
     icons = [t.Icon.model_validate(icon) for icon in identity.icons] or None
     listed = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
@@ -52,7 +51,7 @@ def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface
             "server/discover": listed,
             "resources/read": CacheHint(ttl_ms=0, scope="private"),
         },
-        get_tool_input_schema=_SCHEMAS.get,
+        get_tool_input_schema=schemas.get,
         on_list_tools=serving.list_tools,
         on_call_tool=serving.call_tool,
         on_list_resources=serving.list_resources,

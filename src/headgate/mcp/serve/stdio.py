@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, cast
 
 import anyio
@@ -14,7 +14,7 @@ import msgspec
 
 from headgate.auth.credentials import refuse_owner_bearer
 from headgate.mcp.serve.call import ReaderOfCall, call_with
-from headgate.mcp.serve.handles import HandleMaker
+from headgate.mcp.serve.handles import HandleMaker, KnownKeys
 from headgate.mcp.serve.plain import NotPlain, PlainRequest
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity, constant_result, result_of
@@ -25,10 +25,12 @@ from headgate.text.ladder import Windows
 
 
 def handles_of_token(token: str) -> HandleMaker:
-    """Make handles with a key derived from the token, so that all processes with it read each other's."""
-    return HandleMaker(
-        Sealer(KeyRing(SealKey(hashlib.sha512(b"headgate handles\0" + token.encode()).digest())))
-    )
+    """Make handles with a key derived from the token, so that all processes with it read each other's.
+
+    The exception are handles of long ids: another resource server finds no record by the digest of its key.
+    """
+    secret = hashlib.sha512(b"headgate handles\0" + token.encode()).digest()
+    return HandleMaker(Sealer(KeyRing(SealKey(secret))), KnownKeys())
 
 
 async def serve_stdio(reader_of: ReaderOfCall, identity: ServerIdentity, surface: Surface = WHOLE) -> None:
@@ -65,10 +67,10 @@ def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
             # Before the client is answered: an agent never reads with an owner's token.
             refuse_owner_bearer(await port.bearer())
             # Asked before the first tool is listed: what the server cannot serve is never offered.
-            windows, surface = (
-                (Windows.TEXT, WHOLE) if await port.has_windows() else (Windows.NONE, WITHOUT_WINDOWS)
-            )
+            windows = await port.windows()
+            port = replace(port, as_json=windows is Windows.JSON)
             reader = Reader(port, handles_of_token(token), provider_url, windows=windows)
+            surface = (WHOLE if windows else WITHOUT_WINDOWS).with_modes(await port.search_modes())
             await serve_stdio(lambda _via: reader, identity, surface)
 
     anyio.run(run)

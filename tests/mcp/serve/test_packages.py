@@ -1,0 +1,69 @@
+"""Packages: several grants behind one token, read together where they allow the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.model.grant import StreamGrant, TimeConstraint
+from headgate.model.instants import instant
+from tests.mcp.serve.test_world import in_world
+from tests.mcp.serve.world import MAIL, World
+
+
+def test_the_connections_of_a_connector_in_several_grants_are_read_together():
+    async def work(w: World) -> None:
+        grants = [w.grant(name, grant_id=f"grt_{name}") for name in ("Home mail", "Work mail")]
+        access = w.access(*grants, w.grant("Village chat", grant_id="grt_chat"))
+        asked = {"stream": "messages", "connector_key": "mail"}
+        assert (await w.call(access, "query_records", stream="messages")).is_error
+        for name in ("Home mail", "Work mail"):
+            newest = {"sent_at": "2027-01-01T00:00:00Z", "subject": "s", "sender": "s", "body": "b"}
+            await w.add(name, "messages", {"id": "new", **newest})
+            await w.add(name, "attachments", {"id": "a1", "message_id": "new", "name": "plan"})
+        page = await w.call(
+            access, "query_records", **asked, limit=100, count="exact", expand=["attachments"]
+        )
+        rows = page.structured["data"]["data"]
+        assert {row["connection_id"] for row in rows} == {
+            w.connections["Home mail"],
+            w.connections["Work mail"],
+        }
+        assert page.structured["data"]["meta"]["count"]["value"] == 212
+        children = [child for row in rows for child in row["expanded"]["attachments"]["data"]]
+        assert {child["connection_id"] for child in children} == {row["connection_id"] for row in rows}
+        number = await w.call(access, "aggregate", **asked, metric="count")
+        assert number.structured["data"]["value"] == 212
+        one = await w.call(
+            access, "aggregate", **asked, metric="count", connection_id=w.connections["Work mail"]
+        )
+        assert one.structured["data"]["value"] == 41
+
+    in_world(work)
+
+
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [
+        (("id", "subject"), {}),
+        (MAIL, {"time": TimeConstraint("sent_at", instant("2026-06-01T00:00:00Z"), None)}),
+        (MAIL, {"resources": frozenset({"m00001"})}),
+    ],
+)
+def test_grants_that_allow_different_things_are_not_read_together(
+    fields: tuple[str, ...], more: dict[str, Any]
+):
+    async def work(w: World) -> None:
+        streams = [
+            [StreamGrant("messages", (w.connections["Home mail"],), MAIL)],
+            [StreamGrant("messages", (w.connections["Work mail"],), fields, **more)],
+        ]
+        access = w.access(
+            *(w.grant("Home mail", streams=one, grant_id=f"grt_{n}") for n, one in enumerate(streams))
+        )
+        answer = await w.call(access, "query_records", stream="messages", connector_key="mail")
+        assert answer.structured["error"]["code"] == "ambiguous_connection"
+        assert len(answer.structured["error"]["available_connections"]) == 2
+
+    in_world(work)

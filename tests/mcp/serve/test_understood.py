@@ -1,0 +1,67 @@
+"""What the text of a search says about the query, and what stands in its structure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from headgate.sources.demo import DemoAccount
+from headgate.text.budget import SEARCH_TEXT
+from tests.mcp.serve.test_bytes import message
+from tests.mcp.serve.test_world import mail
+from tests.mcp.serve.world import World, world
+
+
+def in_an_account(work: Callable[[World], Awaitable[None]]) -> None:
+    async def go() -> None:
+        async with world((DemoAccount("mail", "Home mail", 0), DemoAccount("mail", "Work mail", 0))) as made:
+            await made.add(
+                "Home mail",
+                "messages",
+                message("all", "the invoices of the canal", subject="Gloves", sent_at="2026-01-01T00:00:00Z"),
+                message("part", "the canal", subject="Gloves", sent_at="2026-02-01T00:00:00Z"),
+            )
+            await work(made)
+
+    asyncio.run(go())
+
+
+def test_the_text_says_how_the_query_was_understood_and_which_words_a_hit_misses():
+    async def work(w: World) -> None:
+        found = await w.call(mail(w), "search", q="where is the invoice for gloves canal")
+        assert (
+            "words: invoice (also invoices), gloves, canal; left out: where, is, the, for; 1 matched all, 1 some"
+            in found.text
+        )
+        assert 'missing="invoice"' in found.text
+        hits = found.structured["data"]["data"]
+        assert [(hit["record_key"], hit.get("match"), hit.get("missing")) for hit in hits] == [
+            ("all", None, None),
+            ("part", "partial", ["invoice"]),
+        ]
+        meta = found.structured["data"]["meta"]
+        assert (meta["count"], meta["partial_count"]) == (2, 1)
+        assert meta["understood"]["words"][0] == {"word": "invoice", "forms": ["invoices"]}
+
+    in_an_account(work)
+
+
+def test_a_corrected_word_and_a_sender_are_found_and_the_newest_come_first_on_request():
+    async def work(w: World) -> None:
+        found = await w.call(mail(w), "search", q="glvoes")
+        assert "glvoes (no such word; taken for gloves)" in found.text
+        people = await w.call(mail(w), "search", q="Albrecht", sort="time")
+        assert [hit["record_key"] for hit in people.structured["data"]["data"]] == ["part", "all"]
+        assert people.structured["data"]["data"][0]["matched_fields"] == ["sender"]
+
+    in_an_account(work)
+
+
+def test_a_query_of_many_long_words_leaves_the_text_within_its_budget():
+    async def work(w: World) -> None:
+        found = await w.call(
+            mail(w), "search", q=" ".join(f"canal{'x' * 24}{n}" for n in range(15)) + " canal"
+        )
+        assert len(found.text.encode()) <= SEARCH_TEXT
+
+    in_an_account(work)

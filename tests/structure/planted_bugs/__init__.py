@@ -1,0 +1,16 @@
+"""One planted bug, or several, for each acceptance row, by chapter."""
+
+from __future__ import annotations
+
+from tests.structure.planted_bugs import entrypoint, envelopes, imports, ladder, reads, search
+
+BUGS = (
+    *imports.BUGS,
+    *search.BUGS,
+    *entrypoint.BUGS,
+    *reads.BUGS,
+    *ladder.BUGS,
+    *envelopes.BUGS,
+)
+#: The rows without one: S4-10 is about which tests there are, and not about code.
+WITHOUT_BUG = frozenset({"S4-10"})

@@ -1,0 +1,282 @@
+"""Mistakes in the one entrypoint for agents: how it is presented, its tools, owners' tokens, and the schema."""
+
+from __future__ import annotations
+
+from tests.structure.planted import Bug
+
+_ARGUMENTS = "src/headgate/mcp/serve/arguments.py"
+_CREDENTIALS = "src/headgate/auth/credentials.py"
+_CURSOR_PAGE = "docs/how-to/connect-cursor.md"
+_DECIDE = "src/headgate/policy/decide.py"
+_INDEX = "src/headgate/reading/schema.py"
+_PAGE = "src/headgate/text/records.py"
+_SCHEMA = "src/headgate/mcp/serve/schema.py"
+_TEXT = "src/headgate/text/schema.py"
+_TOOLS = "src/headgate/mcp/serve/tools.py"
+
+BUGS = (
+    Bug(
+        "S2-01",
+        "discovery names an address for one kind of client",
+        "src/headgate/web/mcp.py",
+        '"endpoint": f"{origin}/mcp"',
+        '"endpoint": f"{origin}/mcp/core"',
+    ),
+    Bug(
+        "S2-02 S2-04",
+        "a page explains profiles",
+        _CURSOR_PAGE,
+        "Without `--write` it prints the entry instead.",
+        "Without `--write` it prints the entry instead. Choose the core profile.",
+    ),
+    Bug(
+        "S2-03",
+        "a page begins with a variant",
+        _CURSOR_PAGE,
+        "## Recommended\n",
+        "## With stdio\n\nUse `headgate mcp`.\n\n## Recommended\n",
+    ),
+    Bug(
+        "S2-05",
+        "the help of mcp offers a profile",
+        "src/headgate/cli/mcp.py",
+        'help="The name this server tells the client."',
+        'help="The profile or name this server tells the client."',
+    ),
+    Bug(
+        "S2-06",
+        "stdio never offers windows",
+        "src/headgate/mcp/serve/stdio.py",
+        "WHOLE if windows else WITHOUT_WINDOWS",
+        "WITHOUT_WINDOWS if windows else WHOLE",
+    ),
+    Bug(
+        "S2-07 S2-10 S3-05",
+        "the window tool is called by another name",
+        _TOOLS,
+        '        "read_record_field",\n        "Read part',
+        '        "read_field",\n        "Read part',
+    ),
+    Bug(
+        "S2-08 S2-12",
+        "aggregate takes no connection_id",
+        _TOOLS,
+        '                    "limit": _whole(1, 100, "Groups; default 10."),\n'
+        '                    "cursor": _PRINTED,\n'
+        '                    "filter": _FILTER,\n'
+        '                    "connection_id": _CONNECTION,\n',
+        '                    "limit": _whole(1, 100, "Groups; default 10."),\n'
+        '                    "cursor": _PRINTED,\n'
+        '                    "filter": _FILTER,\n',
+    ),
+    Bug(
+        "S2-09 S2-13",
+        "fetch lists the old name of connection_id",
+        _TOOLS,
+        '"connection_id": _text("Only with an id that holds no connection."),',
+        '"connection_id": _text("Only with an id that holds no connection."),\n'
+        '                    "connector_instance_id": _text("The same."),',
+    ),
+    Bug(
+        "S2-11 S2-22",
+        "a tool lists streams",
+        _TOOLS,
+        "TOOLS: tuple[Json, ...] = (\n",
+        'TOOLS: tuple[Json, ...] = (\n    _tool("list_streams", "Streams", "All.", (_object({}), _answer(_BODY, ("data",)))),\n',
+    ),
+    Bug(
+        "S2-14",
+        "unknown arguments are ignored",
+        _ARGUMENTS,
+        "frozen=True, forbid_unknown_fields=True",
+        "frozen=True",
+    ),
+    Bug(
+        "S2-15",
+        "a refused read is made again",
+        "src/headgate/mcp/serve/call.py",
+        "        return await running\n    except HeadgateError as error:\n",
+        "        return await running\n    except HeadgateError as error:\n"
+        "        with __import__('contextlib').suppress(HeadgateError):\n"
+        "            return await TOOL_HANDLERS[name](reader, arguments)\n",
+    ),
+    Bug(
+        "S2-16",
+        "only the word owner is an owner",
+        _CREDENTIALS,
+        'frozenset({"owner", "control_plane", "owner_agent"})',
+        'frozenset({"owner"})',
+    ),
+    Bug(
+        "S2-17",
+        "the session cookie of an owner in the environment is overlooked",
+        _CREDENTIALS,
+        'OWNER_VARIABLES = ("PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")',
+        'OWNER_VARIABLES = ("PDPP_OWNER_TOKEN",)',
+    ),
+    Bug(
+        "S2-18",
+        "the file's label decides what a token of a home is",
+        "src/headgate/wiring.py",
+        "if issued is not None and issued.kind is TokenKind.OWNER:",
+        "if issued is None:",
+    ),
+    Bug(
+        "S2-19 S2-20 S2-21",
+        "a description is as long as a page",
+        _TOOLS,
+        '        "Start here. Without arguments:',
+        '        "Start here. " + "Read all of this. " * 1500 + "Without arguments:',
+    ),
+    Bug(
+        "S2-23 S2-30",
+        "the index does not say that it is compact",
+        _SCHEMA,
+        '    document["detail"] = "compact"\n',
+        '    document["detail"] = "index"\n',
+    ),
+    Bug(
+        "S2-24 S2-39",
+        "a full schema of everything is asked for",
+        _ARGUMENTS,
+        'if given.detail == "full" and given.stream is None:',
+        'if given.detail == "all" and given.stream is None:',
+    ),
+    Bug(
+        "S2-25",
+        "a bookmark is not printed",
+        _PAGE,
+        'for key in ("next_cursor", "next_changes_since")}',
+        'for key in ("next_cursor",)}',
+    ),
+    Bug(
+        "S2-26",
+        "a long index names only the streams it has rows for",
+        _TEXT,
+        "        lines += _stream_indexes(document, named, len(rows), asked)\n",
+        "",
+    ),
+    Bug(
+        "S2-27",
+        "an index of any length is given whole",
+        _SCHEMA,
+        "if len(msgspec.json.encode(document)) <= _INDEX_BYTES:",
+        "if len(msgspec.json.encode(document)) <= _INDEX_BYTES * 10:",
+    ),
+    Bug(
+        "S2-28",
+        "the index holds the fields of every stream",
+        _SCHEMA,
+        '_DETAIL = (\n    "field_capabilities",\n',
+        "_DETAIL = (\n",
+    ),
+    Bug(
+        "S2-29",
+        "fields are named without their flags",
+        _TEXT,
+        'return [f"{name(path)}[{text}]" for path, text in flags.items()]',
+        "return [name(path) for path in flags]",
+    ),
+    Bug(
+        "S2-31",
+        "the index does not say how to go on",
+        _TEXT,
+        "return compose([*lines, *printed, Line(_NEXT_INDEX)], SCHEMA_INDEX_TEXT)",
+        "return compose([*lines, *printed], SCHEMA_INDEX_TEXT)",
+    ),
+    Bug(
+        "S2-32",
+        "streams without records are left out of the index",
+        _INDEX,
+        "    rows = [_compact_stream(scope, summaries) for scope in group]\n",
+        "    group = [scope for scope in group if _count(scope, summaries)] or list(group)[:1]\n"
+        "    rows = [_compact_stream(scope, summaries) for scope in group]\n",
+    ),
+    Bug(
+        "S2-33",
+        "sources of two connectors share the line of the first",
+        _TEXT,
+        'key = json_text([connector.get("connector_key"), _shape(stream)])',
+        'key = json_text([stream.get("name")])',
+    ),
+    Bug(
+        "S2-34 S2-38",
+        "a range that is refused is flagged as usable",
+        "src/headgate/reading/schema.py",
+        'body: FlagBody = {"declared": flag.declared, "usable": flag.usable}',
+        'body: FlagBody = {"declared": flag.declared, "usable": True}',
+    ),
+    Bug(
+        "S2-35 S2-43",
+        "a schema of one connection shows them all",
+        _DECIDE,
+        "scopes = tuple(found for one in scopes if (found := one.on(query.connection_id)) is not None)\n"
+        "    if query.exhaustive",
+        "scopes = tuple(one for one in scopes if one.on(query.connection_id) is not None)\n"
+        "    if query.exhaustive",
+    ),
+    Bug("S2-36", "the text does not say how to sort", _TEXT, '        f"sort={_sort(stream)}",\n', ""),
+    Bug(
+        "S2-37",
+        "flags come without a legend",
+        _TEXT,
+        ", _LEGEND_LINE]",
+        "]",
+    ),
+    Bug(
+        "S2-40",
+        "the refusal of a full schema does not show the call",
+        _ARGUMENTS,
+        'then schema(stream, connection_id, detail: "full").',
+        "then ask for one stream.",
+    ),
+    Bug(
+        "S2-41",
+        "a full schema of one stream has the others too",
+        _DECIDE,
+        "scopes = allowance.scopes if query.stream is None else allowance.by_stream.get(query.stream, ())\n",
+        "scopes = allowance.scopes\n",
+    ),
+    Bug(
+        "S2-42",
+        "a full schema of two sources is given",
+        _DECIDE,
+        "if query.exhaustive and sum(len(scope.connections) for scope in scopes) > 1:",
+        "if query.exhaustive and len(scopes) > 1:",
+    ),
+    Bug(
+        "S2-44",
+        "a full schema has no bound",
+        _SCHEMA,
+        "if query.full and len(answer.content) > space:",
+        "if query.full and len(answer.content) > 100 * space:",
+    ),
+    Bug(
+        "S2-45",
+        "the document lies one level deeper",
+        _SCHEMA,
+        "return Outcome(reader.structured(_fitted(document), answer), text)",
+        'return Outcome(reader.structured({"data": _fitted(document)}, answer), text)',
+    ),
+    Bug(
+        "S2-46",
+        "streams are listed twice in a schema of one stream",
+        _SCHEMA,
+        '    if document.get("connectors") is not None:\n',
+        '    if document.get("connectors") is not None and query.stream is None:\n',
+    ),
+    Bug(
+        "S2-47",
+        "pages of changes have no cursor",
+        "src/headgate/reading/local.py",
+        "        body = _list_body(query, rows, token)\n        if token is None:\n",
+        "        body = _list_body(query, rows, None)\n        if token is None:\n",
+    ),
+    Bug(
+        "S2-48",
+        "a deletion is printed without its id",
+        "src/headgate/text/row.py",
+        "deleted_at={json_text(row.get('deleted_at'))} id={record_id}",
+        "deleted_at={json_text(row.get('deleted_at'))}",
+    ),
+)

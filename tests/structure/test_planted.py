@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import expected_ids
+from tests.structure.planted import ROOT, Bug, copy_tree, row_tests, run_tests, survivors, with_bug
+from tests.structure.planted_bugs import BUGS, WITHOUT_BUG
+
+TESTS = row_tests(ROOT)
+
+
+def names(bugs: tuple[Bug, ...]) -> list[str]:
+    return [row for bug in bugs for row in bug.rows.split()]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_can_still_be_planted(bug: Bug):
+    planted = with_bug(bug, (ROOT / bug.file).read_text(encoding="utf-8"))
+    assert bug.old != bug.new
+    if bug.file.endswith(".py"):
+        ast.parse(planted)
+
+
+def test_every_row_has_a_planted_bug_or_is_listed_as_without():
+    expected, planted = set(expected_ids()), set(names(BUGS))
+    assert planted | WITHOUT_BUG == expected
+    assert planted.isdisjoint(WITHOUT_BUG)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of the tree in which every test of a planted row passes."""
+    tree = copy_tree(tmp_path_factory.mktemp("planted") / "tree")
+    outcome = run_tests(tree, {test for row in names(BUGS) for test in TESTS[row]}, limit_seconds=1800)
+    assert outcome.passed, outcome.output[-4000:]
+    return tree
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_the_tests_of_a_row_fail_with_its_planted_bug(bug: Bug, copied: Path):
+    left, output = survivors(bug, copied, TESTS)
+    assert left == [], output[-4000:]
+
+
+@pytest.mark.soak
+def test_a_bug_that_no_test_of_the_row_sees_is_found(copied: Path):
+    harmless = Bug(
+        "S1-03", "only a comment", "src/headgate/model/reference.py", "#: The form", "#: The plain form"
+    )
+    assert survivors(harmless, copied, TESTS)[0] == ["S1-03"]
