@@ -26,7 +26,7 @@ check: .venv/.dev ## lint and types only
 	@$(BIN)/pyright
 
 test: check ## lint, types and every test
-	@$(BIN)/pytest -m "not soak" -n 2
+	@$(BIN)/pytest -n 2
 
 format: .venv/.dev ## lay out the code and mend what can be mended
 	@$(BIN)/ruff check --fix

@@ -6,14 +6,17 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import maintenance, mcp, model, rest, store
+from bench import importing, maintenance, mcp, model, rest, search, semantic, store
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
     "rest": lambda _: rest.main(),
     "mcp": lambda _: mcp.main(),
     "store": store.main,
+    "search": search.main,
+    "semantic": semantic.main,
     "maintenance": maintenance.main,
+    "importing": importing.main,
 }
 
 

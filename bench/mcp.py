@@ -105,7 +105,7 @@ async def _prepare(home: Path) -> Prepared:
 
 
 def _settings(home: Path) -> Settings:
-    given = {"home": str(home), "log_level": "error", "rate_limit": "0", "port": "0"}
+    given = {"home": str(home), "log_level": "error", "rate_limit": "0", "port": "0", "semantic_model": "off"}
     return resolve(given, {}, {}, Path("none")).settings
 
 

@@ -106,7 +106,16 @@ class Filled:
 
 async def fill(place: Path) -> Filled:
     settings = resolve(
-        {"home": str(place / "home"), "port": "0", "rate_limit": "0", "log_level": "warning"}, {}, {}, place
+        {
+            "home": str(place / "home"),
+            "port": "0",
+            "rate_limit": "0",
+            "log_level": "warning",
+            "semantic_model": "off",
+        },
+        {},
+        {},
+        place,
     ).settings
     home = open_home(settings.home)
     store = SqliteStore(home, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +13,12 @@ Figure = Callable[[str, str], None]
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def the_log_has_its_usual_level() -> None:
+    """A program that was started in this process, by any fixture or test before, has set another one."""
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 @pytest.fixture

@@ -13,9 +13,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.errors import ConfigInvalid, StorageReadOnly
+from headgate.errors import ConfigInvalid, StorageFull, StorageReadOnly
 
 _GROUP_AND_OTHERS = 0o077
+#: The end of the chain of disclosures, as it was last noted.
+AUDIT_HEAD = "audit-head.json"
+#: Exists if the chain may begin with entries that were sealed with another key.
+AUDIT_START = "audit-start.json"
+#: What a home may hold, beside what reads its own mode when it is opened.
+_PRIVATE = (
+    "keys",
+    "records.db",
+    "records.db-wal",
+    "records.db-shm",
+    "journals",
+    "blobs",
+    "budgets",
+    "latest-time",
+    AUDIT_HEAD,
+    "reserve",
+    "reserve-revocation",
+)
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: With less free disk space than this nothing is begun that needs much of it.
+_LEAST_FREE_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +54,94 @@ class Home:
 def open_home(path: Path) -> Home:
     """Create the directory if it is missing, and refuse one that other users can enter.
 
+    What lies in it is judged alike: who moves or copies it may lose the protection of the directory.
+
     Raises:
-        ConfigInvalid: it is not a directory, is not ours, or is open to others.
+        ConfigInvalid: it is not a directory, or something in it is a link, is not ours, or is open to others.
     """
     home = Home(path.expanduser().absolute())
     for directory in (home.path, home.keys):
         _make_private(directory)
+    for name in _PRIVATE:
+        _refuse_public(home.path / name)
+    if has_room(home.path):
+        revocation_reserve(home.path).make()
+    else:
+        opening_reserve(home.path).release()
     return home
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReserve:
+    """A file without meaning that takes up disk space, to be removed when there is no other."""
+
+    path: Path
+    size: int
+
+    def make(self) -> bool:
+        """Make the file, if much more than its size is free; says whether it is there.
+
+        One that cannot be written for another reason than space counts as there: what is written next shows why.
+        """
+        return self._is_whole() or (
+            _free_bytes(self.path.parent) >= self.size + _LEAST_FREE_BYTES and self._write(self.size)
+        )
+
+    def make_what_fits(self) -> None:
+        """Make the file as large as the disk allows, and no larger than it should be."""
+        size = self.size
+        while not self._is_whole() and size >= _SMALLEST_RESERVE_BYTES and not self._write(size):
+            size //= 2
+
+    def release(self) -> bool:
+        """Remove the file; says whether it was there."""
+        try:
+            self.path.unlink()
+        except OSError:
+            return False
+        return True
+
+    def _is_whole(self) -> bool:
+        try:
+            return self.path.stat().st_size >= self.size
+        except OSError:
+            return False
+
+    def _write(self, size: int) -> bool:
+        try:
+            self.path.unlink(missing_ok=True)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(handle, 0, size)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            self.release()
+            return error.errno not in _NO_SPACE
+        return True
+
+
+_SMALLEST_RESERVE_BYTES = 32 * 1024
+
+
+def opening_reserve(directory: Path) -> DiskReserve:
+    """Give the reserve with which a home on a full disk is opened and its disclosures are written."""
+    return DiskReserve(directory / "reserve", 4 * 1024 * 1024)
+
+
+def revocation_reserve(directory: Path) -> DiskReserve:
+    """Give the reserve with which grants are revoked."""
+    return DiskReserve(directory / "reserve-revocation", 256 * 1024)
+
+
+def has_room(directory: Path) -> bool:
+    """Say whether a home has disk space for more than the little that reading it needs."""
+    return _free_bytes(directory) >= _LEAST_FREE_BYTES and opening_reserve(directory).make()
+
+
+def _free_bytes(directory: Path) -> int:
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -49,13 +151,20 @@ def write_private(path: Path, content: bytes) -> None:
 
     Raises:
         StorageReadOnly: the directory cannot be written.
+        StorageFull: there is no disk space.
     """
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        _replace(path, content)
     except OSError as error:
-        if error.errno not in {errno.EROFS, errno.EACCES, errno.EPERM}:
-            raise
-        raise StorageReadOnly(f"{path.name} cannot be written in {path.parent}.") from error
+        if error.errno in _NO_SPACE:
+            raise StorageFull(f"There is no disk space for {path}.", hint="Free some space.") from error
+        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+            raise StorageReadOnly(f"{path.name} cannot be written in {path.parent}.") from error
+        raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -85,18 +194,37 @@ def read_private(path: Path) -> bytes | None:
         return file.read()
 
 
-def read_or_create_private(path: Path, create: Callable[[], bytes]) -> bytes:
+def read_or_create_private(path: Path, create: Callable[[], bytes], *, least_bytes: int = 1) -> bytes:
     """Read a private file such as a key, or create it with fresh content if it does not exist.
 
     Raises:
-        ConfigInvalid: it is a link or device, is not ours, or is open to others.
+        ConfigInvalid: it is a link or device, is not ours, is open to others, or is shorter than a key.
         StorageReadOnly: there is none, and none can be written.
     """
     content = read_private(path)
     if content is None:
         content = create()
         write_private(path, content)
+    if len(content) < least_bytes:
+        raise ConfigInvalid(
+            f"{path} is damaged: it has {len(content)} bytes, and a key has at least {least_bytes}.",
+            hint="Restore it from a backup.",
+        )
     return content
+
+
+def make_private_directory(directory: Path) -> None:
+    """Make a directory and those above it that are missing, each for the owner alone whatever the umask is."""
+    for one in reversed((directory, *directory.parents)):
+        if not one.is_dir():
+            one.mkdir(mode=0o700)
+            one.chmod(0o700)
+
+
+def small_files(home: Home) -> tuple[str, ...]:
+    """Name the files beside the store that a copy of the home needs as well: keys, and the notes on the log."""
+    keys = sorted(f"{home.keys.name}/{path.name}" for path in home.keys.glob("[!.]*"))
+    return (*keys, *(name for name in (AUDIT_HEAD, AUDIT_START) if (home.path / name).exists()))
 
 
 def sync_directory(directory: Path) -> None:
@@ -117,6 +245,18 @@ def _make_private(directory: Path) -> None:
             f"{directory} cannot be used as a directory: {reason}.", hint="Choose another with --home DIR."
         ) from error
     _refuse_open_to_others(directory, directory.stat())
+
+
+def _refuse_public(path: Path) -> None:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(status.st_mode):
+        raise ConfigInvalid(
+            f"{path} is a symbolic link.", hint="Move what it points to into the home, in place of the link."
+        )
+    _refuse_open_to_others(path, status)
 
 
 def _refuse_open_to_others(path: Path, status: os.stat_result) -> None:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from headgate import __version__
+from headgate.audit.activity import Activity
 from headgate.audit.chain import load_audit_key
+from headgate.auth.clients import Clients
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
+from headgate.auth.limits import RequestLimits
+from headgate.auth.oauth.client_documents import ClientDocuments
+from headgate.auth.oauth.service import AuthorizationService
 from headgate.auth.revoke import revoke_grant
-from headgate.errors import AdapterConfigInvalid, ConfigInvalid, ServerFault
+from headgate.auth.sessions import OwnerSessions
+from headgate.console.addresses import console_addresses
+from headgate.console.consent import ConsentServices, consent_addresses
+from headgate.console.services import ConsoleFacts, ConsoleServices
+from headgate.errors import AdapterConfigInvalid, ConfigInvalid, ServerFault, StorageUnusable
 from headgate.home import Home
+from headgate.mcp.client.documents import fetch_document
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
 from headgate.mcp.client.pins import FilePins
 from headgate.mcp.client.servers import Secrets, import_entry, read_servers
@@ -23,15 +36,19 @@ from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.settings import Settings
+from headgate.sources.import_files import UploadDirectory
 from headgate.sources.intake import Intake
+from headgate.sources.pending import PendingUploads
 from headgate.telemetry import get_logger
-from headgate.web.app import AppConfig, build_app
+from headgate.web.api.oauth import oauth_addresses
+from headgate.web.app import AppConfig, Lifespan, build_app
 from headgate.web.guard import AllowedCallers
-from headgate.web.limits import RequestLimits
 from headgate.web.server import listen, serve
 from headgate.web.services import WebServices
-from headgate.wiring import AppServices, build_services, mcp_url, prepare
+from headgate.wiring import AppServices, build_services, mcp_url, prepare, serving_on, welcome_url
 from headgate.workers import run_workers
+
+_MINUTE_SECONDS = 60
 
 
 def build_config(settings: Settings, program: AppServices) -> AppConfig:
@@ -40,19 +57,22 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         HandleMaker(program.read_services.sealer),
         ServerIdentity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
         with_fast_path=settings.mcp_fast_path,
+        surface=program.surface,
     )
     gateway = build_gateway(settings, program)
     services = WebServices(
         version=__version__,
         reads=program.read_services,
         admission=program.admission,
-        intake=Intake(program.store, clock=program.clock),
+        intake=build_intake(program),
         revoke_grant=partial(revoke_grant, program.ledger, program.admission, clock=program.clock),
         mcp=mcp,
         gateway=gateway,
         gateway_clients=settings.gateway_clients,
         public_url=settings.public_url,
     )
+    console, service = build_console(settings, program), build_authorization(settings, program)
+    consent = ConsentServices(console.sessions, service, program.read_services)
     own_names = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return AppConfig(
         services=services,
@@ -63,8 +83,73 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         ),
         limits=RequestLimits(settings.rate_limit),
         introspection_password=load_secret(program.home),
-        lifespan=lambda _app: _all(program.running, mcp.running, *([gateway.running] if gateway else [])),
+        lifespan=lambda _app: _all(
+            program.running,
+            mcp.running,
+            *([gateway.running] if gateway else []),
+            partial(_fetching_accounts, settings, program),
+        ),
+        more_addresses=(*console_addresses(console), *oauth_addresses(service), *consent_addresses(consent)),
     )
+
+
+def build_intake(program: AppServices) -> Intake:
+    """Put together what the owner brings records in by."""
+    uploads = UploadDirectory(program.home.path / "imports")
+    return Intake(program.store, clock=program.clock, uploads=uploads)
+
+
+def build_authorization(settings: Settings, program: AppServices) -> AuthorizationService:
+    """Put together the authorization server."""
+    return AuthorizationService(
+        program.oauth_store,
+        clock=program.clock,
+        latest=program.latest,
+        documents=ClientDocuments(fetch_document, program.clock),
+        reuse_window_seconds=settings.refresh_window,
+    )
+
+
+def build_console(settings: Settings, program: AppServices) -> ConsoleServices:
+    """Put together what the owner's pages are drawn from."""
+    return ConsoleServices(
+        sessions=build_sessions(program),
+        clients=Clients(program.ledger, clock=program.clock, latest=program.latest),
+        activity=Activity(program.ledger, program.home),
+        reads=program.read_services,
+        admission=program.admission,
+        flush_log=program.pump.flush,
+        clock=program.clock,
+        facts=ConsoleFacts(
+            __version__, str(program.home.path), mcp_url(settings), public_url=settings.public_url
+        ),
+        intake=build_intake(program),
+        uploads=PendingUploads(program.home, program.clock),
+    )
+
+
+def build_sessions(program: AppServices) -> OwnerSessions:
+    """Put together what signs the owner in."""
+    return OwnerSessions(program.ledger.owner, clock=program.clock, latest=program.latest)
+
+
+@asynccontextmanager
+async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncGenerator[None]:
+    """Fetch from accounts when they are due; without the extra there can be none."""
+    try:
+        from headgate.sources.syncing import Accounts, scheduled  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import live_sources  # noqa: PLC0415 - needs the extra
+    except ModuleNotFoundError:
+        yield
+        return
+    accounts = Accounts(
+        program.store,
+        live_sources(program.home.path),
+        program.clock,
+        settings.sync_minutes * _MINUTE_SECONDS,
+    )
+    async with scheduled(program.home, accounts):
+        yield
 
 
 @asynccontextmanager
@@ -102,36 +187,94 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
     )
 
 
-def run_server(settings: Settings, announce: Callable[[str, Home], None]) -> None:
-    """Serve a home over HTTP until asked to stop.
+def run_server(
+    settings: Settings,
+    announce: Callable[[str, Home], None],
+    show_link: Callable[[str], None] = lambda _link: None,
+) -> None:
+    """Serve a home over HTTP until asked to stop; while no password is set, show the link that sets one.
 
     Raises:
+        ConfigInvalid: others could listen to what is sent here.
         ServerFault: it did not stop in good order.
     """
+    _refuse_open_line(settings)
     home = prepare(settings)
     bound = listen(settings.host, settings.port)
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     log = get_logger().bind(version=__version__)
 
-    def ready() -> None:
+    def ready(link: str | None) -> None:
         log.info("serving", address=address, home=str(home.path))
         announce(address, home)
+        if link is not None:
+            show_link(welcome_url(settings.public_url or address, link))
 
     def work(number: int) -> bool:
         program = build_services(settings, home)
+        config = build_config(settings, program)
+        first = FirstLink(build_sessions(program))
+        if number == 0:
+            config = replace(config, lifespan=_then(config.lifespan, first.make))
         return serve(
-            build_app(build_config(settings, program)), bound, ready if number == 0 else _announce_nothing
+            build_app(config),
+            bound,
+            (lambda: ready(first.secret)) if number == 0 else _announce_nothing,
+            settings.trusted_proxies,
         )
 
     # Created before the workers fork, so that they do not race to create them.
     load_ring(home)
     load_secret(home)
     load_audit_key(home)
-    in_order = work(0) if settings.workers == 1 else run_workers(settings.workers, work)
+    with serving_on(home, address):
+        in_order = work(0) if settings.workers == 1 else run_workers(settings.workers, work)
     log.info("stopped")
     if not in_order:
         raise ServerFault("The server was stopped before its work was done.", hint="Look at the log.")
+
+
+def _then(lifespan: Lifespan, start: Callable[[], Awaitable[None]]) -> Lifespan:
+    @asynccontextmanager
+    async def both(app: Any) -> AsyncGenerator[None]:
+        async with lifespan(app):
+            await start()
+            yield
+
+    return both
+
+
+class FirstLink:
+    """The link by which the owner sets a first password; made when the server starts, if there is none."""
+
+    def __init__(self, sessions: OwnerSessions) -> None:
+        self._sessions = sessions
+        self.secret: str | None = None
+
+    async def make(self) -> None:
+        """Make the link, unless a password is set; a home that cannot be written is served all the same."""
+        if not self._sessions.has_password():
+            with suppress(StorageUnusable):
+                self.secret = await self._sessions.make_link()
+
+
+def _refuse_open_line(settings: Settings) -> None:
+    """Refuse to listen where others on the network could read passwords and tokens on their way."""
+    is_encrypted = settings.behind_proxy or settings.public_url.startswith("https://")
+    if not is_encrypted and not _is_loopback(settings.host):
+        raise ConfigInvalid(
+            f"Listening on {settings.host} without encryption would show tokens and passwords to the network.",
+            hint="Listen on 127.0.0.1, or put a proxy with https before it and add --behind-proxy.",
+            param="host",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _announce_nothing() -> None:

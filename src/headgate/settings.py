@@ -33,13 +33,19 @@ class Settings:
     public_url: str
     allowed_hosts: frozenset[str]
     allowed_origins: frozenset[str]
+    trusted_proxies: frozenset[str]
+    behind_proxy: bool
     workers: int
     max_requests: int
     rate_limit: int
+    refresh_window: int
     strict_core: bool
+    semantic_model: str
+    semantic_key_file: Path | None
     mcp_fast_path: bool
     gateway_servers: Path | None
     gateway_clients: frozenset[str]
+    sync_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,15 @@ def _file(text: str) -> Path | None:
     return Path(text).expanduser() if text else None
 
 
+def _model(text: str) -> str:
+    is_address = text.startswith(("http://", "https://"))
+    if is_address and not text.rpartition("#")[0]:
+        raise ValueError("must end in # and the name of a model, such as https://models.example/v1#small")
+    if not is_address and text not in {"auto", "off", "multilingual", "english"} and "/" not in text:
+        raise ValueError("must be auto, off, multilingual, english, a folder or an address")
+    return text
+
+
 def _host(text: str) -> str:
     if not text or any(character.isspace() for character in text):
         raise ValueError("must be a host name or an address")
@@ -160,14 +175,47 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "",
         _names,
     ),
+    Setting(
+        "trusted_proxies",
+        "Addresses of proxies that may name the client and the scheme of a request, with commas between.",
+        "",
+        _names,
+    ),
+    Setting(
+        "behind_proxy",
+        "A proxy with https stands before this server; without one it listens on this machine alone.",
+        "false",
+        _switch,
+    ),
     Setting("workers", "How many processes serve.", "1", _whole(1, 64)),
     Setting("max_requests", "How many requests a process works on at once.", "512", _whole(1, 65535)),
     Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
+    Setting(
+        "refresh_window",
+        "Seconds in which a refresh token may be exchanged again, for clients that lost the answer or share a token "
+        "among sessions; 0 ends the session at once, as PDPP Core does.",
+        "600",
+        _whole(0, 3600),
+    ),
     Setting(
         "strict_core",
         "Refuse filters, expansion, views, grouped sums and package tokens at /v1, as PDPP Core does.",
         "false",
         _switch,
+    ),
+    Setting(
+        "semantic_model",
+        "What search by meaning compares texts with: auto (multilingual if the semantic extra is installed, else off), "
+        "off, multilingual, english, a folder with a BERT or model2vec model, or an address ending in #model. Only with an address do "
+        "texts leave this machine: every searched text and query is sent there.",
+        "auto",
+        _model,
+    ),
+    Setting(
+        "semantic_key_file",
+        "A file with the key that the address of semantic_model needs; empty is none.",
+        "",
+        _file,
     ),
     Setting(
         "mcp_fast_path",
@@ -186,6 +234,12 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "Clients whose tokens may use the gateway, with commas between; other clients see no operation there.",
         "",
         _ids,
+    ),
+    Setting(
+        "sync_minutes",
+        "How often a server fetches from accounts that were added without --every, in minutes; 0 is never.",
+        "15",
+        _whole(0, 10_080),
     ),
 )
 

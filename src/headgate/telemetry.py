@@ -17,7 +17,7 @@ import structlog
 WITHHELD = "<withheld>"
 #: Libraries that log whole messages and headers below a warning, and quote a server's words in warnings. The MCP
 #: SDK calls one of its loggers "client".
-_LIBRARIES = ("client", "httpcore2", "httpx2", "mcp")
+_LIBRARIES = ("authlib", "client", "httpcore2", "httpx2", "mcp")
 _MAX_LIBRARY_CHARS = 500
 
 #: The only keys a log line may carry; their values are names, ids, codes, counts or times.

@@ -7,29 +7,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
+import os
 import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from headgate.audit.budget import DailyBudgets
 from headgate.audit.chain import load_audit_key
 from headgate.audit.journal import Journal
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
+from headgate.auth.clients import Clients
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
-from headgate.errors import OwnerCredentialRefused, StorageReadOnly
+from headgate.auth.latest_time import LatestTime
+from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import serve_stdio
+from headgate.mcp.serve.tools import WHOLE, Surface
 from headgate.model.grant import TokenKind
-from headgate.model.ids import ConnectionId, RequestId, client_id
+from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
+from headgate.model.query import SearchMode
 from headgate.model.sealed import Sealer
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
@@ -37,11 +45,19 @@ from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.demo import fill
+from headgate.sources.protocol import LiveSource
 from headgate.store.ledger import Ledger
+from headgate.store.oauth import OAuthStore
 from headgate.store.protocol import Store
+from headgate.store.semantic.choice import chosen_model
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
+from headgate.store.sqlite.oauth import SqliteOAuthStore
 from headgate.telemetry import configure_logs, get_logger
+
+#: The file of the home with the address of the server that runs on it.
+_ADDRESS = "address"
+_MAX_ADDRESS_BYTES = 1024
 
 
 def now() -> int:
@@ -62,6 +78,16 @@ class HomeStores:
     home: Home
     store: Store
     ledger: Ledger
+    latest: LatestTime
+    oauth: OAuthStore
+
+    def judged_at(self) -> int:
+        """Return the time by which admission judges whether a grant has expired."""
+        return self.latest.raise_to(now())
+
+    def clients(self) -> Clients:
+        """Return the owner's view of clients and tokens."""
+        return Clients(self.ledger, clock=now, latest=self.latest)
 
     async def catalog(self) -> SourceCatalog:
         """Read the declarations and connections of the store."""
@@ -73,12 +99,16 @@ class HomeStores:
 async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
     """Open a home's store and ledger for a command, and close them after it."""
     home = prepare(settings)
+    key: bytes | None = None
+    with contextlib.suppress(StorageReadOnly):
+        key = load_audit_key(home)
     store = SqliteStore(home, now)
     ledger = SqliteLedger(home)
     try:
-        with contextlib.suppress(StorageReadOnly):
-            await take_over(home, ledger, load_audit_key(home))
-        yield HomeStores(home, store, ledger)
+        if key is not None:
+            with contextlib.suppress(StorageReadOnly, StorageFull):
+                await take_over(home, ledger, key)
+        yield HomeStores(home, store, ledger, LatestTime(home), SqliteOAuthStore(ledger))
     finally:
         await ledger.close()
         await store.close()
@@ -95,6 +125,13 @@ class AppServices:
     admission: Admission
     pump: Pump
     clock: Callable[[], int]
+    latest: LatestTime
+    oauth_store: OAuthStore
+
+    @property
+    def surface(self) -> Surface:
+        """The tools that agents are offered."""
+        return WHOLE.with_modes(tuple(SearchMode)) if self.read_services.rules.has_meaning else WHOLE
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
@@ -110,25 +147,98 @@ class AppServices:
 
 def build_services(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> AppServices:
     """Open the home's files and construct the services, without starting anything."""
-    store = SqliteStore(home, clock)
+    key = load_audit_key(home)
+    model = chosen_model(settings.semantic_model, settings.semantic_key_file)
+    store = SqliteStore(home, clock, model)
     ledger = SqliteLedger(home)
     journal = Journal(home)
+
+    def logged(grant_id: GrantId, day: int) -> int:
+        return ledger.spent(grant_id, day) + journal.unwritten(grant_id)
+
+    budgets = DailyBudgets(home, clock=clock, logged=logged)
     read_services = ReadServices(
         store,
         sealer=Sealer(load_ring(home)),
         discloser=journal,
+        budgets=budgets,
         clock=clock,
-        rules=Rules(strict_core=settings.strict_core),
+        rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
     )
-    admission = Admission(ledger, clock=clock, unwritten=journal.unwritten, discloser=journal)
-    pump = Pump(home, journal, ledger, on_trouble=_log_trouble)
-    return AppServices(home, store, ledger, read_services, admission, pump, clock)
+    latest = LatestTime(home)
+    admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
+    pump = Pump(home, journal, ledger, key=key, on_trouble=_log_trouble)
+    oauth_store = SqliteOAuthStore(ledger)
+    return AppServices(home, store, ledger, read_services, admission, pump, clock, latest, oauth_store)
+
+
+def live_sources(home: Path) -> dict[str, LiveSource]:
+    """Return every live source by its name: those of the registry, and those that call servers through the client."""
+    # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
+    from headgate.mcp.client.addresses import check_address  # noqa: PLC0415
+    from headgate.mcp.client.calling import opened_operation  # noqa: PLC0415
+    from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
+    from headgate.sources import registry  # noqa: PLC0415
+    from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
+    from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
+
+    def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
+        check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
+
+    remote = RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")))
+    calendar = CalendarAccount(check, now)
+    return {**registry.live_sources(), remote.name: remote, calendar.name: calendar}
 
 
 def mcp_url(settings: Settings) -> str:
-    """Return the address that agents connect to."""
+    """Return the address that agents connect to: the public one, that of the server that runs, or the configured one."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"{settings.public_url or f'http://{host}:{settings.port}'}/mcp"
+    served = settings.public_url or _served_address(Path(settings.home) / _ADDRESS)
+    return f"{served or f'http://{host}:{settings.port}'}/mcp"
+
+
+def welcome_url(address: str, link: str) -> str:
+    """Return the address of the page on which the owner sets a password by a link."""
+    return f"{address}/console/welcome/{link}"
+
+
+@contextlib.contextmanager
+def serving_on(home: Home, address: str) -> Generator[None]:
+    """Let other processes of the home know the address while this one and its workers run.
+
+    The file is locked for that long, so that one which a killed server left behind is not believed.
+    """
+    try:
+        file = os.open(home.path / _ADDRESS, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        # A home that cannot be written is served all the same.
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):
+            # Another server of the same home has it, and its address stays the known one; or the disk is full.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(file, 0)
+            os.write(file, address.encode())
+        yield
+    finally:
+        os.close(file)
+
+
+def _served_address(path: Path) -> str | None:
+    """Give the address of the server that runs on a home; None if there is none."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(file, _MAX_ADDRESS_BYTES).decode() or None
+    else:
+        return None
+    finally:
+        os.close(file)
 
 
 def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
@@ -150,14 +260,15 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
             if access.is_owner:
                 raise OwnerCredentialRefused
             context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            return Reader(LocalResourceServer(services.read_services, context), handles, address)
+            port = LocalResourceServer(services.read_services, context)
+            return Reader(port, handles, address, context.request_id)
 
         async with services.running():
             # Before the client is answered: an agent never reads with an owner's token.
             issued = services.admission.look_up(token)
             if issued is not None and issued.kind is TokenKind.OWNER:
                 raise OwnerCredentialRefused
-            await serve_stdio(reader_of, identity)
+            await serve_stdio(reader_of, identity, services.surface)
 
     asyncio.run(run())
 

@@ -18,7 +18,7 @@ def test_the_demo_prints_what_an_agent_needs_and_leaves_nothing_behind(tmp_path:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={"TMPDIR": str(tmp_path), "HEADGATE_RATE_LIMIT": "0"},
+        env={"TMPDIR": str(tmp_path), "HEADGATE_RATE_LIMIT": "0", "HEADGATE_SEMANTIC_MODEL": "off"},
     )
     try:
         assert process.stdout is not None

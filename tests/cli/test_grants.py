@@ -58,7 +58,7 @@ def is_one_line(text: str) -> bool:
         (("grants", "create", "--client", "a", "--since", "2026-05-01", "--until", "2026-04-01"), 1, "ends before"),
         (("grants", "show", "grt_nope"), 1, "grants list"),
         (("grants", "revoke", "grt_nope", "--json"), 1, "grants list"),
-        (("owner", "tokens"), 64, "No such command"),
+        (("owner", "tokenz"), 64, "No such command"),
         (("audit", "list", "--limit", "x"), 64, "'--limit'"),
         (("audit", "who-read"), 64, "'RECORD'"),
     ],

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from headgate.cli import main
-from tests.hostile.server import MODERN, answers, faulty_server, hangs, http, tool
+from tests.hostile.server import LEGACY, MODERN, answers, faulty_server, hangs, http, replies, result_of, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -179,3 +179,34 @@ async def test_stubs_are_written_as_a_module(tmp_path):
     namespace = {}
     exec(compile(done.out, "generated", "exec"), namespace)
     assert callable(namespace["find"])
+
+
+def no_tools(seen):
+    who = {"name": "bare", "version": "1"}
+    return result_of(seen, {"protocolVersion": LEGACY, "capabilities": {}, "serverInfo": who})
+
+
+@pytest.mark.parametrize("command", ["probe", "list", "pins", "stubs"])
+async def test_with_json_nothing_but_json_is_printed_for_a_server_without_tools(tmp_path, command):
+    async with faulty_server(faults={"initialize": replies(no_tools)}) as server:
+        home = ["--home", str(tmp_path / "home"), "ops", command, server.url, "--json"]
+        # A separate process, because a log line may go to the standard output that the process started with.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "headgate", *home, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+    assert process.returncode == 0
+    assert isinstance(json.loads(out), dict)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e400", "1" + "0" * 400 + ".0", "9" * 5000])
+async def test_with_json_a_number_that_json_has_not_is_never_printed(tmp_path, number):
+    async def huge(seen, writer):
+        body = f'{{"jsonrpc":"2.0","id":{seen.id},"result":{{"structuredContent":{{"n":{number}}}}}}}'
+        writer.write(http(200, body.encode()))
+
+    async with program(tmp_path, faults={"tools/call": huge}) as (server, run):
+        done = await run("call", server.url, "echo", "--json")
+    assert done.code != 0
+    assert done.err.startswith("headgate: The server's answer")
+    assert done.out == ""

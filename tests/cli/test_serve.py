@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headgate import __version__
-from tests.on_socket import WAIT_SECONDS, headgate, serving
+from tests.on_socket import WAIT_SECONDS, headgate, served_program, serving
 
 
 def get(address: str) -> tuple[int, str, str]:
@@ -82,3 +82,22 @@ def test_the_front_page_tells_a_person_in_a_browser_what_runs_here(tmp_path: Pat
         ).stdout
     assert "<h1>Headgate</h1>" in page
     assert f"Version {__version__}" in page
+
+
+def granted_url(place: Path, **extra: str) -> str:
+    """Give the address that a new grant says to connect to."""
+    made = headgate(place, "--home", "home", "grants", "create", "--client", "agent", "--json", **extra)
+    assert made.code == 0, made.err
+    return json.loads(made.out)["mcp_url"]
+
+
+def test_a_grant_names_the_port_that_is_served(tmp_path: Path):
+    with served_program(tmp_path) as served:
+        served.connect()
+        assert granted_url(tmp_path) == f"{served.address}/mcp"
+        public = "https://gate.example"
+        assert granted_url(tmp_path, HEADGATE_PUBLIC_URL=public) == f"{public}/mcp"
+    # The server was killed and has left its address behind, which is believed no more.
+    assert granted_url(tmp_path, HEADGATE_PORT="8765") == "http://127.0.0.1:8765/mcp"
+    with serving(tmp_path) as again, serving(tmp_path):
+        assert granted_url(tmp_path) == f"{again.address}/mcp"

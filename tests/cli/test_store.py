@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import re
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from headgate.home import Home
+from headgate.audit.chain import load_audit_key, seal_block, write_head
+from headgate.auth.introspect import load_secret
+from headgate.auth.keys import load_ring
+from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
 from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
 from tests.on_socket import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
@@ -54,6 +61,120 @@ def test_backup_verify_and_restore_bring_the_records_back(made: tuple[Home, Conn
     other = Home(tmp_path / "other")
     assert store(other, "restore", copy).out.startswith("Restored 10 records")
     assert damages(other) == []
+
+
+def test_a_grant_that_was_revoked_after_a_backup_does_not_come_back_with_it(
+    made: tuple[Home, ConnectionId], tmp_path: Path
+):
+    home, _ = made
+    place = home.path.parent
+    granted = json.loads(
+        headgate(place, "--home", str(home.path), "grants", "create", "--client", "a", "--json").out
+    )
+    copy = str(tmp_path / "copy")
+    assert store(home, "backup", copy).code == 0
+    other, unchanged = Home(tmp_path / "other"), Home(tmp_path / "unchanged")
+    restored = store(other, "restore", copy)
+    assert (restored.code, restored.err.count("\n")) == (0, 1)
+    assert restored.err.startswith("Revoked 1 grant")
+    assert "grants create" in restored.err
+    (listed,) = json.loads(headgate(place, "--home", str(other.path), "grants", "list", "--json").out)
+    assert (listed["grant_id"], listed["state"]) == (granted["grant_ids"][0], "revoked")
+    assert store(unchanged, "restore", copy, "--keep-grants").err == ""
+    (listed,) = json.loads(headgate(place, "--home", str(unchanged.path), "grants", "list", "--json").out)
+    assert listed["state"] == "active"
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def test_a_backup_has_the_keys_or_says_that_it_has_not(made: tuple[Home, ConnectionId], tmp_path: Path):
+    home, _ = made
+    load_ring(home)
+    load_audit_key(home)
+    load_secret(home)
+    with_key, without = tmp_path / "with", tmp_path / "without"
+    assert ", with keys." in store(home, "backup", str(with_key)).out
+    assert "without keys" in store(home, "backup", str(without), "--without-keys").out
+    assert not (without / "keys").exists()
+    other, bare = Home(tmp_path / "other"), Home(tmp_path / "bare")
+    assert ", with keys." in store(other, "restore", str(with_key)).out
+    assert "without keys" in store(bare, "restore", str(without)).out
+    for name in ("seal.json", "audit", "introspection"):
+        assert (other.keys / name).read_bytes() == (home.keys / name).read_bytes()
+        assert (other.keys / name).stat().st_mode & 0o777 == 0o600
+    assert list(bare.keys.iterdir()) == []
+
+
+def test_keys_that_are_there_are_not_replaced_by_those_of_a_backup(
+    made: tuple[Home, ConnectionId], tmp_path: Path
+):
+    home, _ = made
+    load_audit_key(home)
+    store(home, "backup", str(tmp_path / "copy"))
+    other = open_home(tmp_path / "other")
+    mine = load_audit_key(other)
+    refused = store(other, "restore", str(tmp_path / "copy"))
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert load_audit_key(other) == mine
+    assert not (other.path / "records.db").exists()
+
+
+def test_a_restored_home_is_private_whatever_the_umask(made: tuple[Home, ConnectionId], tmp_path: Path):
+    home, _ = made
+
+    async def work(opened: SqliteStore) -> None:
+        await opened.put_blob(_pieces(b"a file"), "text/plain")
+
+    with_store(home, work)
+    before = os.umask(0)
+    try:
+        store(home, "backup", str(tmp_path / "copy"))
+        store(Home(tmp_path / "other"), "restore", str(tmp_path / "copy"))
+    finally:
+        os.umask(before)
+    found = [tmp_path / "other", *(tmp_path / "other").rglob("*"), *(tmp_path / "copy").rglob("*")]
+    assert any(path.parent.parent.name == "blobs" for path in found)
+    assert [path for path in found if path.stat().st_mode & 0o077] == []
+
+
+def test_a_log_that_cannot_be_checked_here_has_its_own_exit_code(
+    made: tuple[Home, ConnectionId], tmp_path: Path
+):
+    home, _ = made
+    key = load_audit_key(home)
+
+    def verified(of: Home) -> Outcome:
+        return headgate(tmp_path, "--home", str(of.path), "audit", "verify")
+
+    async def log() -> None:
+        ledger = SqliteLedger(home)
+        line = b'{"at":1,"grant_ids":[]}\n'
+        write_head(home, await ledger.append("a.journal", 0, line, partial(seal_block, key)))
+        await ledger.close()
+
+    asyncio.run(log())
+    assert verified(home).code == 0
+    for name, words in (("with", ()), ("without", ("--without-keys",))):
+        store(home, "backup", str(tmp_path / name), *words)
+        store(Home(tmp_path / f"of-{name}"), "restore", str(tmp_path / name))
+    assert verified(Home(tmp_path / "of-with")).code == 0
+    unchecked = verified(Home(tmp_path / "of-without"))
+    assert (unchecked.code, unchecked.err.count("\n")) == (69, 1)
+    assert "cannot be checked here" in unchecked.err
+    (home.path / "audit-head.json").write_bytes(b"{")
+    damaged = verified(home)
+    assert (damaged.code, damaged.err.count("\n")) == (69, 1)
+
+
+def test_a_restore_that_is_given_again_is_done(made: tuple[Home, ConnectionId], tmp_path: Path):
+    home, _ = made
+    headgate(home.path.parent, "--home", str(home.path), "grants", "create", "--client", "a")
+    copy, other = str(tmp_path / "copy"), Home(tmp_path / "other")
+    store(home, "backup", copy)
+    assert [store(other, "restore", copy).code for _ in range(2)] == [0, 0]
+    assert store(other, "restore", copy, "--keep-grants").code == 1
 
 
 def test_fsck_names_what_is_damaged_and_ends_with_1(made: tuple[Home, ConnectionId]):

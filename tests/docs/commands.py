@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from headgate.cli.main import app
 
-#: Options of other programs that our pages show: claude, the MCP inspector, curl, pip.
+#: Options of other programs that our pages show: claude, codex, gemini, the MCP inspector, curl, pip.
 FOREIGN_OPTIONS = {
     *(
         "--transport",
@@ -24,10 +24,11 @@ FOREIGN_OPTIONS = {
         "--no-build-isolation",
     ),
     "--editable",
+    "--env",
 }
 _NAMED = re.compile(r"(?<![\w@/.\"-])(?:\.venv/bin/)?headgate +((?:[^\s'\"`,;]+ *)+)")
 _OPTION = re.compile(r"(?<![\w(-])--[a-z][a-z-]+\b(?![:-])")
-_FOREIGN_COMMAND = re.compile(r"\b(?:claude mcp add|npx|curl|pip install|python -m bench)\b.*")
+_FOREIGN_COMMAND = re.compile(r"\b(?:claude mcp add|git log|npx|curl|pip install|python -m bench)\b.*")
 _PLACEHOLDER = "X"
 _ROOT = get_command(app)
 

@@ -24,7 +24,7 @@ def test_every_command_that_a_page_names_exists():
 @pytest.mark.parametrize(
     ("planted", "problem"),
     [
-        ("Run: headgate connect X", "headgate has no command connect"),
+        ("Run: headgate link X", "headgate has no command link"),
         ("See 'headgate grants make --help'.", "headgate grants has no command make"),
         ("headgate --home ./home grants create --who agent", "headgate grants create has no option --who"),
         (".venv/bin/headgate --house ./home serve", "headgate has no option --house"),
@@ -37,10 +37,10 @@ def test_a_planted_command_or_option_that_does_not_exist_is_found(planted: str, 
 
 def test_a_command_is_found_in_an_f_string_and_in_a_page(tmp_path: Path):
     source, page = tmp_path / "hint.py", tmp_path / "page.md"
-    source.write_text('hint = f"Run: headgate connect {url}"\n', encoding="utf-8")
-    page.write_text("Use `headgate connect`, or\n\n```sh\nheadgate \\\n  link\n```\n", encoding="utf-8")
-    assert set(problems(texts_of_source(source))) == {"headgate has no command connect"}
+    source.write_text('hint = f"Run: headgate link {url}"\n', encoding="utf-8")
+    page.write_text("Use `headgate join`, or\n\n```sh\nheadgate \\\n  link\n```\n", encoding="utf-8")
+    assert set(problems(texts_of_source(source))) == {"headgate has no command link"}
     assert set(problems(texts_of_page(page))) == {
-        "headgate has no command connect",
+        "headgate has no command join",
         "headgate has no command link",
     }

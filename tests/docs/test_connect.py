@@ -57,7 +57,8 @@ def test_the_commands_know_no_profiles():
 
 def test_the_pages_are_for_the_hosts_people_use():
     assert [page.stem.removeprefix("connect-") for page in PAGES] == [
-        *("chatgpt", "claude-code", "claude-desktop", "cursor", "stdio", "vs-code")
+        *("chatgpt", "claude-code", "claude-desktop", "codex", "cursor", "gemini-cli"),
+        *("lm-studio", "stdio", "vs-code", "windsurf", "zed"),
     ]
 
 
@@ -83,6 +84,12 @@ def test_every_command_that_makes_a_grant_works_as_it_stands(page: Path, filled:
         if words[:3] == ["headgate", "grants", "create"]:
             done = headgate(tmp_path, "--home", str(filled), *words[1:])
             assert (done.code, "hg_" in done.out) == (0, "--save" not in words), done.err
+        elif words[:2] == ["headgate", "connect"]:
+            done = headgate(tmp_path, "--home", str(filled), *words[1:], "--json")
+            assert done.code == 0, done.err
+            made = json.loads(done.out)
+            assert (made["written"], made["warning"]) == (True, None)
+            assert "headgate" in Path(made["file"]).read_text(encoding="utf-8")
         else:
             assert words[0] == "claude" or words[-2:] == ["headgate", "serve"], command
 
@@ -102,7 +109,13 @@ def test_every_piece_of_configuration_leads_to_the_one_server(page: Path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_flag_that_is_named_exists(page: Path, tmp_path: Path):
     known = {"--transport", "--header"}
-    for command in (["--help"], ["mcp", "--help"], ["serve", "--help"], ["grants", "create", "--help"]):
+    for command in (
+        ["--help"],
+        ["mcp", "--help"],
+        ["serve", "--help"],
+        ["grants", "create", "--help"],
+        ["connect", "--help"],
+    ):
         known |= set(re.findall(r"--[a-z-]+", headgate(tmp_path, *command, COLUMNS="200").out))
     assert set(re.findall(r"--[a-z][a-z-]+", page.read_text(encoding="utf-8"))) <= known
 

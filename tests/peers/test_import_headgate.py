@@ -37,7 +37,12 @@ async def shown(*flags: str, **environment: str) -> AsyncIterator[tuple[str, str
     """Run ``headgate serve --demo`` in a process; yield its address and the token it prints."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "headgate", "serve", "--demo", "--port", "0", *flags),
-        env={"HEADGATE_RATE_LIMIT": "0", "HEADGATE_LOG_LEVEL": "error", **environment},
+        env={
+            "HEADGATE_RATE_LIMIT": "0",
+            "HEADGATE_LOG_LEVEL": "error",
+            "HEADGATE_SEMANTIC_MODEL": "off",
+            **environment,
+        },
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -15,6 +15,8 @@ from headgate.policy import allowance, authorize, clauses, cursors, decide
 from headgate.policy.capability import Use
 from headgate.reading import local
 from headgate.store.sqlite import engine
+from headgate.store.sqlite.columns import aggregates
+from headgate.store.sqlite.read import meaning_scope, rows, visible_text
 
 Patch = pytest.MonkeyPatch
 
@@ -87,11 +89,29 @@ def search_hidden_text(patch: Patch) -> None:
     patch.setattr(decide, "_search_reach", reach)
 
 
+def search_outside_the_time(patch: Patch) -> None:
+    patch.setattr(visible_text, "_narrowed", lambda _database, view, _field: view)
+
+
+def compare_hidden_text(patch: Patch) -> None:
+    original = decide._search_reach
+
+    def reach(scope: Any, preview_chars: Any) -> Any:
+        made = original(scope, preview_chars)
+        return replace(made, meaning_fields=scope.declaration.query.meaning_fields)
+
+    patch.setattr(decide, "_search_reach", reach)
+
+
+def compare_outside_the_time(patch: Patch) -> None:
+    patch.setattr(meaning_scope, "_inside", lambda _database, _rows, _field: slice(None))
+
+
 def rank_by_hidden_text(patch: Patch) -> None:
     original = engine.search
 
-    def search(database: Any, catalog: Any, plan: Any) -> Any:
-        found = original(database, catalog, plan)
+    def search(database: Any, catalog: Any, memory: Any, plan: Any) -> Any:
+        found = original(database, catalog, memory, plan)
         sizes = dict(database.all("SELECT record_id, max(length(body)) FROM record GROUP BY record_id"))
         hits = tuple(sorted(found.hits, key=lambda hit: sizes[hit.record.id] or 0))
         return replace(found, hits=hits)
@@ -102,8 +122,8 @@ def rank_by_hidden_text(patch: Patch) -> None:
 def snippet_with_hidden_text(patch: Patch) -> None:
     original = engine.search
 
-    def search(database: Any, catalog: Any, plan: Any) -> Any:
-        found = original(database, catalog, plan)
+    def search(database: Any, catalog: Any, memory: Any, plan: Any) -> Any:
+        found = original(database, catalog, memory, plan)
         total = database.value("SELECT sum(length(body)) FROM record WHERE deleted=0")
         hits = tuple(
             replace(
@@ -226,6 +246,38 @@ def extent_of_hidden_records(patch: Patch) -> None:
     patch.setattr(engine, "filtered_page", filtered)
 
 
+def time_of_the_whole_record(patch: Patch) -> None:
+    original = rows.emitted_at_of
+    patch.setattr(rows, "emitted_at_of", lambda marks, _visible, otherwise: original(marks, None, otherwise))
+
+
+def time_of_the_whole_shelf(patch: Patch) -> None:
+    patch.setattr(
+        aggregates,
+        "_dated",
+        lambda database, sid, *_: database.value("SELECT updated_at FROM shelf WHERE sid=?", (sid,)),
+    )
+
+
+def page_in_the_order_of_a_hidden_field(patch: Patch) -> None:
+    original = engine.page
+    patch.setattr(
+        engine,
+        "page",
+        lambda database, catalog, plan: original(database, catalog, replace(plan, by_cursor_field=True)),
+    )
+
+
+def children_in_the_order_of_a_hidden_field(patch: Patch) -> None:
+    original = clauses._expand
+    patch.setattr(clauses, "_expand", lambda *given: replace(original(*given), by_cursor_field=True))
+
+
+def search_in_the_order_of_a_hidden_time(patch: Patch) -> None:
+    original = decide._search_reach
+    patch.setattr(decide, "_search_reach", lambda *given: replace(original(*given), shows_time=True))
+
+
 LEAKS = [
     filter_on_a_hidden_field,
     group_by_a_hidden_field,
@@ -234,6 +286,9 @@ LEAKS = [
     order_by_a_hidden_field,
     count_what_is_outside_the_time,
     search_hidden_text,
+    search_outside_the_time,
+    compare_hidden_text,
+    compare_outside_the_time,
     rank_by_hidden_text,
     snippet_with_hidden_text,
     cursor_that_holds_a_hidden_number,
@@ -246,4 +301,9 @@ LEAKS = [
     changes_of_hidden_fields,
     window_into_a_hidden_field,
     extent_of_hidden_records,
+    time_of_the_whole_record,
+    time_of_the_whole_shelf,
+    page_in_the_order_of_a_hidden_field,
+    children_in_the_order_of_a_hidden_field,
+    search_in_the_order_of_a_hidden_time,
 ]

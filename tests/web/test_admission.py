@@ -106,6 +106,18 @@ async def test_hosts_origins_and_versions_that_are_not_ours_are_turned_away(prog
         ("127.0.0.1.evil.example", False),
         ("8.8.8.8", False),
         ("home.example.evil", False),
+        ("home.example.", True),
+        ("HOME.example:1", True),
+        ("localhost:evil.com", False),
+        ("localhost:", False),
+        ("127.0.0.1:80@evil", False),
+        ("[::1].evil.example", False),
+        ("[::1]:80:90", False),
+        ("::1", False),
+        ("127.0.0.1 ", False),
+        ("localhost/", False),
+        ("localhost#", False),
+        ("home.example" + "." * 300, False),
     ],
 )
 async def test_a_host_is_ours_by_name_or_because_it_is_at_home(host: str, known: bool):  # noqa: FBT001 - a table

@@ -14,7 +14,7 @@ from headgate.web.api.definitions import ENDPOINTS, Who
 from tests.web.leaks import LEAKS
 from tests.web.twins import HIDDEN, HOME, WORDS, WORK, Twins
 
-STREAMS = ("messages", "messages", "messages", "attachments", "diary", "nothing")
+STREAMS = ("messages", "messages", "messages", "attachments", "notes", "diary", "nothing")
 FIELDS = ("id", "sender", "subject", "sent_at", "size", "body", "weight", "is_read", "day", "headers", "nope")
 KEYS = (*(f"v{n}" for n in range(1, 13)), *(f"h{n}" for n in range(1, 13)), "zz")
 
@@ -65,6 +65,9 @@ CLEAN_LIST = st.tuples(
         limit=one_of("2", "100"), order=one_of("asc", "desc"), count=one_of("exact"), window=one_of("exact")
     ),
 )
+NOTES = st.tuples(
+    st.just("/v1/streams/notes/records"), pairs(limit=one_of("2", "100"), order=one_of("asc", "desc"))
+)
 CLEAN_AGGREGATE = st.tuples(
     st.just("/v1/streams/messages/aggregate"),
     one_of("sum weight", "sum size", "count_distinct sender", "max sent_at").map(
@@ -98,10 +101,13 @@ PAGES = st.tuples(one_of("1", "2", "5"), one_of("asc", "desc")).map(
         ],
     ]
 )
-CHANGES = st.tuples(one_of(HOME, WORK, HIDDEN), one_of("2", "50"), one_of("id,subject", "id", "id,body")).map(
+CHANGES = st.tuples(
+    one_of(HOME, WORK, HIDDEN), one_of("2", "50"),
+    one_of("messages id,subject", "messages id", "messages id,body", "notes id,text"),
+).map(
     lambda found: [
-        ("/v1/streams/messages/records",
-         [("changes_since", since), ("connection_id", found[0]), ("limit", found[1]), ("fields", found[2])])
+        (f"/v1/streams/{found[2].split()[0]}/records",
+         [("changes_since", since), ("connection_id", found[0]), ("limit", found[1]), ("fields", found[2].split()[1])])
         for since in ("beginning", "<since>", "<since>")
     ]
 )  # fmt: skip
@@ -143,12 +149,29 @@ AGGREGATE = st.tuples(
 GROUPS = one_of("sender", "is_read", "day").map(
     lambda name: ("/v1/streams/messages/aggregate", [("metric", "count"), ("group_by", name)])
 )
+#: Several words, phrases, beginnings, other forms, typing errors, words left out, and what nothing visible holds.
+QUERIES = (
+    "amber birch",
+    "amber birch fjord zz",
+    '"cedar delta"',
+    '"amber amber"',
+    "em*",
+    "am* -birch",
+    "ambers",
+    "birches cedars",
+    "fjrod",
+    "ambre delta",
+    "how is the amber",
+    "amber OR zz",
+    "zz",
+)
 SEARCH = st.tuples(
-    st.just("/v1/search"),
+    one_of("/v1/search", "/v1/search/semantic", "/v1/search/hybrid"),
     added(
-        one_of(*WORDS, "amber birch", '"cedar delta"', "em*", "zz").map(lambda q: [("q", q)]),
+        one_of(*WORDS, *QUERIES).map(lambda q: [("q", q)]),
         pairs(
             limit=one_of("1", "4", "100"),
+            sort=one_of("relevance", "time"),
             connection_id=CONNECTION,
             cursor=one_of("<next>"),
             connector_instance_id=CONNECTION,
@@ -159,11 +182,11 @@ SEARCH = st.tuples(
     ),
 )
 PLACES = st.tuples(
-    one_of("/v1/schema", "/v1/streams", "/v1/streams/messages", "/v1/streams/diary", "/v1/connectors"),
+    one_of("/v1/schema", "/v1/streams", "/v1/streams/messages", "/v1/streams/notes", "/v1/connectors"),
     st.just([]),
 )
 STREAM_PLACES = st.tuples(
-    one_of("/v1/streams", "/v1/streams/messages", "/v1/streams/diary"),
+    one_of("/v1/streams", "/v1/streams/messages", "/v1/streams/notes", "/v1/streams/diary"),
     pairs(connection_id=CONNECTION, connector_instance_id=CONNECTION),
 )
 SCHEMA = st.tuples(
@@ -184,6 +207,7 @@ CLEAN = st.one_of(
     CLEAN_AGGREGATE,
     CLEAN_WINDOW,
     CHILDREN,
+    NOTES,
     GROUPS,
     PLACES,
     STREAM_PLACES,
@@ -301,7 +325,7 @@ def test_every_kind_of_leak_is_planted():
 
 @pytest.fixture(scope="module")
 def asked() -> list[tuple[int, list[Any], str]]:
-    return questions(300)
+    return questions(450)
 
 
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.__name__)

@@ -13,6 +13,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -143,20 +144,30 @@ async def app(scope, receive, send):
         more = message.get("more_body", False)
     if scope["path"] == "/slow":
         await asyncio.sleep(0.8)
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    status = 408 if http.BODY_CUT in scope["state"] else 200
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 taken = server.listen("127.0.0.1", 0)
 server.serve(app, taken, lambda: print(taken.getsockname()[1], flush=True))
 """
 
 
+@contextmanager
+def running(script: str) -> Iterator[int]:
+    """Run a server of a few lines, and give its port."""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.fixture
 def impatient() -> Iterator[int]:
-    process = subprocess.Popen([sys.executable, "-c", SLOW_SERVER], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    yield int(process.stdout.readline())
-    process.kill()
-    process.communicate()
+    with running(SLOW_SERVER) as port:
+        yield port
 
 
 def dial(port: int, sent: bytes) -> socket.socket:
@@ -175,10 +186,114 @@ def test_half_a_request_is_not_waited_for_for_ever_and_others_are_served_meanwhi
     slow += [dial(impatient, half) for _ in range(bodies)]
     quick = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert quick.recv(100).startswith(b"HTTP/1.1 200")
-    for one in slow:
-        assert one.recv(100) == b""
+    for position, one in enumerate(slow):
+        answered = hear_all(one)
+        # A body that was begun is answered; there is nothing to answer to half a head.
+        assert answered == b"" if position < headers else answered.startswith(b"HTTP/1.1 408")
         one.close()
     quick.close()
+
+
+def hear_all(made: socket.socket) -> bytes:
+    """Read until the other side closes."""
+    received = b""
+    while piece := made.recv(1000):
+        received += piece
+    return received
+
+
+def test_a_body_that_comes_slowly_but_comes_is_taken_whole():
+    # Long enough that a busy machine does not make the sender too slow.
+    with running(SLOW_SERVER.replace("RECEIVE_SECONDS = 0.3", "RECEIVE_SECONDS = 1.5")) as port:
+        slow = dial(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6000\r\n\r\n")
+        for _ in range(30):
+            assert not select.select([slow], [], [], 0.08)[0]
+            slow.sendall(b"x" * 200)
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+        slow.close()
+
+
+def test_a_body_that_drips_is_answered_and_ended(impatient: int):
+    slow = dial(impatient, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1500\r\n\r\n")
+    sent = 0
+    while not select.select([slow], [], [], 0.02)[0]:
+        slow.sendall(b"x")
+        sent += 1
+    assert sent < 1500
+    assert hear_all(slow).startswith(b"HTTP/1.1 408")
+    slow.close()
+
+
+SLOW_READERS = """
+from headgate.web import http, server
+http.SEND_SECONDS = 2
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    size = 8_000_000
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+    await send({"type": "http.response.body", "body": b"x" * size})
+taken = server.listen("127.0.0.1", 0)
+server.serve(app, taken, lambda: print(taken.getsockname()[1], flush=True))
+"""
+
+
+def test_a_large_answer_that_is_read_slowly_but_is_read_arrives_whole_and_one_that_is_not_read_is_cut():
+    with running(SLOW_READERS) as port:
+        slow, idle = (dial(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(2))
+        received = 0
+        while received < 8_000_000:
+            # Over three seconds in all, which is longer than an answer without progress has.
+            select.select([], [], [], 0.02)
+            piece = slow.recv(50_000)
+            assert piece, received
+            received += len(piece)
+        try:
+            cut = len(hear_all(idle))
+        except ConnectionResetError:
+            cut = 0
+        assert cut < 8_000_000
+        slow.close()
+        idle.close()
+
+
+def test_an_ingest_that_is_cut_short_says_what_is_stored_and_goes_on_with_its_key(tmp_path: Path, owner: str):
+    script = (
+        "from headgate.web import http; http.RECEIVE_SECONDS = 0.5; from headgate.cli.main import run; run()"
+    )
+    command = [sys.executable, "-c", script, "--home", str(tmp_path / "home"), "serve", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        connection = connect(address, owner)
+        body = lines(0, 5000)
+        path = f"/v1/ingest/messages?connection_id={connection}"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {owner}\r\n"
+            f"Idempotency-Key: k1\r\nContent-Length: {len(body)}\r\n\r\n"
+        ).encode()
+        half = dial(int(address.rpartition(":")[2]), head + body[: len(body) // 2])
+        answer = hear_all(half)
+        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert (error["code"], error["records_accepted"]) == ("body_cut_short", 2000)
+        assert "Idempotency-Key" in error["hint"]
+        request = urllib.request.Request(
+            address + path, data=body, headers={"Authorization": f"Bearer {owner}", "Idempotency-Key": "k1"}
+        )
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as again:
+            assert json.loads(again.read())["records_accepted"] == 5000
+        count = call(address, "/v1/streams/messages/aggregate?metric=count", owner)[1]["value"]
+        assert count == 5000
+        half.close()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def hear_until(made: socket.socket, end: bytes) -> bool:
@@ -250,7 +365,7 @@ def test_half_a_request_after_a_whole_one_is_not_waited_for_for_ever_either(impa
     open_socket = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert hear_until(open_socket, b"ok")
     open_socket.sendall(half)
-    assert open_socket.recv(100) == b""
+    assert hear_all(open_socket)[:12] in {b"", b"HTTP/1.1 408"}
     open_socket.close()
 
 

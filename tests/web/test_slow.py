@@ -34,7 +34,7 @@ def dial(served: ServedProgram, sent: str) -> socket.socket:
 def is_over(one: socket.socket) -> bool:
     """Say whether the other side has hung up on somebody who was not answered."""
     try:
-        return one.recv(1, socket.MSG_DONTWAIT) == b""
+        return one.recv(65536, socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
         return False
     except ConnectionError:

@@ -137,12 +137,61 @@ def test_a_large_body_is_not_taken_for_headers(line: Line):
         assert line.answer()[0] == 200
 
 
-def test_a_proxy_on_this_machine_is_believed_the_scheme_that_was_used(line: Line):
-    for headers, scheme in ((b"", "http"), (b"X-Forwarded-Proto: https\r\n", "https")):
-        line.send(b"GET /v1/schema HTTP/1.1\r\nHost: localhost\r\n%b\r\n" % headers)
-        status, answered, _ = line.answer()
-        assert status == 401
-        assert f'resource_metadata="{scheme}://localhost/' in answered["www-authenticate"]
+LONG_HEADER = b"X: %b\r\n" % (b"x" * (MAX_HEADER_BYTES // 2))
+LENGTH = 2 * MAX_HEADER_BYTES
+POST = b"POST /introspect HTTP/1.1\r\nHost: localhost\r\n"
+#: What may come before headers in one piece, and how many answers it gets.
+BEFORE = {
+    "requests": ((HEALTH + LONG_HEADER + b"\r\n") * 4, 4),
+    "a body": (POST + b"Content-Length: %d\r\n\r\n%b" % (LENGTH, b"x" * LENGTH), 1),
+    "a body in chunks": (
+        POST + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (LENGTH, b"x" * LENGTH),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BEFORE)
+def test_what_comes_before_headers_in_one_piece_is_not_taken_for_headers(line: Line, kind: str):
+    content, answers = BEFORE[kind]
+    # How much the server reads at once is left to the system; of several times one is a large piece.
+    for _ in range(5):
+        line.send(content + HEALTH)
+        assert {line.answer()[0] for _ in range(answers)} <= {200, 401}
+        line.send(b"\r\n")
+        assert line.answer()[0] == 200
+
+
+def test_only_a_proxy_that_the_owner_named_is_believed_about_scheme_and_client(tmp_path: Path):
+    forwarded = b"X-Forwarded-Proto: https\r\nX-Forwarded-For: 9.9.9.9\r\n"
+    for proxies, scheme in (("", "http"), ("127.0.0.1", "https")):
+        with serving(tmp_path, HEADGATE_TRUSTED_PROXIES=proxies) as served:
+            line = Line(int(served.address.rpartition(":")[2]))
+            line.send(b"GET /v1/schema HTTP/1.1\r\nHost: localhost\r\n%b\r\n" % forwarded)
+            status, answered, _ = line.answer()
+            assert status == 401
+            assert f'resource_metadata="{scheme}://localhost/' in answered["www-authenticate"]
+            line.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (b"http://localhost/healthz", 200),
+        (b"http://LOCALHOST/healthz", 200),
+        (b"http://evil.example/healthz", 400),
+        (b"http://localhost@evil.example/healthz", 400),
+        (b"http:///healthz", 400),
+    ],
+)
+def test_a_target_with_a_host_agrees_with_the_header(line: Line, target: bytes, status: int):
+    line.send(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % target)
+    assert line.answer()[0] == status
+
+
+def test_a_target_that_is_too_long_for_a_head_is_not_read(line: Line):
+    line.send(b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 70_000))
+    assert line.has_ended()
 
 
 def test_every_request_on_a_connection_is_judged_by_its_own_headers(line: Line, owner: bytes):

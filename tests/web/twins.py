@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.store.sqlite import engine
+from headgate.store.sqlite.read.search_modes import SearchMemory
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -23,6 +24,8 @@ from tests.schema.declarations import declaration
 SINCE = 1_772_323_200_000_000  # 2026-03-01
 VISIBLE = ("id", "sender", "subject", "sent_at", "size")
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord")
+#: Words that only hidden text holds: other forms of the visible ones, and such as a typing error away.
+_HIDDEN_WORDS = (*WORDS, "ambers", "birches", "cedars", "fjords", "embers", "fjort", "deltas", "ambrer")
 #: Bookmarks are random on purpose, and search cursors hold the engine's own numbers, sealed.
 _SEALED = re.compile(rb"(?:ch|se)1\.[A-Za-z0-9_-]+")
 
@@ -32,6 +35,10 @@ def document() -> dict[str, Any]:
     messages = made["streams"][0]
     messages["query"]["aggregations"]["group_by"] = ["sender", "is_read", "day"]
     messages["query"]["aggregations"]["sum"] = ["size", "weight"]
+    messages["query"]["search"]["semantic_fields"] = ["subject", "body"]
+    attachments = made["streams"][1]
+    attachments["schema"]["properties"]["rank"] = {"type": "integer"}
+    attachments |= {"semantics": "mutable_state", "cursor_field": "rank"}
     made["streams"].append(
         {
             "name": "diary",
@@ -43,6 +50,26 @@ def document() -> dict[str, Any]:
             "primary_key": ["id"],
             "selection": {"fields": True, "resources": False},
             "query": {"search": {"lexical_fields": ["body"]}, "aggregations": {"count": True}},
+        }
+    )
+    made["streams"].append(
+        {
+            "name": "notes",
+            "semantics": "mutable_state",
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "text": {"type": "string"},
+                    "secret": {"type": "string"},
+                    "placed_at": {"type": "string", "format": "date-time"},
+                },
+            },
+            "primary_key": ["id"],
+            "cursor_field": "placed_at",
+            "consent_time_field": "placed_at",
+            "selection": {"fields": True, "resources": False},
+            "query": {"search": {"lexical_fields": ["text"]}, "aggregations": {"count": True}},
         }
     )
     return made
@@ -59,6 +86,8 @@ def grants() -> dict[str, Grant]:
         "timed": grant(
             stream_grant("messages", *VISIBLE, connections=both, time=time),
             stream_grant("attachments", "id", "message_id", connections=both[:1]),
+            # All rows of it are visible; what they are ordered and dated by is not.
+            stream_grant("notes", "id", "text", connections=both),
             id_="grt_timed",
         ),
         "blind": grant(
@@ -96,7 +125,7 @@ def _visible(dice: random.Random, key: str, turn: int) -> dict[str, Any]:
 
 def _hidden(dice: random.Random) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "body": " ".join(dice.choices(WORDS, k=dice.randint(0, 30))),
+        "body": " ".join(dice.choices(_HIDDEN_WORDS, k=dice.randint(0, 30))),
         "weight": dice.random(),
         "is_read": dice.random() < 0.5,
         "day": f"2026-05-{dice.randint(1, 28):02}",
@@ -111,36 +140,58 @@ def _line(data: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
     return record(data["id"], data["emitted_at"], **values, **hidden)
 
 
-def _ops(shared: random.Random, own: random.Random) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """Batches to ingest: what is seen comes from the shared dice, what is hidden from the home's own."""
+Step = tuple[str, str, list[dict[str, Any]], int]
+
+
+def _ops(shared: random.Random, own: random.Random) -> Iterator[Step]:
+    """Batches to ingest: what is seen comes from the shared dice, what is hidden from the home's own.
+
+    Each has the second at which it comes in: that of its turn, or a later one for what only hidden data changes.
+    """
     for turn in range(24):
         connection = shared.choice((HOME, WORK))
         key = f"v{shared.randint(1, 12)}"
-        yield from _noise(own, turn)
+        for noise in _noise(own, turn):
+            yield *noise, turn * 60 + own.randint(0, 59)
         if shared.random() < 0.15:
-            yield (
-                connection,
-                "messages",
-                [{"key": key, "data": {"id": key}, "op": "delete", "emitted_at": "2026-04-02T00:00:00Z"}],
-            )
+            gone = {"key": key, "data": {"id": key}, "op": "delete", "emitted_at": "2026-04-02T00:00:00Z"}
+            yield connection, "messages", [gone], turn * 60
             continue
         data = _visible(shared, key, turn)
-        yield connection, "messages", [_line(data, _hidden(own))]
+        yield connection, "messages", [_line(data, _hidden(own))], turn * 60
         if own.random() < 0.5:
-            yield connection, "messages", [_line(data, _hidden(own))]
+            later = data | {"emitted_at": f"2026-05-01T00:00:{own.randint(0, 59):02}Z"}
+            yield connection, "messages", [_line(later, _hidden(own))], turn * 60 + own.randint(0, 59)
         if connection == HOME and shared.random() < 0.6:
-            child = {"id": str(shared.randint(1, 4)), "message_id": key}
-            yield (
-                HOME,
-                "attachments",
-                [{"key": [key, child["id"]], "data": child, "emitted_at": "2026-04-01T00:00:00Z"}],
-            )
+            children = [_child(str(number), key, own) for number in range(1, shared.randint(2, 5))]
+            yield HOME, "attachments", children, turn * 60
+        yield from _notes(shared, own, turn)
+
+
+def _child(number: str, parent: str, own: random.Random) -> dict[str, Any]:
+    data = {"id": number, "message_id": parent, "rank": own.randint(0, 99)}
+    return {"key": [parent, number], "data": data, "emitted_at": "2026-04-01T00:00:00Z"}
+
+
+def _notes(shared: random.Random, own: random.Random, turn: int) -> Iterator[Step]:
+    """A note, and sometimes another state of the same note that differs in what is hidden alone."""
+    connection, key = shared.choice((HOME, WORK)), f"n{shared.randint(1, 8)}"
+    text = " ".join(shared.choices(WORDS, k=2))
+    emitted_at = f"2026-04-03T00:00:{turn % 60:02}Z"
+    for again in range(own.randint(1, 2)):
+        placed_at = f"2026-03-{own.randint(1, 28):02}T00:00:00Z"
+        line = record(key, emitted_at, text=text, secret=own.choice(WORDS), placed_at=placed_at)
+        yield connection, "notes", [line], turn * 60 + again * own.randint(1, 59)
+        emitted_at = f"2026-05-02T00:00:{own.randint(0, 59):02}Z"
 
 
 def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     for _ in range(own.randint(0, 3)):
         key = f"h{own.randint(1, 60)}"
-        data = _visible(own, key, turn) | {"sent_at": f"2026-02-{own.randint(1, 28):02}T00:00:00Z"}
+        data = _visible(own, key, turn) | {
+            "sent_at": f"2026-02-{own.randint(1, 28):02}T00:00:00Z",
+            "subject": " ".join(own.choices(_HIDDEN_WORDS, k=own.randint(1, 6))),
+        }
         match own.randint(0, 4):
             case 0 | 1:
                 yield own.choice((HOME, WORK)), "messages", [_line(data, _hidden(own))]
@@ -149,18 +200,7 @@ def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[
             case 3:
                 yield HOME, "diary", [record(key, body=" ".join(own.choices(WORDS, k=9)))]
             case _:
-                child = {"id": key, "message_id": f"v{own.randint(1, 12)}"}
-                yield (
-                    WORK,
-                    "attachments",
-                    [
-                        {
-                            "key": [child["message_id"], key],
-                            "data": child,
-                            "emitted_at": "2026-04-01T00:00:00Z",
-                        }
-                    ],
-                )
+                yield WORK, "attachments", [_child(key, f"v{own.randint(1, 12)}", own)]
 
 
 async def _build(program: LocalProgram, seed: int, own_seed: int) -> Twin:
@@ -168,8 +208,11 @@ async def _build(program: LocalProgram, seed: int, own_seed: int) -> Twin:
     for name in (HOME, WORK, HIDDEN):
         with mock.patch.object(engine.secrets, "token_bytes", lambda _n, name=name: bytes.fromhex(name[4:])):
             await program.connect("mail", "" if name == WORK else name[4:6])
-    for connection, stream, lines in _ops(random.Random(seed), random.Random(own_seed)):
+    started_at = program.clock.at
+    for connection, stream, lines, second in _ops(random.Random(seed), random.Random(own_seed)):
+        program.clock.at = started_at + second * 1_000_000
         await program.ingest(connection, stream, lines)
+    program.clock.at = started_at + 86_400_000_000
     return Twin(program, {name: await program.grant(one) for name, one in grants().items()})
 
 
@@ -195,8 +238,12 @@ class Twins:
                     (here / "home" / "keys" / "seal.json").chmod(0o600)
                 else:
                     keys = here / "home" / "keys"
-                program = await self._stack.enter_async_context(local_program(here))
+                program = await self._stack.enter_async_context(
+                    local_program(here, semantic_model="multilingual")
+                )
                 pair.append(await _build(program, number, number * 100 + own))
+                # Until all vectors are made, an answer says how many visible records still have none.
+                assert await program.services.store.wait_for_vectors(120)
             found.append((pair[0], pair[1]))
         return found
 
@@ -204,6 +251,7 @@ class Twins:
         """Forget what was worked out from rules that have changed."""
         for twin in (one for pair in self.pairs for one in pair):
             twin.program.services.read_services._memo.decisions.clear()
+            twin.program.services.read_services.store._memory = SearchMemory()
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())

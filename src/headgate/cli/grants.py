@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from headgate.cli.mcp import default_cache_root
+from headgate.cli.mcp import cache_root_of
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, State, settings_of
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
@@ -17,7 +17,7 @@ from headgate.model.ids import client_id, connection_id, field_name, grant_id, s
 from headgate.model.instants import instant, iso
 
 if TYPE_CHECKING:
-    from headgate.auth.grants import Choice, Issued
+    from headgate.auth.grants import Choice, Conditions, Issued
     from headgate.policy.allowance import SourceCatalog
     from headgate.wiring import HomeStores
 
@@ -62,25 +62,22 @@ def create(  # noqa: PLR0913 - each is an option of the command
     """Grant a client something, and print its token once."""
     settings = settings_of(context).settings
     # Parsed before anything is opened, so that a wrong option is reported as a usage error.
-    name, choice = _read("client", client_id, client), _choice(connection, stream, fields, since, until)
-    daily = _budget(budget)
+    name, choice = (
+        read_option("client", client_id, client),
+        read_choice(connection, stream, fields, since, until),
+    )
+    daily = read_budget(budget)
 
     async def work(stores: HomeStores) -> Issued:
-        from headgate.auth.grants import Conditions, issue  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+        from headgate.auth.grants import Conditions  # noqa: PLC0415 - needs the extra
 
-        catalog = await stores.catalog()
-        conditions = Conditions(name, days=days, daily_records=daily)
-        try:
-            return await issue(stores.ledger, choice, conditions, catalog=catalog, now=now())
-        except InvalidAuthorizationDetails as refusal:
-            raise InvalidRequest(refusal.message, hint=_offer(catalog, choice, refusal.param)) from None
+        return await issue_choice(stores, choice, Conditions(name, days=days, daily_records=daily))
 
     issued = with_stores(settings, work)
     from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
     if save:
-        path = _save(context, issued, mcp_url(settings))
+        path = save_token(context, client, issued, mcp_url(settings))
         document = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
         typer.echo(json.dumps(document) if as_json else f"Saved for 'headgate mcp' in {path}")
         return
@@ -89,13 +86,34 @@ def create(  # noqa: PLR0913 - each is an option of the command
     )
 
 
-def _save(context: typer.Context, issued: Issued, address: str) -> Path:
+async def issue_choice(stores: HomeStores, choice: Choice, conditions: Conditions) -> Issued:
+    """Issue what a person chose on the command line.
+
+    Raises:
+        InvalidRequest: the choice names something that is not there; the hint lists what is.
+    """
+    from headgate.auth.grants import issue  # noqa: PLC0415 - needs the extra
+    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+    catalog = await stores.catalog()
+    if conditions.days is not None:
+        stores.latest.refuse_clock_behind(now())
+    try:
+        return await issue(stores.ledger, choice, conditions, catalog=catalog, now=now())
+    except InvalidAuthorizationDetails as refusal:
+        raise InvalidRequest(refusal.message, hint=offered_values(catalog, choice, refusal.param)) from None
+
+
+def save_token(context: typer.Context, client: str, issued: Issued, address: str) -> Path:
+    """Save the token in the file of its client, and say so if another one was there."""
     from headgate.auth.credentials import home_credential_path, write_token  # noqa: PLC0415 - needs the extra
     from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
     state: State = context.obj
-    root = Path(state.environment.get("PDPP_CACHE_ROOT") or default_cache_root())
-    path = home_credential_path(root, settings_of(context).settings.home)
+    root = cache_root_of(state.environment)
+    path = home_credential_path(root, settings_of(context).settings.home, client)
+    if path.exists():
+        typer.echo(f"The token that was saved for {client} before is replaced; its grant goes on.", err=True)
     credential = {
         "access_token": issued.access_token,
         "token_type": "Bearer",
@@ -111,9 +129,8 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.auth.documents import issued_document  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        return [issued_document(one, now()) for one in stores.ledger.grants()]
+        return [issued_document(one, stores.judged_at()) for one in stores.ledger.grants()]
 
     found = with_stores(settings_of(context).settings, work)
     if as_json:
@@ -137,17 +154,16 @@ def show(
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.documents import in_words, issued_document  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         found = stores.ledger.grant(grant_id(grant))
         if found is None:
             raise NotFound("There is no such grant.", hint="See 'headgate grants list'.")
         if as_json:
-            return json.dumps(issued_document(found, now()), indent=2)
+            return json.dumps(issued_document(found, stores.judged_at()), indent=2)
         labels: dict[str, str] = {
             one.id: one.display_name or one.id for one in await stores.store.connections()
         }
-        return in_words(found, labels, now())
+        return in_words(found, labels, stores.judged_at())
 
     typer.echo(with_stores(settings_of(context).settings, work))
 
@@ -171,7 +187,7 @@ def revoke(
     typer.echo(json.dumps({"revoked": True, "grant_id": grant}) if as_json else f"{grant} is revoked.")
 
 
-def _offer(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
+def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
     """Build a hint that lists the valid values of the option at fault."""
     if not catalog.connections:
         return "Add a connection and records first; the README shows how."
@@ -190,25 +206,26 @@ def _offer(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
             return "See 'headgate grants create --help'."
 
 
-def _choice(
+def read_choice(
     connections: list[str] | None,
     streams: list[str] | None,
     fields: list[str] | None,
     since: str | None,
     until: str | None,
 ) -> Choice:
+    """Read the options that say what a grant shows."""
     from headgate.auth.grants import Choice  # noqa: PLC0415 - needs the extra
 
     return Choice(
-        connection_ids=tuple(_read("connection", connection_id, one) for one in connections or ()),
-        streams=tuple(_read("stream", stream_name, one) for one in streams or ()),
+        connection_ids=tuple(read_option("connection", connection_id, one) for one in connections or ()),
+        streams=tuple(read_option("stream", stream_name, one) for one in streams or ()),
         fields=_merged(_fields(one) for one in fields or ()),
         since=_time("since", since),
         until=_time("until", until),
     )
 
 
-def _read(option: str, reader: Callable[[str], _T], text: str) -> _T:
+def read_option(option: str, reader: Callable[[str], _T], text: str) -> _T:
     """Parse an option's value; the error names the option."""
     try:
         return reader(text)
@@ -224,8 +241,8 @@ def _fields(text: str) -> tuple[Any, tuple[Any, ...]]:
     stream, _, names = text.partition("=")
     if not stream or not names:
         raise _slip("fields", "it is written STREAM=A,B")
-    chosen = tuple(_read("fields", field_name, one) for one in names.split(","))
-    return _read("fields", stream_name, stream), chosen
+    chosen = tuple(read_option("fields", field_name, one) for one in names.split(","))
+    return read_option("fields", stream_name, stream), chosen
 
 
 def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
@@ -245,7 +262,8 @@ def _time(option: str, text: str | None) -> int | None:
     return at
 
 
-def _budget(text: str | None) -> int | None:
+def read_budget(text: str | None) -> int | None:
+    """Read the option for the records of a day."""
     if text is None:
         return None
     number, _, unit = text.partition("/")

@@ -14,7 +14,22 @@ from typing import Annotated
 import typer
 
 from headgate import __version__
-from headgate.cli import audit, config, grants, mcp, ops, owner, serve, store
+from headgate.cli import (
+    audit,
+    clients,
+    config,
+    connect,
+    export,
+    grants,
+    imports,
+    mcp,
+    ops,
+    owner,
+    serve,
+    sources,
+    store,
+    watch,
+)
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
@@ -30,9 +45,16 @@ app = typer.Typer(
 app.add_typer(config.app, name="config")
 app.add_typer(grants.app, name="grants")
 app.add_typer(owner.app, name="owner")
+app.add_typer(clients.app, name="clients")
 app.add_typer(audit.app, name="audit")
 app.add_typer(ops.app, name="ops")
 app.add_typer(store.app, name="store")
+app.add_typer(sources.app, name="sources")
+app.command("connect")(connect.connect)
+app.command("import")(imports.import_files)
+app.command("export")(export.export)
+app.command("watch")(watch.watch)
+app.command("stop-all")(owner.stop_all)
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +26,9 @@ def mcp(
     cache_root: Annotated[
         Path | None, typer.Option(help="Where granted tokens are kept.", metavar="DIR")
     ] = None,
+    client: Annotated[
+        str | None, typer.Option(help="Read with the token that was saved for this client.", metavar="NAME")
+    ] = None,
     server_name: Annotated[
         str | None, typer.Option(help="The name this server tells the client.", metavar="NAME")
     ] = None,
@@ -35,17 +40,17 @@ def mcp(
         from headgate.auth import credentials  # noqa: PLC0415 - libraries of an extra, slow to import
     credentials.refuse_owner_environment(environment)
     address = provider_url or environment.get("PDPP_PROVIDER_URL")
-    root = cache_root or Path(environment.get("PDPP_CACHE_ROOT") or default_cache_root())
+    root = cache_root or cache_root_of(environment)
     name = server_name or environment.get("PDPP_MCP_SERVER_NAME")
     if address:
         _serve_remote(address, root, name)
     else:
-        _serve_home(context, root, name)
+        _serve_home(context, root, client, name)
 
 
-def default_cache_root() -> str:
-    """Return the default directory of granted tokens."""
-    return platformdirs.user_config_dir("headgate")
+def cache_root_of(environment: Mapping[str, str]) -> Path:
+    """Return the directory of granted tokens."""
+    return Path(environment.get("PDPP_CACHE_ROOT") or platformdirs.user_config_dir("headgate"))
 
 
 def _serve_remote(address: str, root: Path, name: str | None) -> None:
@@ -56,14 +61,17 @@ def _serve_remote(address: str, root: Path, name: str | None) -> None:
     run_remote(provider, token, ServerIdentity(__version__, name or SERVER_NAME))
 
 
-def _serve_home(context: typer.Context, root: Path, name: str | None) -> None:
+def _serve_home(context: typer.Context, root: Path, client: str | None, name: str | None) -> None:
     from headgate.auth import credentials  # noqa: PLC0415 - the same
 
     settings = settings_of(context).settings
-    path = credentials.home_credential_path(root, settings.home)
-    token = credentials.read_token(
-        path, now_seconds=_now(), hint="Run: headgate grants create --client NAME --save"
+    path = (
+        credentials.only_credential_path(root, settings.home)
+        if client is None
+        else credentials.home_credential_path(root, settings.home, client)
     )
+    hint = f"Run: headgate grants create --client {shlex.quote(client or 'NAME')} --save"
+    token = credentials.read_token(path, now_seconds=_now(), hint=hint)
     with needs_extra("serve"):
         from headgate.mcp.serve.results import SERVER_NAME, ServerIdentity  # noqa: PLC0415 - the same
         from headgate.wiring import run_stdio  # noqa: PLC0415 - the same

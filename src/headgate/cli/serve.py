@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headgate import __version__
+from headgate import __version__, memory
 from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import settings_of
 from headgate.home import Home
@@ -21,24 +21,35 @@ def serve(
         str | None, typer.Option(help="The port to listen on; 0 takes any.", metavar="PORT")
     ] = None,
     workers: Annotated[str | None, typer.Option(help="How many processes serve.", metavar="N")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy with https stands before this server.")
+    ] = False,
     demo: Annotated[
         bool,
         typer.Option("--demo", help="Serve an invented person's records from a home that is thrown away."),
     ] = False,
 ) -> None:
     """Serve the home over HTTP until Ctrl-C or SIGTERM."""
+    memory.economise()
     if demo:
         _serve_demo(context, host=host, port=port, workers=workers)
         return
-    settings = settings_of(context, host=host, port=port, workers=workers).settings
+    proxy = "true" if behind_proxy else None
+    settings = settings_of(context, host=host, port=port, workers=workers, behind_proxy=proxy).settings
     # The server's libraries are an extra, and slow to import: only this command needs them.
     with needs_extra("serve"):
         from headgate.hosting import run_server  # noqa: PLC0415
-    run_server(settings, _announce)
+    run_server(settings, _announce, _show_link)
 
 
 def _announce(address: str, home: Home) -> None:
     typer.echo(f"Headgate {__version__} serves {address}\n  home  {home.path}\n  stop  Ctrl-C")
+
+
+def _show_link(link: str) -> None:
+    typer.echo(
+        f"  console  {link}\n           opens once, within 15 minutes, and asks for a password of your choice"
+    )
 
 
 def _serve_demo(context: typer.Context, **flags: str | None) -> None:
@@ -48,7 +59,7 @@ def _serve_demo(context: typer.Context, **flags: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as directory:
         settings = settings_of(context, home=f"{directory}/home", **flags).settings
         demo = make_demo(settings)
-        run_server(settings, lambda address, _home: typer.echo(_demo_words(address, demo.token)))
+        run_server(settings, lambda address, _home: typer.echo(_demo_words(address, demo.token)), _show_link)
 
 
 def _demo_words(address: str, token: str) -> str:

@@ -14,7 +14,7 @@ import typer
 from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import AsJson, progress_line, settings_of
 from headgate.errors import IntegrityBroken
-from headgate.home import Home, open_home
+from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
 from headgate.model.maintenance import ConnectionStats, Copied, Damage, StoreStats
@@ -24,6 +24,10 @@ app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
 
 _SHOWN_MOST = 50
 _KIB = 1024
+_REVOKED = (
+    "Revoked {}, because the backup cannot know which were revoked after it. "
+    "Grant again with 'headgate grants create', or restore into a new home with --keep-grants."
+)
 
 
 @app.callback()
@@ -44,12 +48,17 @@ def backup(
     context: typer.Context,
     directory: Annotated[Path, typer.Argument(help="Where the backup goes; must not exist yet.")],
     *,
+    without_keys: Annotated[
+        bool, typer.Option("--without-keys", help="Leave the keys out, and what the log is checked against.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the store and its files as they are now, while others go on using them."""
+    """Copy the store, its files and its keys as they are now, while others go on using them."""
+    home = _home(context)
+    names = () if without_keys else small_files(home)
     with needs_extra("serve"), progress_line("copying") as progress:
-        copied = commands.back_up_store(_home(context), directory.absolute(), progress)
-    typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}.")
+        copied = commands.back_up_store(home, directory.absolute(), progress, names=names)
+    typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}.")
 
 
 @app.command()
@@ -60,16 +69,27 @@ def restore(
     only_verify: Annotated[
         bool, typer.Option("--verify", help="Only check the backup, every record of it; change nothing.")
     ] = False,
+    keep_grants: Annotated[
+        bool, typer.Option("--keep-grants", help="Keep the grants as they were when the backup was made.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a backup and put it into a home that has no store. A store that is there is never touched."""
+    """Check a backup and put it into a home that has no store. A store that is there is never touched.
+
+    The grants of the restored home are revoked: the backup does not know which were revoked after it.
+    """
     with needs_extra("serve"), progress_line("checking") as progress:
         if only_verify:
             copied = commands.verify_backup(directory, progress)
         else:
-            copied = commands.restore_backup(directory, _home(context), progress)
+            from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+            revoke_at = None if keep_grants else now()
+            copied = commands.restore_backup(directory, _home(context), progress, revoke_at=revoke_at)
     done = "The backup is good:" if only_verify else "Restored"
-    typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}.")
+    typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
+    if copied.revoked_count:
+        typer.echo(_REVOKED.format(_many(copied.revoked_count, "grant")), err=True)
 
 
 @app.command()
@@ -135,6 +155,12 @@ def _json(value: Any) -> str:
 
 def _amount(copied: Copied) -> str:
     return f"{copied.record_count:,} records, {copied.file_count:,} files, {_size(copied.bytes)}"
+
+
+def _keys(copied: Copied) -> str:
+    if copied.has_keys:
+        return ", with keys"
+    return ", without keys: cursors end, and the log of disclosures so far cannot be checked there"
 
 
 def _damage_line(damage: Damage) -> str:

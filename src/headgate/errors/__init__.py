@@ -23,6 +23,7 @@ failure is shown: each edge (REST, MCP, terminal) has one function that translat
     │  ├─ Unsupported                      a kind of search that this server does not offer
     │  └─ ConnectionNotFound, BlobNotFound, FieldNotFound, QueryNotFound, StreamNotDeclared
     ├─ MethodRefused                  405  the address does not take this method
+    ├─ BodyCutShort                   408  the body stopped arriving
     ├─ Conflict                       409  the request fits more than one thing, or another request
     │  └─ AmbiguousConnection, AmbiguousSchemaDetail, IdempotencyConflict
     ├─ CursorExpired                  410  the bookmark is too old
@@ -32,10 +33,11 @@ failure is shown: each edge (REST, MCP, terminal) has one function that translat
     ├─ RateLimited                    429  too often
     │  └─ SlowDown
     ├─ ServerFault                    500  our fault
-    │  ├─ IntegrityBroken, ToolHandlerFailed
+    │  ├─ IntegrityBroken, LogUnverifiable, ToolHandlerFailed
     │  ├─ ResourceServerUnreachable   502  another resource server did not answer
     │  ├─ AnswerNotUnderstood         502  it answered in a form that is not the protocol's
     │  ├─ Overloaded                  503  too many requests are under way
+    │  ├─ ModelUnavailable            503  the model that search by meaning needs does not answer
     │  └─ StorageUnusable             503  the store cannot be used now
     │     └─ StorageReadOnly, QueryTimeout, StorageFull (507)
     ├─ RemoteRefused                  502  another resource server refused; its code and status
@@ -481,6 +483,13 @@ class CursorExpired(HeadgateError):
     hint = "Start again from the beginning, without cursor."
 
 
+class BodyCutShort(HeadgateError):
+    """The body of the request stopped arriving, or arrived too slowly."""
+
+    code, status = "body_cut_short", 408
+    hint = "Send the whole body again; with the same Idempotency-Key, what is stored already is not stored twice."
+
+
 class ResourceLimit(HeadgateError):
     """The request or answer is larger than this server allows."""
 
@@ -533,6 +542,13 @@ class IntegrityBroken(ServerFault):
     hint = "Run 'headgate store fsck', then restore the damaged records from a backup."
 
 
+class LogUnverifiable(ServerFault):
+    """The log of disclosures cannot be checked here: its key or its noted end is missing or damaged."""
+
+    code, exit_code = "log_unverifiable", 69
+    hint = "Check it in the home it comes from, or restore a backup that has keys."
+
+
 class ToolHandlerFailed(ServerFault):
     """The tool failed for a reason it did not foresee."""
 
@@ -551,6 +567,13 @@ class Overloaded(ServerFault):
 
     code, status = "overloaded", 503
     hint = "Try again in a moment."
+
+
+class ModelUnavailable(ServerFault):
+    """The model that search by meaning needs does not answer."""
+
+    code, status = "model_unavailable", 503
+    hint = "Try again later, or search by words: leave mode out."
 
 
 class StorageUnusable(ServerFault):

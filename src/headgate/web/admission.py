@@ -1,7 +1,8 @@
 """Admission at the edge: the same steps for every address that takes a token.
 
-Parse the bearer, refuse an address that guesses, refuse a token that asks too often, look the token up, check its
-kind, and write a refusal of a known token to the disclosure log. A token that does not exist leaves no entry there.
+Parse the bearer, refuse a token that asks too often, look the token up, slow down who sends tokens that do not exist,
+check the token's kind, and write a refusal of a known token to the disclosure log. One that does not exist leaves no
+entry there.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from enum import StrEnum
 
 from headgate.auth.admission import Admission
 from headgate.auth.introspect import is_resource_server
+from headgate.auth.limits import RequestLimits
 from headgate.errors import AuthenticationFailed, ContextRejected, HeadgateError, PermissionRefused
 from headgate.model.grant import Access, TokenKind
 from headgate.web.context import RequestContext
-from headgate.web.limits import RequestLimits
 
 
 class Callers(StrEnum):
@@ -75,19 +76,18 @@ class EdgeAdmission:
         token = context.headers.bearer
         if token is None:
             raise AuthenticationFailed("No bearer token was sent.")
-        self._limits.check_failed_tokens(context.client_address)
         self._limits.check_rate(token)
         try:
             if callers is Callers.HOLDERS:
                 self._check_token_exists(token)
             else:
-                access = self._admission.admit(token)
+                access = self._admission.admit(token, context.route)
                 _check_kind(access, callers)
                 if self._strict_core and callers is Callers.READERS:
                     _refuse_package(access)
                 context.access = access
         except AuthenticationFailed:
-            self._limits.record_failed_token(context.client_address)
+            self._limits.count_failed_token(context.client_address, token)
             raise
         except HeadgateError as error:
             self._admission.note_refusal(token, error.code, context.route, request_id=context.request_id)
@@ -98,24 +98,22 @@ class EdgeAdmission:
             raise AuthenticationFailed
 
     def _admit_gateway_client(self, context: RequestContext) -> None:
-        self._limits.check_failed_tokens(context.client_address)
         token = context.headers.bearer
         if token is None:
             return
         self._limits.check_rate(token)
         try:
-            context.access = self._admission.admit(token)
+            context.access = self._admission.admit(token, context.route)
         except AuthenticationFailed:
-            self._limits.record_failed_token(context.client_address)
+            self._limits.count_failed_token(context.client_address, token)
         except HeadgateError as error:
             self._admission.note_refusal(token, error.code, context.route, request_id=context.request_id)
 
     def _admit_resource_server(self, context: RequestContext) -> None:
         authorization = context.headers.values.get(b"authorization")
-        self._limits.check_failed_tokens(context.client_address)
         if authorization is None or not is_resource_server(authorization.decode("latin-1"), self._password):
             if authorization is not None:
-                self._limits.record_failed_token(context.client_address)
+                self._limits.count_failed_token(context.client_address)
             raise ContextRejected("authentication_failed")
 
 

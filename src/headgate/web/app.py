@@ -10,11 +10,11 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from headgate.web.addresses import AddressTable
+from headgate.auth.limits import RequestLimits
+from headgate.web.addresses import Address, AddressTable
 from headgate.web.admission import EdgeAdmission
 from headgate.web.front import Front
 from headgate.web.guard import AllowedCallers, Guard
-from headgate.web.limits import RequestLimits
 from headgate.web.services import WebServices
 from headgate.web.table import ADDRESSES, GATEWAY
 
@@ -32,12 +32,14 @@ class AppConfig:
     introspection_password: str
     #: Opens the program when the server starts and closes it when it stops.
     lifespan: Lifespan
+    #: Rows of the table beside those of this package.
+    more_addresses: tuple[Address, ...] = ()
 
 
 def build_app(config: AppConfig) -> ASGIApp:
     """Build the application that ``headgate serve`` runs."""
     services = config.services
-    addresses = ADDRESSES if services.gateway is None else (*ADDRESSES, GATEWAY)
+    addresses = (*ADDRESSES, *([GATEWAY] if services.gateway else []), *config.more_addresses)
     return Front(
         AddressTable(addresses),
         guard=Guard(config.allowed, services.metrics),

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate import memory
 from headgate.errors import HeadgateError, MisdirectedRequest, ResourceLimit, ServerFault
 from headgate.model.ids import RequestId
 from headgate.telemetry import get_logger, logs_requests
@@ -20,7 +21,7 @@ from headgate.web.admission import EdgeAdmission
 from headgate.web.context import REQUEST, RequestContext, read_headers
 from headgate.web.guard import Guard
 from headgate.web.refusals import Flavour, refusal
-from headgate.web.replies import HttpReply, ResponseSender, send_reply
+from headgate.web.replies import HttpReply, ResponseSender
 from headgate.web.services import WebServices
 
 _ID_BYTES = 8
@@ -81,14 +82,15 @@ class Front:
             reply = await address.handler(WebRequest(context, self._services, places, scope, receive, sender))
         except HeadgateError as error:
             reply = self._refusal(error, context, address.flavour)
-        except Exception:
+        except Exception as error:
             get_logger().error("request failed", request_id=context.request_id, exc_info=True)
             if sender.status:
                 # Half a response cannot be taken back; the server ends the connection.
                 raise
-            reply = self._refusal(ServerFault(), context, address.flavour)
+            shown = memory.out_of_memory() if isinstance(error, MemoryError) else ServerFault()
+            reply = self._refusal(shown, context, address.flavour)
         if reply is not None:
-            await send_reply(reply, sender, address.headers)
+            await sender.reply(reply, address.headers)
 
     def _check(self, context: RequestContext, address: Address, scope: Scope) -> None:
         """Refuse what can be refused before the handler; nothing of a body is read before all of it has passed."""

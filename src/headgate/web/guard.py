@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from starlette.types import Scope
 
+from headgate import memory
 from headgate.errors import InvalidRequest, MisdirectedRequest, Overloaded, PermissionRefused
 from headgate.web.context import RequestContext
 from headgate.web.metrics import Metrics
@@ -15,6 +17,9 @@ from headgate.web.metrics import Metrics
 #: Where in the state of a scope the server says how many requests had arrived before and are not answered yet.
 REQUESTS_AHEAD = "requests_ahead"
 _LOOPBACK_NAMES = frozenset({"localhost"})
+_MAX_HOST_CHARS = 261
+#: A name or an address, in brackets if it has colons, and a port.
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Guard:
             InvalidRequest: a header occurs twice that must not.
             MisdirectedRequest: the host is not one of this server.
             PermissionRefused: a page of another origin calls.
-            Overloaded: too many requests are under way.
+            Overloaded: too many requests are under way, or too little memory is left.
         """
         headers = context.headers
         if headers.has_duplicate_singletons:
@@ -54,19 +59,25 @@ class Guard:
         origin = headers.values.get(b"origin")
         if origin is not None and origin.decode("latin-1") not in {context.origin, *self._allowed.origins}:
             raise PermissionRefused("Pages of that origin may not call this server.")
-        if max(self._metrics.under_way - 1, _requests_ahead(scope)) >= self._allowed.max_requests:
+        # Those that wait for the event loop are not under way yet.
+        waiting = scope.get("state", {}).get(REQUESTS_AHEAD, 0)
+        if max(self._metrics.under_way - 1, waiting) >= self._allowed.max_requests:
             raise Overloaded
+        memory.require()
 
 
-def _requests_ahead(scope: Scope) -> int:
-    """Count the requests that wait for the event loop; they are not under way yet."""
-    return scope.get("state", {}).get(REQUESTS_AHEAD, 0)
+def is_known_host(host: str, names: frozenset[str]) -> bool:
+    """Say whether a Host header is the server's: one of its names, or a loopback or private address."""
+    # Judged before the cache sees it, so that strangers cannot fill the cache with long keys.
+    return len(host) <= _MAX_HOST_CHARS and _is_known(host, names)
 
 
 @lru_cache(maxsize=256)
-def is_known_host(host: str, names: frozenset[str]) -> bool:
-    """Say whether a Host header is the server's: one of its names, or a loopback or private address."""
-    name = _without_port(host).lower().rstrip(".")
+def _is_known(host: str, names: frozenset[str]) -> bool:
+    parts = _HOST.fullmatch(host)
+    if parts is None:
+        return False
+    name = parts[1].lower().removesuffix(".")
     if name in names or name in _LOOPBACK_NAMES:
         return True
     try:
@@ -74,9 +85,3 @@ def is_known_host(host: str, names: frozenset[str]) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_private
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]

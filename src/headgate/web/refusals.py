@@ -21,6 +21,7 @@ from headgate.errors import (
     HeadgateError,
     MethodRefused,
     Overloaded,
+    PackageRevoked,
     RateLimited,
     StorageUnusable,
 )
@@ -35,7 +36,9 @@ _NEXT_STEP = (
     "Fetch resource_metadata, ask the owner for a grant through its authorization server, send the token."
 )
 #: An MCP client mends these by asking the owner again, which a 401 makes it do.
-_NEEDS_CONSENT = (AuthenticationFailed, GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked)
+_NEEDS_CONSENT = (
+    *(AuthenticationFailed, GrantConsumed, GrantExpired, GrantInvalid, GrantRevoked, PackageRevoked),
+)
 _MAY_RETRY = (Overloaded, RateLimited, StorageUnusable)
 
 

@@ -47,7 +47,7 @@ def empty_reply() -> HttpReply:
 
 
 class ResponseSender:
-    """An ASGI ``send`` that adds the headers every response has, and notes its status."""
+    """Sends the response of one request, with the headers every response has, and notes its status."""
 
     __slots__ = ("_request_id", "_send", "status")
 
@@ -58,21 +58,21 @@ class ResponseSender:
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
-        """Send a message of the application."""
+        """Send a message of an ASGI application that writes its response itself."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [*message.get("headers", ()), self._request_id, NOSNIFF]
             message = {**message, "headers": headers}
         await self._send(message)
 
-
-async def send_reply(reply: HttpReply, send: Send, extra: tuple[Header, ...] = ()) -> None:
-    """Send a reply with some more headers."""
-    headers = [*reply.headers, *extra]
-    if reply.stream is None and reply.status != NO_CONTENT:
-        headers.append((b"content-length", b"%d" % len(reply.content)))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if reply.stream is not None:
-        async for piece in reply.stream:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": reply.content})
+    async def reply(self, reply: HttpReply, extra: tuple[Header, ...] = ()) -> None:
+        """Send a reply with some more headers."""
+        self.status = reply.status
+        headers = [*reply.headers, *extra, self._request_id, NOSNIFF]
+        if reply.stream is None and reply.status != NO_CONTENT:
+            headers.append((b"content-length", b"%d" % len(reply.content)))
+        await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        if reply.stream is not None:
+            async for piece in reply.stream:
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": reply.content})

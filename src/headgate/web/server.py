@@ -6,7 +6,7 @@ import gc
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,8 +43,12 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(app: ASGIApp, bound: socket.socket, on_ready: Callable[[], None]) -> bool:
+def serve(
+    app: ASGIApp, bound: socket.socket, on_ready: Callable[[], None], proxies: Collection[str] = ()
+) -> bool:
     """Serve until SIGINT or SIGTERM; requests in flight get a few seconds to finish.
+
+    ``proxies`` are the addresses whose word about client and scheme is taken.
 
     Returns whether it ended in good order; a second signal ends it at once, which is not.
     """
@@ -56,8 +60,8 @@ def serve(app: ASGIApp, bound: socket.socket, on_ready: Callable[[], None]) -> b
         log_config=None,
         access_log=False,
         server_header=False,
-        # Proxies on this machine, or those in FORWARDED_ALLOW_IPS, may name the scheme and the client.
-        proxy_headers=True,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=",".join(proxies),
         lifespan="on",
         backlog=_BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.errors import Unsupported, UnsupportedVersion
-from headgate.model.query import SearchMode
-from headgate.reading.port import ReadAnswer
+from headgate.errors import UnsupportedVersion
+from headgate.reading.port import WINDOW_TYPES, ReadAnswer
 from headgate.web.addresses import Address, Handler, WebRequest
 from headgate.web.admission import Callers
 from headgate.web.api import owner, reads
@@ -14,7 +13,7 @@ from headgate.web.api.calls import Call, EndpointHandler
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.params import read_params
 from headgate.web.context import RequestContext
-from headgate.web.replies import PDPP_VERSION, HttpReply
+from headgate.web.replies import PDPP_VERSION, Header, HttpReply
 
 _HANDLERS: Mapping[str, EndpointHandler] = {
     "schema": reads.schema,
@@ -26,6 +25,8 @@ _HANDLERS: Mapping[str, EndpointHandler] = {
     "window": reads.window,
     "aggregate": reads.aggregate,
     "search": reads.search,
+    "semantic_search": reads.semantic_search,
+    "hybrid_search": reads.hybrid_search,
     "blob": reads.blob,
     "declare": owner.declare,
     "connect": owner.connect,
@@ -33,38 +34,33 @@ _HANDLERS: Mapping[str, EndpointHandler] = {
     "rename": owner.rename,
     "disconnect": owner.disconnect,
     "ingest": owner.ingest,
+    "invalid_records": owner.invalid_records,
     "remove": owner.remove,
     "keep_blob": owner.keep_blob,
+    "import_file": owner.import_file,
+    "import_progress": owner.import_progress,
     "state": owner.state,
     "put_state": owner.put_state,
 }
+#: A client asks for a window without naming a field to learn of these types, so they are in refusals too.
+_MORE_HEADERS: Mapping[str, tuple[Header, ...]] = {"window": ((WINDOW_TYPES.encode(), b"text, json"),)}
 _CALLERS = {Who.READER: Callers.READERS, Who.OWNER: Callers.OWNER}
 
 
 def api_addresses() -> tuple[Address, ...]:
     """Make the rows of the table that belong to the REST interface."""
-    defined = (
+    return tuple(
         Address(
             endpoint.method,
             endpoint.path,
             _CALLERS[endpoint.who],
             _bound(endpoint, _HANDLERS[endpoint.id]),
-            headers=(PDPP_VERSION,),
+            headers=(PDPP_VERSION, *_MORE_HEADERS.get(endpoint.id, ())),
             check=_check_version,
             endpoint=endpoint,
         )
         for endpoint in ENDPOINTS
     )
-    # Part of the protocol, but not offered: clients learn that, and which search to use.
-    absent = (
-        Address("GET", f"/v1/search/{mode}", Callers.READERS, _no_such_search, headers=(PDPP_VERSION,))
-        for mode in (SearchMode.SEMANTIC, SearchMode.HYBRID)
-    )
-    return (*defined, *absent)
-
-
-async def _no_such_search(request: WebRequest) -> HttpReply:
-    raise Unsupported(f"This server has no {request.scope['path'].strip('/').rpartition('/')[2]} search.")
 
 
 def _bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:
@@ -82,6 +78,7 @@ def _bound(endpoint: Endpoint, handler: EndpointHandler) -> Handler:
             headers=context.headers.values,
             request_id=context.request_id,
             receive=request.receive,
+            state=request.scope.get("state", {}),
             services=request.services,
         )
         answered = await handler(call)

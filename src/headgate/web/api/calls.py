@@ -8,13 +8,14 @@ from typing import Any, cast
 import msgspec
 from starlette.types import Receive
 
-from headgate.errors import InvalidRequest, ResourceLimit
+from headgate.errors import BodyCutShort, InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ReadAnswer
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
+from headgate.web.http import BODY_CUT
 from headgate.web.replies import HttpReply
 from headgate.web.services import WebServices
 
@@ -30,6 +31,8 @@ class Call(msgspec.Struct, frozen=True):
     headers: Mapping[bytes, bytes]
     request_id: RequestId
     receive: Receive
+    #: What the server notes about the request while it arrives.
+    state: Mapping[str, Any]
     services: WebServices
 
     def resource_server(self) -> LocalResourceServer:
@@ -48,7 +51,8 @@ class Call(msgspec.Struct, frozen=True):
 
         Raises:
             ResourceLimit: it is too long.
-            InvalidRequest: the sender went away before its end, or has compressed it.
+            BodyCutShort: it stopped arriving.
+            InvalidRequest: it is compressed.
         """
         assert self.endpoint.body is not None
         if self.headers.get(b"content-encoding", b"identity").lower() != b"identity":
@@ -57,8 +61,8 @@ class Call(msgspec.Struct, frozen=True):
         left = self.endpoint.body.most_bytes
         while True:
             message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise InvalidRequest("The body ended before its end.")
+            if message["type"] == "http.disconnect" or BODY_CUT in self.state:
+                raise BodyCutShort
             piece: bytes = message.get("body", b"")
             left -= len(piece)
             if left < 0:

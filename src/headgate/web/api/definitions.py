@@ -23,9 +23,12 @@ from headgate.model.query import (
     Granularity,
     Metric,
     Order,
+    SearchSort,
 )
+from headgate.model.rows import OnInvalid
 
 KIB = 1024
+_BINARY = {"type": "string", "format": "binary"}
 MIB = 1024 * KIB
 
 
@@ -119,6 +122,7 @@ PLACES: Mapping[str, str] = {
     "blob_id": "The file's id, as a record or the answer to its upload gives it.",
     "connection_id": "The connection.",
     "connector_key": "The connector's key.",
+    "import_id": "The id that the import was sent with.",
 }
 
 CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")
@@ -142,6 +146,17 @@ FILTER = Param(
 EXPAND = Param("expand", "A relation whose records come along.", Shape.REPEATED)
 EXPAND_LIMIT = Param("expand_limit", "`expand_limit[relation]=n`: how many of them.", Shape.LIMITS)
 
+_SEARCH_PARAMS = (
+    Param("q", 'Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.', required=True),
+    Param("streams", "Only these streams.", Shape.REPEATED),
+    Param("sort", "The best first, or the newest.", choices=tuple(SearchSort)),
+    LIMIT,
+    CURSOR,
+    FILTER,
+    CONNECTION,
+    CONNECTOR,
+    ALIAS,
+)
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "schema",
@@ -295,19 +310,28 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "search",
         "GET",
         "/v1/search",
-        "Records that hold all the words, each in any visible searched field.",
-        params=(
-            Param("q", 'Words, `"words in a row"` and `beginnings*`.', required=True),
-            Param("streams", "Only these streams.", Shape.REPEATED),
-            LIMIT,
-            CURSOR,
-            FILTER,
-            CONNECTION,
-            CONNECTOR,
-            ALIAS,
-        ),
+        "Records that hold all the words, each in any visible searched field; then those that hold most of them.",
+        params=_SEARCH_PARAMS,
         answer="List",
         refusals=(403, 404, 410),
+    ),
+    Endpoint(
+        "semantic_search",
+        "GET",
+        "/v1/search/semantic",
+        "Records with a text of similar meaning, the most similar first; 404 `unsupported` where there is no model.",
+        params=_SEARCH_PARAMS,
+        answer="List",
+        refusals=(403, 404, 410, 503),
+    ),
+    Endpoint(
+        "hybrid_search",
+        "GET",
+        "/v1/search/hybrid",
+        "The best by words and by meaning in one order; 404 `unsupported` where there is no model.",
+        params=_SEARCH_PARAMS,
+        answer="List",
+        refusals=(403, 404, 410, 503),
     ),
     Endpoint(
         "blob",
@@ -324,7 +348,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/v1/declarations/{connector_key}",
         "Register a source declaration.",
         who=Who.OWNER,
-        body=RequestBody("application/json", "A source declaration.", 4 * MIB, {"type": "object"}),
+        body=RequestBody(
+            "application/json",
+            "A source declaration.",
+            4 * MIB,
+            {"$ref": "#/components/schemas/SourceDeclaration"},
+        ),
         answer="Declaration",
         refusals=(403,),
     ),
@@ -394,11 +423,34 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/v1/ingest/{stream}",
         "Take records in, one JSON object a line. Good lines stay whatever becomes of the others.",
         who=Who.OWNER,
-        params=(NEEDED_CONNECTION,),
+        params=(
+            NEEDED_CONNECTION,
+            Param(
+                "on_invalid",
+                "What becomes of a record that breaks the stream's schema: it is rejected (the default), or "
+                "kept with a mark that `GET /v1/ingest/{stream}/invalid` lists.",
+                choices=tuple(OnInvalid),
+            ),
+        ),
         # No schema: a line that is no record is listed in the report and does not refuse the others.
-        body=RequestBody("application/x-ndjson", "Records, one a line.", 64 * MIB, may_be_empty=True),
+        body=RequestBody(
+            "application/x-ndjson", "Records, each line a RecordLine.", 64 * MIB, may_be_empty=True
+        ),
         answer="IngestReport",
         refusals=(403, 404, 409),
+    ),
+    Endpoint(
+        "invalid_records",
+        "GET",
+        "/v1/ingest/{stream}/invalid",
+        "Records that were stored although they break the stream's schema, each with the places that do.",
+        who=Who.OWNER,
+        params=(
+            NEEDED_CONNECTION,
+            Param("after", "`next_after` of the page before.", Shape.INTEGER, default=0, least=0, most=2**27),
+            Param("limit", "How many records.", Shape.INTEGER, default=100, least=1, most=1000),
+        ),
+        answer="InvalidRecords",
     ),
     Endpoint(
         "remove",
@@ -417,16 +469,38 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Store a file for records to refer to.",
         who=Who.OWNER,
         status=201,
-        body=RequestBody(
-            "application/octet-stream",
-            "The file.",
-            256 * MIB,
-            {"type": "string", "format": "binary"},
-            may_be_empty=True,
-        ),
+        body=RequestBody("application/octet-stream", "The file.", 256 * MIB, _BINARY, may_be_empty=True),
         answer="Blob",
         leads_to={"blob": {"blob_id": "/blob_id"}},
         refusals=(403,),
+    ),
+    Endpoint(
+        "import_file",
+        "POST",
+        "/v1/imports",
+        "Import an export file: what `headgate import` reads, with the same preview and the same report.",
+        who=Who.OWNER,
+        params=(
+            Param("file_name", "The name of the file, which helps to recognise it.", required=True),
+            Param("source", "Read it as this source; without it the surest one is chosen."),
+            Param("display_name", "The connection's name; the same name is the same connection."),
+            Param("dry_run", "Only show what would come in.", choices=("true", "false")),
+            Param("import_id", "An id of 8 to 64 letters, digits, - or _, to read its progress by."),
+        ),
+        body=RequestBody(
+            "application/octet-stream", "The file or archive.", 16 * 1024 * MIB, _BINARY, may_be_empty=True
+        ),
+        answer="Import",
+        refusals=(403, 413),
+        leads_to={"import_progress": {"import_id": "/import_id"}},
+    ),
+    Endpoint(
+        "import_progress",
+        "GET",
+        "/v1/imports/{import_id}",
+        "How far an import is: receiving, reading, importing, then done, previewed, failed or interrupted; for a day.",
+        who=Who.OWNER,
+        answer="ImportProgress",
     ),
     Endpoint(
         "state",

@@ -250,7 +250,9 @@ def _kind(schema: Part) -> str:
         case {"enum": [*choices]}:
             return f"one of {', '.join(map(_code, choices))}"
         case {"anyOf": [*kinds]}:
-            return " or ".join(_kind(kind) + _limits(kind) for kind in kinds if "type" in kind)
+            return " or ".join(
+                _kind(kind) + _limits(kind) for kind in kinds if kind.keys() & {"type", "$ref"}
+            )
         case _:
             return _type(schema)
 
@@ -261,7 +263,7 @@ def _type(schema: Part) -> str:
             return f"list of {_kind(items)}"
         case {"type": "object", "properties": inner}:
             return f"object with {', '.join(map(_code, inner))}"
-        case {"type": "object", "additionalProperties": inner} if inner:
+        case {"type": "object", "additionalProperties": {**inner}} if inner:
             return f"object of {_kind(inner)}"
         case {"type": [*kinds]}:
             return " or ".join(map(_plain, kinds))

@@ -11,15 +11,47 @@ from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 _HEADERS = (PLAIN_JSON, NO_STORE)
 
 
+def _retrieval(endpoint: str, **more: Any) -> dict[str, Any]:
+    return {
+        "supported": True,
+        "endpoint": endpoint,
+        "cross_stream": True,
+        "snippets": True,
+        "default_limit": DEFAULT_PAGE,
+        "max_limit": MAX_PAGE,
+        "cursor_supported": True,
+        **more,
+    }
+
+
+_BY_MEANING = {
+    "semantic_retrieval": _retrieval(
+        "/v1/search/semantic",
+        count_supported=False,
+        stability="experimental",
+        query_input="text",
+        distance_metric="cosine",
+        lexical_blending=False,
+    ),
+    "hybrid_retrieval": _retrieval("/v1/search/hybrid", count_supported=False, stability="experimental"),
+}
+
+
 async def resource_metadata(request: WebRequest) -> HttpReply:
     """Answer with the metadata of the REST resource."""
     services, origin = request.services, request.context.origin
-    strict_core = services.reads.rules.strict_core
-    document = protected_resource(origin, services.public_url or origin, strict_core=strict_core)
+    document = protected_resource(
+        origin,
+        services.public_url or origin,
+        strict_core=services.reads.rules.strict_core,
+        has_meaning=services.reads.rules.has_meaning,
+    )
     return json_reply(document, headers=_HEADERS)
 
 
-def protected_resource(origin: str, authorization_server: str, *, strict_core: bool) -> dict[str, Any]:
+def protected_resource(
+    origin: str, authorization_server: str, *, strict_core: bool, has_meaning: bool = False
+) -> dict[str, Any]:
     """Describe the resource server (RFC 9728)."""
     return {
         "resource": origin,
@@ -44,16 +76,8 @@ def protected_resource(origin: str, authorization_server: str, *, strict_core: b
             },
         },
         "capabilities": {
-            "lexical_retrieval": {
-                "supported": True,
-                "endpoint": "/v1/search",
-                "cross_stream": True,
-                "snippets": True,
-                "default_limit": DEFAULT_PAGE,
-                "max_limit": MAX_PAGE,
-                "cursor_supported": True,
-                "count_supported": True,
-            },
+            "lexical_retrieval": _retrieval("/v1/search", count_supported=True),
+            **(_BY_MEANING if has_meaning else {}),
             "client_filters": {"supported": not strict_core},
         },
     }

@@ -21,6 +21,8 @@ from headgate.errors import (
     StorageFull,
     default_message,
 )
+from headgate.model.record import MAX_KEYS
+from headgate.schema.document import DeclarationDocument
 from headgate.web.api.definitions import (
     ENDPOINTS,
     KIB,
@@ -82,8 +84,40 @@ def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
 _TEXT = {"type": "string"}
 _TEXT_OR_NONE = {"type": ["string", "null"]}
 _WHOLE = {"type": "integer"}
+_LINE_ERRORS = {
+    "type": "array",
+    "items": _object({"index": _WHOLE, "code": _TEXT, "message": _TEXT, "pointer": _TEXT}),
+}
 _META = _object({"count": {}, "warnings": {"type": "array", "items": _OBJECT}})
 _LINKS = _object({"self": _TEXT}, next={"type": ["string", "null"]})
+#: One line of an ingest.
+RECORD_LINE: dict[str, Any] = {
+    "description": "A record, or the deletion of one.",
+    "type": "object",
+    "properties": {
+        "data": {
+            "description": "The record; it must fit the schema that its stream declares.",
+            "type": "object",
+            "maxProperties": MAX_KEYS,
+        },
+        "key": {
+            "description": "The values of the primary-key fields, in order; alone if there is one. A deletion "
+            "needs it; with data it may be left out, and must equal what data holds.",
+            "type": ["string", "number", "boolean", "array"],
+        },
+        "stream": {
+            "description": "The stream, if a line names it: that of the address.",
+            "type": ["string", "null"],
+        },
+        "emitted_at": {
+            "description": "When the source gave the record; the time of the request by default.",
+            "type": ["string", "null"],
+            "format": "date-time",
+        },
+        "op": {"enum": ["upsert", "delete"], "default": "upsert"},
+    },
+    "anyOf": [{"required": ["data"]}, {"properties": {"op": {"const": "delete"}}, "required": ["op", "key"]}],
+}
 SCHEMAS: dict[str, Any] = {
     "Object": _OBJECT,
     "Schema": _object(
@@ -134,10 +168,17 @@ SCHEMAS: dict[str, Any] = {
         value={},
         groups={
             "type": "array",
-            "items": _object({"key": {}, "count": _WHOLE}, value={}, time=_TEXT_OR_NONE),
+            "items": _object(
+                {"key": {}, "count": _WHOLE},
+                value={},
+                time=_TEXT_OR_NONE,
+                missing_value_count=_WHOLE,
+                unreadable_value_count=_WHOLE,
+            ),
         },
         other_count=_WHOLE,
         missing_value_count=_WHOLE,
+        unreadable_value_count=_WHOLE,
     ),
     "Declaration": _object({"object": {"const": "declaration"}, "connector_key": _TEXT, "version": _TEXT}),
     "Connection": _object(
@@ -146,10 +187,54 @@ SCHEMAS: dict[str, Any] = {
     ),
     "IngestReport": _object(
         {"stream": _TEXT, "records_accepted": _WHOLE, "records_rejected": _WHOLE},
-        errors={"type": "array", "items": _OBJECT},
+        records_invalid=_WHOLE,
+        errors=_LINE_ERRORS,
         errors_truncated={"type": "boolean"},
+        invalid=_LINE_ERRORS,
+        invalid_truncated={"type": "boolean"},
+    ),
+    "InvalidRecords": _object(
+        {
+            "object": {"const": "list"},
+            "stream": _TEXT,
+            "data": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "id": _TEXT,
+                        "problems": {
+                            "type": "array",
+                            "items": _object({"pointer": _TEXT, "message": _TEXT}),
+                        },
+                    }
+                ),
+            },
+            "next_after": {"type": ["integer", "null"]},
+        }
     ),
     "Blob": _object({"object": {"const": "blob"}, "blob_id": _TEXT, "sha256": _TEXT, "size_bytes": _WHOLE}),
+    "Import": _object(
+        {
+            "object": {"enum": ["import", "import_preview"]},
+            "import_id": _TEXT,
+            "imports": {"type": "array", "items": {"type": "object"}},
+            "unknown_files": {"type": "array", "items": _TEXT},
+        }
+    ),
+    "ImportProgress": _object(
+        {
+            "object": {"const": "import_progress"},
+            "import_id": _TEXT,
+            "file_name": _TEXT,
+            "status": {
+                "enum": ["receiving", "reading", "importing", "done", "previewed", "failed", "interrupted"]
+            },
+            **dict.fromkeys(("received_bytes", "rows", "rejects", "done_bytes", "total_bytes"), _WHOLE),
+            "error": {"type": ["object", "null"]},
+            "imports": {"type": "array", "items": {"type": "object"}},
+            "unknown_files": {"type": "array", "items": _TEXT},
+        }
+    ),
     "State": _object({"object": {"const": "state"}, "connection_id": _TEXT, "state": {}}),
     "Error": _object(
         {
@@ -174,11 +259,18 @@ def openapi_document() -> dict[str, Any]:
         "tags": list(_GROUPS.values()),
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": SCHEMAS | {"RecordLine": RECORD_LINE} | _declaration_schemas(),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
         },
         "security": [{"bearer": []}],
     }
+
+
+def _declaration_schemas() -> dict[str, Any]:
+    """Give the schema of a declaration and those of its parts, from the models that read one."""
+    whole = DeclarationDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+    parts: dict[str, Any] = whole.pop("$defs")
+    return {"SourceDeclaration": whole, **parts}
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headgate.errors import InvalidRequest
 from headgate.model.ids import ConnectionId, connection_id, connector_key, is_plain, record_id, stream_name
 from headgate.model.instants import iso
 from headgate.model.record import Connection
-from headgate.sources.intake import Push
+from headgate.model.rows import LineError, OnInvalid
+from headgate.sources.intake import Push, Upload
 from headgate.web.api.calls import Call
 from headgate.web.replies import HttpReply, empty_reply, json_reply
 
@@ -66,20 +68,45 @@ async def ingest(call: Call) -> HttpReply:
     key = call.headers.get(b"idempotency-key", b"").decode("latin-1") or None
     if key is not None and (len(key) > _MAX_KEY or not is_plain(key)):
         raise InvalidRequest(f"Idempotency-Key must be plain text of up to {_MAX_KEY} characters.")
-    report = await call.services.intake.push(Push(call.needed_connection(), stream, key), call.pieces())
+    on_invalid = OnInvalid(call.given.get("on_invalid") or OnInvalid.REJECT)
+    where = Push(call.needed_connection(), stream, key, on_invalid)
+    report = await call.services.intake.push(where, call.pieces())
     body: dict[str, Any] = {
         "stream": stream,
         "records_accepted": report.accepted,
         "records_rejected": report.rejected,
     }
+    if on_invalid is OnInvalid.KEEP:
+        body["records_invalid"] = len(report.invalid)
     if report.errors:
-        shown = report.errors[:_ERRORS_SHOWN]
-        body["errors"] = [
-            {"index": one.index, "code": one.code, "message": one.message, "pointer": one.pointer}
-            for one in shown
-        ]
-        body["errors_truncated"] = len(shown) < len(report.errors)
+        body |= _lines("errors", report.errors)
+    if report.invalid:
+        body |= _lines("invalid", report.invalid)
     return json_reply(body)
+
+
+def _lines(name: str, found: Sequence[LineError]) -> dict[str, Any]:
+    shown = found[:_ERRORS_SHOWN]
+    rows = [
+        {"index": one.index, "code": one.code, "message": one.message, "pointer": one.pointer}
+        for one in shown
+    ]
+    return {name: rows, f"{name}_truncated": len(shown) < len(found)}
+
+
+async def invalid_records(call: Call) -> HttpReply:
+    """List the records that were stored although they break their stream's schema."""
+    stream = stream_name(call.path["stream"])
+    after, limit = _number(call, "after"), _number(call, "limit")
+    found = await call.services.intake.marked(call.needed_connection(), stream, after=after, limit=limit)
+    rows = [
+        {
+            "id": one.id,
+            "problems": [{"pointer": each.pointer, "message": each.message} for each in one.problems],
+        }
+        for one in found.records
+    ]
+    return json_reply({"object": "list", "stream": stream, "data": rows, "next_after": found.next_after})
 
 
 async def remove(call: Call) -> HttpReply:
@@ -105,6 +132,24 @@ async def keep_blob(call: Call) -> HttpReply:
     return json_reply(body, 201)
 
 
+async def import_file(call: Call) -> HttpReply:
+    """Import an export file, or show what it would bring."""
+    name: str | None = call.given.get("display_name")
+    upload = Upload(
+        call.given.get("file_name") or "",
+        call.given.get("source"),
+        None if name is None else _name(name),
+        is_dry_run=call.given.get("dry_run") == "true",
+        import_id=call.given.get("import_id"),
+    )
+    return json_reply(await call.services.intake.import_file(upload, call.pieces()))
+
+
+async def import_progress(call: Call) -> HttpReply:
+    """Show how far an import is."""
+    return json_reply(call.services.intake.import_progress(call.path["import_id"]))
+
+
 async def state(call: Call) -> HttpReply:
     """Show what a collector noted."""
     where = _path_connection(call)
@@ -117,6 +162,17 @@ async def put_state(call: Call) -> HttpReply:
     """Keep what a collector notes."""
     await call.services.intake.put_state(_path_connection(call), await call.whole_body())
     return await state(call)
+
+
+def _number(call: Call, name: str) -> int:
+    """Give a number that lies within the bounds of its definition."""
+    param = next(one for one in call.endpoint.params if one.name == name)
+    number, least, most = call.given.get(name), param.least or 0, param.most or 0
+    if number is None:
+        return param.default or 0
+    if not least <= number <= most:
+        raise InvalidRequest(f"{name} must lie between {least} and {most}.", param=name)
+    return number
 
 
 def _connection(found: Connection) -> dict[str, Any]:

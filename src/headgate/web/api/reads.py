@@ -32,10 +32,12 @@ from headgate.model.query import (
     Order,
     RecordQuery,
     SchemaQuery,
+    SearchMode,
     SearchQuery,
+    SearchSort,
     WindowQuery,
 )
-from headgate.reading.port import BlobAnswer, ReadAnswer
+from headgate.reading.port import PREVIEW_CHARS, BlobAnswer, ReadAnswer
 from headgate.web.api.calls import Call
 from headgate.web.api.params import NOTHING
 from headgate.web.replies import NOSNIFF, PRIVATE, HttpReply
@@ -46,6 +48,9 @@ _SHOWN_IN_PLACE = frozenset(
         "application/pdf",
         *(f"image/{kind}" for kind in ("avif", "bmp", "gif", "jpeg", "png", "tiff", "webp", "x-icon")),
     }
+)
+_PREFERRED = re.compile(
+    rb"(?:^|[,;])\s*" + PREVIEW_CHARS.encode() + rb"=([1-9]\d{0,5})\s*(?:$|[,;])", re.IGNORECASE
 )
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _NOT_WITH_CHANGES = ("sort", "order", "count", "window", "view", "connector_key")
@@ -82,7 +87,7 @@ def stream(call: Call) -> Awaitable[ReadAnswer]:
 def records(call: Call) -> Awaitable[ReadAnswer]:
     """Read a page, or what changed."""
     query = _list(call) if call.given.get("changes_since") is None else _changes(call)
-    return call.resource_server().records(query)
+    return call.resource_server().records(query, preview_chars=_preview_chars(call))
 
 
 def record(call: Call) -> Awaitable[ReadAnswer]:
@@ -93,7 +98,7 @@ def record(call: Call) -> Awaitable[ReadAnswer]:
         query = structs.replace(
             query, connection_id=given.connection(), fields=given.fields(), expand=given.expand()
         )
-    return call.resource_server().record(query)
+    return call.resource_server().record(query, preview_chars=_preview_chars(call))
 
 
 def window(call: Call) -> Awaitable[ReadAnswer]:
@@ -137,6 +142,20 @@ def aggregate(call: Call) -> Awaitable[ReadAnswer]:
 
 def search(call: Call) -> Awaitable[ReadAnswer]:
     """Find records by words."""
+    return _search(call, SearchMode.LEXICAL)
+
+
+def semantic_search(call: Call) -> Awaitable[ReadAnswer]:
+    """Find records by meaning."""
+    return _search(call, SearchMode.SEMANTIC)
+
+
+def hybrid_search(call: Call) -> Awaitable[ReadAnswer]:
+    """Find records by words and by meaning."""
+    return _search(call, SearchMode.HYBRID)
+
+
+def _search(call: Call, mode: SearchMode) -> Awaitable[ReadAnswer]:
     given = call.given
     names = given.get("streams")
     query = SearchQuery(
@@ -147,8 +166,10 @@ def search(call: Call) -> Awaitable[ReadAnswer]:
         limit=given.get("limit") or DEFAULT_PAGE,
         filters=given.filters,
         cursor=given.get("cursor"),
+        sort=SearchSort(given.get("sort") or SearchSort.RELEVANCE),
+        mode=mode,
     )
-    return call.resource_server().search(query)
+    return call.resource_server().search(query, title_chars=_preview_chars(call))
 
 
 async def blob(call: Call) -> HttpReply:
@@ -170,6 +191,13 @@ async def blob(call: Call) -> HttpReply:
         headers = (*headers, (b"content-range", content_range.encode("ascii")))
     content = _no_bytes() if call.method == "HEAD" else whole.read(start, end)
     return HttpReply(headers=headers, status=206 if is_part else 200, stream=content)
+
+
+def _preview_chars(call: Call) -> int | None:
+    """Read how many characters of a long text the client prefers; a preference that says nothing is ignored."""
+    preferred = call.headers.get(b"prefer")
+    found = None if preferred is None else _PREFERRED.search(preferred)
+    return None if found is None else int(found[1])
 
 
 def _blob(call: Call) -> BlobId:

@@ -1,0 +1,125 @@
+"""How much memory the process may still take: requests are refused before an allocation fails.
+
+Where one fails, Python raises MemoryError, but libraries written in C may end the process. A process without a limit
+is not measured.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
+from pathlib import Path
+
+from headgate.errors import Overloaded
+
+#: What must be left when a request begins: as much as one page of records, a batch of an ingest and the answers
+#: to what is under way take together.
+RESERVE_BYTES = 48 * 1024 * 1024
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_PAGE_BYTES = resource.getpagesize()
+_STACK_BYTES = 2 * 1024 * 1024
+#: The numbers by which `mallopt` of glibc knows its options.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+_MAPPED_FROM_BYTES = 1024 * 1024
+#: With so much left, several threads may do work that takes much memory.
+_PLENTY_BYTES = 1024 * 1024 * 1024
+_alone = threading.Lock()
+
+
+def left_bytes() -> int:
+    """Measure how many bytes the process may still take."""
+    return min((left() for left in _limits()), default=sys.maxsize)
+
+
+def require(size_bytes: int = 0) -> None:
+    """Refuse work that needs so many bytes, if they are not there beside the reserve.
+
+    Raises:
+        Overloaded: they are not.
+    """
+    if left_bytes() < size_bytes + RESERVE_BYTES:
+        raise out_of_memory()
+
+
+@contextmanager
+def alone() -> Generator[None]:
+    """Do work that may take much memory; while little is left, no other thread does such work at the same time."""
+    if left_bytes() >= _PLENTY_BYTES:
+        yield
+        return
+    with _alone:
+        yield
+
+
+def out_of_memory() -> Overloaded:
+    """Make the refusal of a request for which there is not enough memory."""
+    return Overloaded("The server has too little memory for this request now.")
+
+
+def share(most_bytes: int, one_in: int) -> int:
+    """Say how large a cache may become: so many bytes, but no more than a part of what the process may take."""
+    return min(most_bytes, _total_bytes() // one_in)
+
+
+def economise() -> None:
+    """Reserve little address space; to be called before threads are started and numpy is imported.
+
+    Every arena of malloc and every thread of OpenBLAS reserves tens of megabytes. Memory that one thread has freed
+    stays in its arena, where no other finds it. Large blocks are mapped, so that they leave no holes.
+    """
+    with suppress(AttributeError, OSError):
+        adjust = ctypes.CDLL(None).mallopt
+        adjust(_M_ARENA_MAX, 1)
+        if _limits():
+            adjust(_M_MMAP_THRESHOLD, _MAPPED_FROM_BYTES)
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        threading.stack_size(_STACK_BYTES)
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@lru_cache(maxsize=1)
+def _limits() -> tuple[Callable[[], int], ...]:
+    """Find the limits of the process: for each a function that measures what is left."""
+    space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    found = [] if space == resource.RLIM_INFINITY else [partial(_left_of_space, space)]
+    return (*found, *(partial(_left_of_group, group, most) for group, most in _groups()))
+
+
+@lru_cache(maxsize=1)
+def _total_bytes() -> int:
+    space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    every = [most for _, most in _groups()]
+    return min([sys.maxsize if space == resource.RLIM_INFINITY else space, *every])
+
+
+def _left_of_space(most_bytes: int) -> int:
+    # Opened anew: a file that was opened before a fork shows the parent.
+    return most_bytes - int(Path("/proc/self/statm").read_bytes().split()[0]) * _PAGE_BYTES
+
+
+def _groups() -> Iterator[tuple[Path, int]]:
+    """Find the control groups (version 2) around the process that limit its memory."""
+    try:
+        lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    name = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
+    if name is None:
+        return
+    place = _CGROUPS / name
+    for group in (place, *place.parents):
+        with suppress(OSError, ValueError):
+            yield group, int((group / "memory.max").read_text(encoding="ascii"))
+
+
+def _left_of_group(group: Path, most_bytes: int) -> int:
+    # Pages of files count for the group as well, but the system takes them back when it needs them.
+    lines = (group / "memory.stat").read_bytes().splitlines()
+    return most_bytes - next(int(line[5:]) for line in lines if line.startswith(b"anon "))

@@ -1,0 +1,120 @@
+"""Memory that strangers fill: whatever a client sends may become a key of a cache, and no cache grows with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Figure
+from tests.on_socket import MAIL, ServedProgram, line, served_program
+from tests.web.test_wire import Line
+
+REQUESTS = 2_000
+#: Less than what the keys alone would take if they were held.
+MOST_MIB = 8
+MANY_REQUESTS = 10_000
+MOST_MIB_OF_MANY = 16
+LONG = "k" * 6_000
+PREFIX = "io.modelcontextprotocol"
+
+
+def head(first: str, *headers: str, body: bytes = b"") -> bytes:
+    length = [f"Content-Length: {len(body)}"] if body else []
+    return "\r\n".join([first, *headers, *length, "", ""]).encode() + body
+
+
+def tools_list(number: int, token: str) -> bytes:
+    """List the tools as a client that calls itself otherwise each time."""
+    meta = {
+        f"{PREFIX}/protocolVersion": "2026-07-28",
+        f"{PREFIX}/clientCapabilities": {},
+        f"{PREFIX}/clientInfo": {"name": f"{number}{LONG}", "version": f"{number}"},
+        f"own{number}/x": LONG,
+    }
+    body = {"jsonrpc": "2.0", "id": f"{number}", "method": "tools/list", "params": {"_meta": meta}}
+    headers = ("Host: localhost", f"Authorization: Bearer {token}", "Content-Type: application/json")
+    more = (
+        f"Accept: application/json, text/event-stream, x/{number}{LONG}",
+        "MCP-Protocol-Version: 2026-07-28",
+    )
+    return head(
+        "POST /mcp HTTP/1.1", *headers, *more, "Mcp-Method: tools/list", body=json.dumps(body).encode()
+    )
+
+
+OWN = "Host: localhost"
+KINDS: dict[str, Callable[[int, str], bytes]] = {
+    "hosts": lambda n, _: head("GET /v1/schema HTTP/1.1", f"Host: {n}.{LONG}.example"),
+    "short hosts": lambda n, _: head("GET /v1/schema HTTP/1.1", f"Host: h{n}.example"),
+    "tokens": lambda n, _: head("GET /v1/schema HTTP/1.1", OWN, f"Authorization: Bearer {n}{LONG}"),
+    "paths": lambda n, _: head(f"GET /{n}/{LONG} HTTP/1.1", OWN),
+    "origins": lambda n, _: head("GET /v1/schema HTTP/1.1", OWN, f"Origin: http://{n}{LONG}"),
+    "request ids": lambda n, _: head("GET /v1/schema HTTP/1.1", OWN, f"Request-Id: {n}{LONG}"),
+    "forwarded": lambda n, _: head(
+        "GET /v1/schema HTTP/1.1", OWN, f"X-Forwarded-For: {n}{LONG}", "Authorization: Bearer x"
+    ),
+    "streams": lambda n, token: head(
+        f"GET /v1/streams/{n}{LONG}/records HTTP/1.1", OWN, f"Authorization: Bearer {token}"
+    ),
+    "records": lambda n, token: head(
+        f"GET {MAIL}/{n}{LONG[:900]} HTTP/1.1", OWN, f"Authorization: Bearer {token}"
+    ),
+    "filters": lambda n, token: head(
+        f"GET {MAIL}?filter[subject]={n}{LONG} HTTP/1.1", OWN, f"Authorization: Bearer {token}"
+    ),
+    "words": lambda n, token: head(f"GET /v1/search?q={n}x HTTP/1.1", OWN, f"Authorization: Bearer {token}"),
+    "tools/list": tools_list,
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory):
+    place: Path = tmp_path_factory.mktemp("keys")
+    with served_program(place, HEADGATE_LOG_LEVEL="error") as program:
+        program.ingest(program.connect(), [line(f"m{n}") for n in range(10)])
+        yield program, program.grant()
+
+
+def grown_mib(served: tuple[ServedProgram, str], kind: str, requests: int) -> float:
+    """Send requests each with another key; gives how much memory they took."""
+    program, token = served
+    made = KINDS[kind]
+    port = int(program.address.rpartition(":")[2])
+    ask(port, [made(number, token) for number in range(200)])
+    before = program.memory_mib()
+    for start in range(1_000, 1_000 + requests, 500):
+        ask(port, [made(number, token) for number in range(start, start + 500)])
+    return program.memory_mib() - before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_cache_grows_with_what_clients_send(served: tuple[ServedProgram, str], figure: Figure, kind: str):
+    grown = grown_mib(served, kind, REQUESTS)
+    figure("memory", f"{REQUESTS} requests with other {kind}: {grown:.1f} MiB")
+    assert grown < MOST_MIB
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_cache_grows_with_what_clients_send_for_long(
+    served: tuple[ServedProgram, str], figure: Figure, kind: str
+):
+    grown = grown_mib(served, kind, MANY_REQUESTS)
+    figure("memory", f"{MANY_REQUESTS} requests with other {kind}: {grown:.1f} MiB")
+    assert grown < MOST_MIB_OF_MANY
+
+
+def ask(port: int, requests: list[bytes]) -> None:
+    line = Line(port)
+    for request in requests:
+        line.send(request)
+        try:
+            line.answer()
+        except (TimeoutError, AssertionError, OSError):
+            # Some of what is refused ends the connection.
+            line.close()
+            line = Line(port)
+    line.close()

@@ -1,0 +1,98 @@
+"""Requests that are sent without waiting for answers: no more of them are parsed than one read brings."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tests.conftest import Figure
+from tests.on_socket import MAIL, ServedProgram, line, served_program
+from tests.web.test_after_answers import SERVER
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+#: Fewer than a read brings at most.
+REQUESTS = 2_000
+DIGITS = 10
+WATCHED = (
+    SERVER.replace(
+        "async def app",
+        """
+most = 0
+ended = http.LimitedHttpProtocol.on_response_complete
+def watched(self):
+    global most
+    most = max(most, len(self.pipeline))
+    ended(self)
+http.LimitedHttpProtocol.on_response_complete = watched
+async def app""",
+    )
+    .replace("http.RECEIVE_SECONDS = 0.3", "")
+    .replace('b"2")', f'b"{DIGITS}")')
+    .replace('b"ok"', f'b"%0{DIGITS}d" % most')
+)
+
+
+def most_parsed(port: int) -> int:
+    """Send requests twice, the second time after an answer; gives how many waited at most, as the last answer says."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+        peer.sendall(REQUEST * REQUESTS)
+        received = peer.recv(1)
+        peer.sendall(REQUEST * REQUESTS)
+        while (answers := received.split(b"\r\n\r\n"))[2 * REQUESTS :] == [] or len(answers[-1]) < DIGITS:
+            received += peer.recv(1 << 20)
+        return int(answers[-1])
+
+
+def test_a_flood_of_requests_is_parsed_only_as_far_as_it_was_read():
+    process = subprocess.Popen([sys.executable, "-c", WATCHED], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        most = most_parsed(int(process.stdout.readline()))
+    finally:
+        process.kill()
+        process.communicate()
+    assert 0 < most <= REQUESTS
+
+
+def slowest_ms(program: ServedProgram, token: str) -> float:
+    slowest = 0.0
+    for _ in range(30):
+        begun = time.monotonic()
+        assert program.ask("GET", f"{MAIL}?limit=5", token).status == 200
+        slowest = max(slowest, time.monotonic() - begun)
+    return slowest * 1000
+
+
+def flood(address: str, end: threading.Event) -> None:
+    """Send requests without a token and without a pause, and drop the answers."""
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    while not end.is_set():
+        with socket.create_connection((host, int(port)), timeout=60) as peer:
+            sending = threading.Thread(target=peer.sendall, args=(REQUEST * 500,))
+            sending.start()
+            left = 500
+            while left > 0 and (piece := peer.recv(1 << 20)):
+                left -= piece.count(b"HTTP/1.1")
+            sending.join()
+
+
+def test_others_are_answered_beside_floods_without_a_token(tmp_path: Path, figure: Figure):
+    with served_program(tmp_path, HEADGATE_LOG_LEVEL="error") as program:
+        program.ingest(program.connect(), [line(f"m{n}") for n in range(10)])
+        token = program.grant()
+        alone = slowest_ms(program, token)
+        end = threading.Event()
+        floods = [threading.Thread(target=flood, args=(program.address, end)) for _ in range(8)]
+        for one in floods:
+            one.start()
+        beside = slowest_ms(program, token)
+        end.set()
+        for one in floods:
+            one.join()
+        figure(
+            "floods", f"slowest of 30 answers: {alone:.0f} ms alone, {beside:.0f} ms beside 8 (goal: 200 ms)"
+        )
