@@ -6,7 +6,9 @@ import asyncio
 import json
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,8 @@ from headgate.audit.budget import DailyBudgets
 from headgate.errors import RateLimited, StorageReadOnly
 from headgate.home import Home
 from headgate.model.grant import Access, TokenKind
-from headgate.model.instants import DAY_US
-from tests.in_process import local_program, record
+from headgate.model.instants import DAY_US, iso
+from tests.in_process import LocalProgram, local_program, record
 from tests.on_socket import MAIL, WAIT_SECONDS, line, served_program
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -62,14 +64,14 @@ def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more_than_t
 def test_a_new_day_begins_with_what_is_in_the_log(tmp_path: Path):
     budgets(tmp_path).settle(ACCESS, LIMIT)
     with pytest.raises(RateLimited, match="40 records"):
-        budgets(tmp_path).check("grt_1", LIMIT)
+        budgets(tmp_path).check(ACCESS)
     with pytest.raises(RateLimited):
-        budgets(tmp_path, at=DAY_US, logged=LIMIT).check("grt_1", LIMIT)
+        budgets(tmp_path, at=DAY_US, logged=LIMIT).check(ACCESS)
     budgets(tmp_path, at=DAY_US, logged=LIMIT - 1).settle(ACCESS, 1)
     with pytest.raises(RateLimited):
-        budgets(tmp_path, at=DAY_US).check("grt_1", LIMIT)
+        budgets(tmp_path, at=DAY_US).check(ACCESS)
     # Another grant has its own count.
-    budgets(tmp_path).check("grt_2", LIMIT)
+    budgets(tmp_path).check(replace(ACCESS, daily_records=(("grt_2", LIMIT),)))
 
 
 def test_a_count_that_cannot_be_written_lets_nothing_out(tmp_path: Path):
@@ -84,7 +86,7 @@ def test_a_damaged_count_falls_back_to_the_log(tmp_path: Path, damage: bytes):
     (path,) = (tmp_path / "budgets").iterdir()
     path.write_bytes(damage)
     try:
-        budgets(tmp_path, logged=LIMIT).check("grt_1", LIMIT)
+        budgets(tmp_path, logged=LIMIT).check(ACCESS)
     except RateLimited:
         return
     raise AssertionError
@@ -107,6 +109,42 @@ async def test_requests_at_the_same_time_cannot_pass_under_the_same_rest(tmp_pat
         await program.services.pump.flush()
         refused = [json.loads(one.event)["outcome"] for one in program.services.ledger.newest(None, 100)]
         assert refused.count("rate_limit_exceeded") == sum(one.status == 429 for one in answers)
+
+
+async def test_an_agent_reads_in_the_answer_of_its_tool_that_the_day_is_used_up(tmp_path: Path):
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        mail = await program.connect("mail")
+        await program.ingest(mail, "messages", [record("m1", subject="roof", sent_at="2026-03-01T00:00:00Z")])
+        allowed = grant(stream_grant("messages", "id", "subject", connections=(mail,)))
+        token = await program.grant(allowed, daily_records=1)
+        ids = (f"{mail}/messages:m1", f"{mail}/messages:absent")
+        shown = await over_mcp(program, token, "tools/call", {"name": "fetch", "arguments": {"id": ids[0]}})
+        assert "roof" in shown["content"][0]["text"]
+        # A client lists the tools after a call too: that is no read.
+        assert (await over_mcp(program, token, "tools/list", {}))["tools"]
+        # What there is cannot be found out by asking on.
+        for one in ids:
+            spent = await over_mcp(program, token, "tools/call", {"name": "fetch", "arguments": {"id": one}})
+            text = spent["content"][0]["text"]
+            assert "The 1 records that this grant allows in a day are used up" in text
+            assert iso((program.clock.at // DAY_US + 1) * DAY_US) in text
+            assert '"retry_after_seconds":' in text
+
+
+async def over_mcp(
+    program: LocalProgram, token: str, method: str, params: dict[str, object]
+) -> dict[str, Any]:
+    content = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("content-length", str(len(content))),
+    ]
+    answer = await program.ask("POST", "/mcp", token, body=content, headers=headers)
+    assert answer.status == 200, answer.content
+    return answer.body["result"]
 
 
 def test_workers_share_the_budget(tmp_path: Path):

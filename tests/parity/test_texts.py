@@ -26,6 +26,8 @@ from tests.parity.test_reads import clients
 from tests.schema.declarations import declaration
 
 BYTES = base64.b64encode(bytes(range(256)) * 40).decode()
+#: Longer than what is read of a text for a page.
+LONG_BYTES = base64.b64encode(bytes(range(256)) * 120).decode()
 LONG = "A sentence about the bridge, and über all of it. "
 DEEP: Any = {"x-list": [{"n": n, "words": LONG} for n in range(900)]}
 LONG_KEY = "letter-" + "k" * 900
@@ -36,7 +38,7 @@ RECORDS: list[dict[str, Any]] = [
     {"id": "nested", "subject": "Bridge tree", "sender": "Sam", "headers": DEEP, "weight": 2.5},
     {"id": "middle", "subject": "Bridge list", "body": LONG * 30, "anything": [LONG] * 60, "is_read": True},
     {"id": "binary", "subject": "Bridge scan", "body": "The bridge.", "headers": {"scan": BYTES}},
-    {"id": "raw", "subject": "Bridge raw", "anything": BYTES, "body": "The bridge."},
+    {"id": "raw", "subject": "Bridge raw", "anything": BYTES, "body": LONG_BYTES},
     {"id": LONG_KEY, "subject": "Bridge far away", "body": LONG * 40},
     {"id": "odd \n key", "subject": "世界 Bridge \u202e", "body": "世界 bridge " * 900},
 ]

@@ -38,13 +38,13 @@ class DailyBudgets:
         #: How many records the log has for a grant and a day, where there is no count yet.
         self._logged = logged
 
-    def check(self, grant_id: GrantId, limit: int) -> None:
+    def check(self, access: Access) -> None:
         """Refuse a request whose grant has nothing left for the day.
 
         Raises:
             RateLimited: the records of the day are used up.
         """
-        self._count(grant_id, limit, 0)
+        self.settle(access, 0)
 
     def settle(self, access: Access, records: int) -> None:
         """Count the records of an answer that is about to leave.

@@ -74,8 +74,10 @@ class Admission:
         self._states: dict[bytes, _TokenState] = {}
         self._version = -1
 
-    def admit(self, token: str, route: str = "") -> Access:
+    def admit(self, token: str, route: str = "", *, checks_budget: bool = True) -> Access:
         """Look up what a token stands for now; the result is for one request.
+
+        Without ``checks_budget`` a used-up budget is left to the read, which refuses in words that an agent sees.
 
         Raises:
             AuthenticationFailed: the token is unknown or past its time.
@@ -94,8 +96,8 @@ class Admission:
         _check_scope(state.issued, route)
         granted = _granted(state, now)
         access = _access(state.issued, granted, self._version)
-        for grant_id, limit in access.daily_records:
-            self._budgets.check(grant_id, limit)
+        if checks_budget:
+            self._budgets.check(access)
         return access
 
     def _state(self, digest: bytes, now: int) -> _TokenState | None:

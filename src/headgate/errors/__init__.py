@@ -397,7 +397,7 @@ class Unsupported(NotFound):
     """This server does not offer that kind of search."""
 
     code = "unsupported"
-    hint = "Use lexical search: leave mode out, or send the request to /v1/search."
+    hint = "Use lexical search: leave mode out; over REST, send the request to /v1/search."
 
 
 class ConnectionNotFound(NotFound):

@@ -23,6 +23,10 @@ from headgate.policy.allowance import Allowance, StreamScope
 MAX_CHOICES = 12
 #: Names that say nothing about which connection it is.
 _PLACEHOLDERS = frozenset({"", "legacy", "default_account", "default account"})
+_OR_CONNECTOR = (
+    "Repeat the call with one connection_id of available_connections, or with the connector_key of one to read all "
+    "connections of that connector."
+)
 
 
 def choose(
@@ -30,8 +34,12 @@ def choose(
     stream: StreamName,
     connection_id: ConnectionId | None,
     connector_key: ConnectorKey | None = None,
+    *,
+    by_connector: bool = False,
 ) -> StreamScope:
     """Find the one scope that a stream name and perhaps a connection or a connector mean.
+
+    ``by_connector`` says that the query may name a connector, which a refusal then advises.
 
     Raises:
         StreamNotAllowed: a client does not reach such a stream, there or not.
@@ -51,8 +59,16 @@ def choose(
     if joined is None and connector_key is not None:
         joined = join(candidates)
     if joined is None:
-        raise ambiguous(allowance.access, candidates)
+        advice = _OR_CONNECTOR if by_connector and _joins_some(candidates) else ""
+        raise ambiguous(allowance.access, candidates, hint=advice)
     return joined
+
+
+def _joins_some(scopes: Sequence[StreamScope]) -> bool:
+    """Say whether a connector among them has several connections that are read together."""
+    keys = {scope.connector_key for scope in scopes}
+    joined = [join([scope for scope in scopes if scope.connector_key == key]) for key in keys]
+    return any(one is not None and len(one.connections) > 1 for one in joined)
 
 
 def join(scopes: Sequence[StreamScope]) -> StreamScope | None:

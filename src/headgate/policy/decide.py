@@ -94,7 +94,7 @@ def decide_list(
 ) -> Decision[PagePlan]:
     """Decide on a page of a stream."""
     _refuse_extras(allowance, filters=query.filters, expand=query.expand, view=query.view)
-    scope = choose(allowance, query.stream, query.connection_id, query.connector_key)
+    scope = choose(allowance, query.stream, query.connection_id, query.connector_key, by_connector=True)
     limit, warnings = _page_limit(query.limit)
     binding = cursors.list_binding(allowance, query)
     plan = PagePlan(
@@ -209,7 +209,7 @@ def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[Ag
         InvalidRequest: the parts of the question do not go together.
     """
     _refuse_extras(allowance, filters=query.filters)
-    scope = choose(allowance, query.stream, query.connection_id, query.connector_key)
+    scope = choose(allowance, query.stream, query.connection_id, query.connector_key, by_connector=True)
     if scope.capability.counts is None:
         raise NotFound(
             f"Stream '{scope.stream}' has no aggregations.",

@@ -130,6 +130,7 @@ class LocalResourceServer(msgspec.Struct):
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
         try:
+            self._services.budgets.check(self._context.access)
             found = await self._blob(await self._services.decisions(self._context.access), query)
             self._services.budgets.settle(self._context.access, 1)
         except HeadgateError as refusal:
@@ -160,6 +161,8 @@ class LocalResourceServer(msgspec.Struct):
     ) -> ReadAnswer:
         context = self._context
         try:
+            # Before the read, which would show by its failure what there is.
+            self._services.budgets.check(context.access)
             served = await serve(await self._services.decisions(context.access), *asked)
             self._services.budgets.settle(context.access, _record_count(served.shown))
         except HeadgateError as refusal:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from headgate.model.query import MAX_GROUPS
 from headgate.model.wire import AggregateBody, GroupBody, Json
 from headgate.text.binary import binary_facts
 from headgate.text.budget import AGGREGATE_TEXT, ELLIPSIS, cut, size
@@ -112,9 +113,10 @@ def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counte
     )
     tail = f"{others}; {counted}"
     if body.get("other_count"):
-        tail += "\nother_count counts records in groups beyond limit; raise limit to see them."
+        tail += f"\nother_count counts records in groups beyond limit; {_beyond(len(groups))}"
     start = f" from group {first + 1}" if first else ""
-    head = f"{what}: {len(groups)} group(s){start} ["
+    legend = ", each value of how many records" if any("value" in group for group in groups) else ""
+    head = f"{what}: {len(groups)} group(s){start}{legend} ["
     space = AGGREGATE_TEXT - size(head) - size(tail) - size(_more(999, 999)) - len("]\n")
     printed: list[str] = []
     for at, group in enumerate(groups[first:], first):
@@ -126,6 +128,10 @@ def _grouped(body: AggregateBody, groups: Sequence[GroupBody], what: str, counte
     left = max(0, len(groups) - first - len(printed))
     more = _more(left, first + len(printed)) if left else ""
     return f"{head}{', '.join(printed)}]\n{more}{tail}"
+
+
+def _beyond(groups: int) -> str:
+    return "narrow with filter to see them." if groups >= MAX_GROUPS else "raise limit to see them."
 
 
 def _more(left: int, following: int) -> str:

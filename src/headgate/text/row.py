@@ -170,9 +170,10 @@ def _reading(paths: Sequence[str], windows: Windows) -> str:
     """Write the call that reads what was cut; its id is at the end of the line."""
     if not paths:
         return ""
+    more = f" and {len(paths) - _NAMED} more" if paths[_NAMED:] else ""
     if not windows:
-        return f" complete=false read=fetch fields={json_text(paths[:_NAMED])}"
-    also = f" (likewise {json_text(paths[1:_NAMED])})" if paths[1:] else ""
+        return f" complete=false read=fetch fields={json_text(paths[:_NAMED])}{more}"
+    also = f" (likewise {json_text(paths[1:_NAMED])}{more})" if paths[1:] else ""
     return f" complete=false read={windows.tool} field_path={name(paths[0])}{also} offset_chars=0"
 
 

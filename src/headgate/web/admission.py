@@ -81,7 +81,9 @@ class EdgeAdmission:
             if callers is Callers.HOLDERS:
                 self._check_token_exists(token)
             else:
-                access = self._admission.admit(token, context.route)
+                # An agent's client shows its model what a tool answers, and not what HTTP does.
+                checks_budget = callers is not Callers.AGENTS
+                access = self._admission.admit(token, context.route, checks_budget=checks_budget)
                 _check_kind(access, callers)
                 if self._strict_core and callers is Callers.READERS:
                     _refuse_package(access)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from headgate import errors
@@ -52,25 +54,101 @@ def test_a_refusal_of_arguments_names_what_exists(
     assert faults(tool, error, arguments) == []
 
 
-#: What a tool can be answered with by the resource server, raised with the hint of its class.
-RAISED = [
-    *(errors.InvalidRequest, errors.InvalidCursor, errors.InvalidSort, errors.InvalidExpand),
-    *(errors.InvalidFilter, errors.UnknownField, errors.InvalidFieldPath, errors.InvalidResultId),
-    *(errors.StreamNotAllowed, errors.FieldNotGranted, errors.InsufficientScope, errors.TimeRangeExceeded),
-    *(errors.NotFound, errors.ConnectionNotFound, errors.FieldNotFound, errors.CursorExpired),
-    *(errors.AmbiguousConnection, errors.AmbiguousSchemaDetail, errors.FieldNotText, errors.QueryTimeout),
-    *(errors.ResourceLimit, errors.InvalidArgument),
-]
+_LISTED = ("query_records", "search")
+_ONE = ("fetch", "read_record_field")
+_NUMBERS = ("query_records", "aggregate", "search")
+#: What another call mends, and the tools that can be answered with it, raised with the hint of its class.
+MENDED: dict[type[HeadgateError], tuple[str, ...]] = {
+    errors.InvalidRequest: tuple(INPUTS),
+    errors.InvalidArgument: ("query_records",),
+    errors.InvalidCursor: ("schema", *_NUMBERS, "read_record_field"),
+    errors.InvalidSort: ("query_records",),
+    errors.InvalidExpand: ("query_records", "fetch"),
+    errors.InvalidFilter: _NUMBERS,
+    errors.UnknownField: (*_NUMBERS, *_ONE),
+    errors.InvalidFieldPath: ("read_record_field",),
+    errors.InvalidWindow: ("read_record_field",),
+    errors.InvalidFieldWindowSelector: ("read_record_field",),
+    errors.InvalidResultId: _ONE,
+    errors.ConflictingConnectionId: _ONE,
+    errors.StreamNotAllowed: tuple(INPUTS),
+    errors.FieldNotGranted: (*_NUMBERS, *_ONE),
+    errors.InsufficientScope: ("query_records", "fetch"),
+    errors.TimeRangeExceeded: _NUMBERS,
+    errors.NotFound: _ONE,
+    errors.Unsupported: ("search",),
+    errors.ModelUnavailable: ("search",),
+    errors.ConnectionNotFound: tuple(INPUTS),
+    errors.FieldNotFound: ("read_record_field",),
+    errors.FieldNotText: ("read_record_field",),
+    errors.QueryNotFound: ("read_record_field",),
+    errors.AmbiguousConnection: (*_NUMBERS, *_ONE),
+    errors.AmbiguousSchemaDetail: ("schema",),
+    errors.CursorExpired: (*_LISTED, "read_record_field"),
+    errors.ResourceLimit: (*_NUMBERS, "fetch"),
+    errors.QueryTimeout: _NUMBERS,
+}
+#: What no other call mends: its hint says who can, or when to call again.
+WAITED_FOR: tuple[type[HeadgateError], ...] = (
+    *(errors.AuthenticationFailed, errors.PermissionRefused, errors.OwnerCredentialRefused),
+    *(errors.GrantExpired, errors.GrantRevoked, errors.GrantInvalid, errors.GrantConsumed),
+    *(errors.PackageRevoked, errors.RateLimited, errors.ServerFault, errors.ToolHandlerFailed),
+    *(errors.Overloaded, errors.ResourceServerUnreachable, errors.AnswerNotUnderstood),
+    *(errors.StorageUnusable, errors.StorageReadOnly, errors.StorageFull, errors.IntegrityBroken),
+)
+#: Those that the operator mends: what to run is said to be for the operator.
+OPERATORS = (errors.StorageUnusable, errors.StorageReadOnly, errors.StorageFull, errors.IntegrityBroken)
+#: What no tool is answered with: it belongs to other addresses, to resources, to imports or to a terminal, or is a
+#: class that is only raised as one of those below it.
+ELSEWHERE: tuple[type[HeadgateError], ...] = (
+    *(errors.HeadgateError, errors.InvalidResourceUri, errors.SealBroken, errors.InvalidRecord),
+    *(errors.InvalidRecordIdentity, errors.InvalidDeclaration, errors.UnsupportedVersion),
+    *(errors.InvalidClient, errors.InvalidClientMetadata, errors.InvalidAuthorizationDetails),
+    *(errors.InvalidGrant, errors.ContextRejected, errors.BlobNotFound, errors.StreamNotDeclared),
+    *(errors.MethodRefused, errors.BodyCutShort, errors.Conflict, errors.IdempotencyConflict),
+    *(errors.MisdirectedRequest, errors.SlowDown, errors.LogUnverifiable, errors.ConfigInvalid),
+    errors.RemoteRefused,
+)
 
 
-@pytest.mark.parametrize("kind", RAISED)
-def test_a_failure_of_the_resource_server_names_what_exists(kind: type[HeadgateError]):
-    found = {
-        tool: faults(tool, failed(kind(), tool, "https://rs.example").structured["error"], {})
-        for tool in INPUTS
-    }
-    # An error belongs to some tools, not to all: a remedy that none of them has is the fault.
-    assert [] in found.values(), found
+def test_every_error_there_is_is_looked_at_here():
+    known = [*MENDED, *WAITED_FOR, *ELSEWHERE]
+    assert len(known) == len(set(known))
+    assert set(known) == {one for one in errors.all_errors() if one.__module__ == errors.__name__}
+
+
+def rendered(kind: type[HeadgateError], tool: str) -> dict[str, Any]:
+    outcome = failed(kind(), tool, "https://rs.example")
+    assert json.loads(outcome.text) == outcome.structured
+    return outcome.structured["error"]
+
+
+@pytest.mark.parametrize(("kind", "tool"), [(kind, tool) for kind, tools in MENDED.items() for tool in tools])
+def test_a_failure_of_the_resource_server_names_what_exists(kind: type[HeadgateError], tool: str):
+    assert faults(tool, rendered(kind, tool), {}) == []
+
+
+@pytest.mark.parametrize("kind", WAITED_FOR)
+def test_a_failure_that_no_call_mends_says_who_can_or_when(kind: type[HeadgateError]):
+    hint = rendered(kind, "search")["hint"]
+    assert re.search(r"\b(owner|operator|again|token|Wait)\b", hint), hint
+    assert ("operator of the server" in hint) == (kind in OPERATORS), hint
+    assert [name for name in NAMES.findall(hint) if name not in ARGUMENTS | {*INPUTS, *MEMBERS}] == []
+
+
+def test_the_refusal_of_another_server_is_shown_in_bounds():
+    many = [{"connection_id": f"cin_{n}", "display_name": "名" * 60} for n in range(9_000)]
+    facts = {"code": "c" * 9_000, "type": "t" * 9_000, "message": "m" * 90_000, "hint": "h" * 90_000}
+    facts |= {"param": "p" * 90_000, "available_connections": many, "more": "x" * 200_000, "retry_with": "q"}
+    outcome = failed(errors.RemoteRefused(409, facts), "search", "https://rs.example")
+    assert len(msgspec.json.encode(outcome.wire())) <= 100_000
+    error = outcome.structured["error"]
+    assert error["retry_with"] == "q"
+    assert "more" not in error
+    assert error["available_connections"] == many[: len(error["available_connections"])] != []
+    few = {"code": "ambiguous_connection", "available_connections": many[:40], "odd": {"a": [1]}}
+    small = failed(errors.RemoteRefused(409, few), "search", "https://rs.example").structured["error"]
+    assert {key: small[key] for key in few} == few
 
 
 @pytest.mark.parametrize(

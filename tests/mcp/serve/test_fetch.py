@@ -200,6 +200,23 @@ def test_null_fields_are_shown_alike_with_and_without_a_body():
     in_world(work, ())
 
 
+def test_the_size_of_encoded_bytes_is_that_of_the_whole_field_in_every_answer():
+    scan = base64.b64encode(bytes(range(256)) * 200).decode()
+
+    async def work(w: World) -> None:
+        await declare(w, "odd", stream_of("things", FIELDS))
+        access = w.access(grant_of(w, "odd", {"things": FIELDS}))
+        await w.add("odd", "things", {"id": "r1", "note": scan, "body": "words"})
+        page = await w.call(access, "query_records", stream="things")
+        changed = await w.call(access, "query_records", stream="things", changes_since="beginning")
+        opened = await w.call(access, "fetch", id=f"{w.connections['odd']}/things:r1")
+        for answer in (page, changed, opened):
+            whole = answer.text + msgspec.json.encode(answer.structured).decode()
+            assert set(re.findall(r'"size_chars\\*":(\d+)', whole)) == {str(len(scan))}
+
+    in_world(work, ())
+
+
 @pytest.mark.requirement("S3-32")
 @pytest.mark.parametrize("declared", [{"contentMediaType": "image/png"}, {}])
 def test_a_text_that_is_declared_as_base64_is_binary_however_short(declared: dict[str, str]):

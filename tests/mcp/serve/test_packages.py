@@ -17,7 +17,14 @@ def test_the_connections_of_a_connector_in_several_grants_are_read_together():
         grants = [w.grant(name, grant_id=f"grt_{name}") for name in ("Home mail", "Work mail")]
         access = w.access(*grants, w.grant("Village chat", grant_id="grt_chat"))
         asked = {"stream": "messages", "connector_key": "mail"}
-        assert (await w.call(access, "query_records", stream="messages")).is_error
+        for tool, given in (("query_records", {}), ("aggregate", {"metric": "count"})):
+            refused = (await w.call(access, tool, stream="messages", **given)).structured["error"]
+            assert "or with the connector_key of one" in refused["hint"]
+            assert asked["connector_key"] in [
+                one["connector_key"] for one in refused["available_connections"]
+            ]
+        alone = await w.call(access, "fetch", id="messages:m00001")
+        assert "connector_key" not in alone.structured["error"]["hint"]
         for name in ("Home mail", "Work mail"):
             newest = {"sent_at": "2027-01-01T00:00:00Z", "subject": "s", "sender": "s", "body": "b"}
             await w.add(name, "messages", {"id": "new", **newest})
@@ -62,8 +69,11 @@ def test_grants_that_allow_different_things_are_not_read_together(
         access = w.access(
             *(w.grant("Home mail", streams=one, grant_id=f"grt_{n}") for n, one in enumerate(streams))
         )
-        answer = await w.call(access, "query_records", stream="messages", connector_key="mail")
-        assert answer.structured["error"]["code"] == "ambiguous_connection"
-        assert len(answer.structured["error"]["available_connections"]) == 2
+        for given in ({}, {"connector_key": "mail"}):
+            answer = await w.call(access, "query_records", stream="messages", **given)
+            assert answer.structured["error"]["code"] == "ambiguous_connection"
+            assert len(answer.structured["error"]["available_connections"]) == 2
+            # It would not help.
+            assert "connector_key" not in answer.structured["error"]["hint"]
 
     in_world(work)

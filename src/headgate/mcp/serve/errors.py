@@ -7,16 +7,29 @@ is a call of a tool.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-from headgate.errors import HeadgateError, InvalidRequest
+import msgspec
+
+from headgate.errors import (
+    HeadgateError,
+    IntegrityBroken,
+    InvalidRequest,
+    QueryTimeout,
+    StorageUnusable,
+)
 from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.wire import Json
 from headgate.text.quote import json_text
 
 _MESSAGE_CHARS = 1000
+_NAME_CHARS = 64
+#: Another server can send any amount of facts with a refusal.
+_DATA_BYTES = 20_000
 _INPUTS: Mapping[str, Json] = {str(tool["name"]): tool["inputSchema"]["properties"] for tool in TOOLS}
+#: Failures whose hints are commands, which an agent cannot run.
+_OPERATORS = (StorageUnusable, IntegrityBroken)
 #: The argument of a tool in which a parameter of REST is given, where their names differ.
 _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "search": {"stream": "streams"},
@@ -41,7 +54,7 @@ def failure(
     """Write a failure of the resource server as a structure."""
     request_id = error.data.get("request_id", request_id)
     return {
-        "error": {"type": error.type, **_facts(error, tool)},
+        "error": {"type": error.type[:_NAME_CHARS], **_facts(error, tool)},
         "provider_url": provider_url,
         "http_status": error.status,
         "request_id": request_id if isinstance(request_id, str) else None,
@@ -49,15 +62,36 @@ def failure(
 
 
 def _facts(error: HeadgateError, tool: str | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"code": error.code, "message": error.message[:_MESSAGE_CHARS]}
+    facts: dict[str, Any] = {
+        "code": error.code[:_NAME_CHARS],
+        "message": error.message[:_MESSAGE_CHARS],
+    }
     param = error.param if tool is None else _argument(tool, error.param)
-    hint = error.hint if tool is None else _remedy(tool, param, error.hint)
+    hint = error.hint if tool is None else _remedy(tool, param, error)
     if param is not None:
-        facts["param"] = param
+        facts["param"] = param[:_NAME_CHARS]
     if hint:
-        facts["hint"] = hint
+        facts["hint"] = hint[:_MESSAGE_CHARS]
     # The request is named beside the failure.
-    return {**facts, **{key: value for key, value in error.data.items() if key not in {*facts, "request_id"}}}
+    return {**facts, **_fitting(error.data, without={*facts, "request_id"})}
+
+
+def _fitting(data: Mapping[str, Any], without: set[str]) -> dict[str, Any]:
+    """Give the data of a failure that fit in their order; a list loses its last entries before it is left out."""
+    found: dict[str, Any] = {}
+    space = _DATA_BYTES
+    for key, value in data.items():
+        shown = value
+        while isinstance(shown, list) and shown and _size(key, shown) > space:
+            shown = cast("list[Any]", shown)[: len(cast("list[Any]", shown)) // 2]
+        if key not in without and _size(key, shown) <= space:
+            found[key] = shown
+            space -= _size(key, shown)
+    return found
+
+
+def _size(key: str, value: Any) -> int:
+    return len(msgspec.json.encode({key: value}))
 
 
 def _argument(tool: str, param: str | None) -> str | None:
@@ -66,10 +100,12 @@ def _argument(tool: str, param: str | None) -> str | None:
     return _ARGUMENTS.get(tool, {}).get(param, param)
 
 
-def _remedy(tool: str, param: str | None, hint: str) -> str:
+def _remedy(tool: str, param: str | None, error: HeadgateError) -> str:
     """Replace the hint that only says to correct something by the description of what is to be corrected."""
-    if hint != InvalidRequest.hint:
-        return hint
+    if isinstance(error, _OPERATORS) and not isinstance(error, QueryTimeout):
+        return f"No other call helps. For the operator of the server: {error.hint}"
+    if error.hint != InvalidRequest.hint:
+        return error.hint
     inputs = _INPUTS[tool]
     if param not in inputs:
         return f"Correct the arguments and call {tool} again; it takes {', '.join(inputs)}."

@@ -15,7 +15,7 @@ from headgate.model.reference import RecordRef
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
-from headgate.text.binary import encoded_facts
+from headgate.text.binary import binary_facts, encoded_facts
 from headgate.text.budget import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit
 from headgate.text.ladder import Ladder, is_whole, record_entry, shorten
 from headgate.text.records import records_text
@@ -212,10 +212,17 @@ def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBo
 
 
 def _without_encoded(data: Json, previews: Mapping[str, Any]) -> Json:
-    """Show texts that are declared as encoded bytes by what is known about them."""
-    kinds = {path: known["mime_type"] for path, known in previews.items() if "mime_type" in known}
-    facts = {path: encoded_facts(previews[path]["size_chars"], kind) for path, kind in kinds.items()}
-    return {**data, **facts}
+    """Show encoded bytes by what is known about them: texts that are declared so, and beginnings that are."""
+    facts = {path: _facts_of(data.get(path), known) for path, known in previews.items()}
+    return {**data, **{path: known for path, known in facts.items() if known is not None}}
+
+
+def _facts_of(value: Any, known: Json) -> Json | None:
+    if "mime_type" in known:
+        return encoded_facts(known["size_chars"], known["mime_type"])
+    # The value is the beginning of a text that is longer.
+    facts = binary_facts(value)
+    return None if facts is None else {**facts, "size_chars": known["size_chars"]}
 
 
 def _expanded_in(row: _PageRow) -> Any:
