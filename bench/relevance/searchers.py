@@ -183,7 +183,11 @@ def tantivy_index(sections: Sequence[Searched], language: str) -> Searcher | Non
     searcher = index.searcher()
 
     def search(question: str) -> list[str]:
-        query = index.parse_query(" ".join(_WORD.findall(question)), ["text"])
+        words = _WORD.findall(question)
+        if language not in _STEMMERS:
+            # It would take the pairs of a word for a phrase.
+            words = [word[at : at + 2] for word in words for at in range(max(1, len(word) - 1))]
+        query = index.parse_query(" ".join(words), ["text"])
         hits = searcher.search(query, _LIMIT).hits
         return [searcher.doc(address)["id"][0] for _, address in hits]
 

@@ -132,6 +132,32 @@ def test_of_a_long_question_one_rare_word_is_enough_and_several_frequent_ones_ar
     assert (page.count, page.partial_count) == (0, 1)
 
 
+def test_a_run_without_spaces_is_found_by_its_parts_where_it_is_not_found_whole(ledger: Ledger):
+    ledger.put(
+        {"id": "file", "body": "設定ファイルの場所"},
+        {"id": "network", "body": "ネットワークの設定と方法"},
+        *({"id": f"other{n}", "body": "別の話です"} for n in range(20)),
+    )
+    page = ask(ledger, "ネットワーク設定方法")
+    assert [(hit.record.id, hit.missing) for hit in page.hits] == [
+        ("network", ("ネットワーク設定方法",)),
+        ("file", ("ネットワーク設定方法",)),
+    ]
+    assert (page.count, page.partial_count) == (0, 2)
+    assert [one.word for one in page.understood.words] == ["ネットワーク設定方法"]
+    assert "<mark>設定</mark>" in page.hits[1].snippets[0].text
+    assert whole(ask(ledger, "設定ファイル")) == ["file"]
+    assert "<mark>設定ファイル</mark>" in ask(ledger, "設定ファイル").hits[0].snippets[0].text
+    assert keys(ask(ledger, '"ネットワーク設定方法"')) == []
+
+
+def test_a_very_long_run_without_spaces_has_a_bounded_number_of_parts(ledger: Ledger):
+    ledger.put({"id": "a", "body": "一丁"})
+    run = "".join(map(chr, range(0x4E00, 0x4E00 + 500)))
+    page = ask(ledger, f"{run} canal")
+    assert (keys(page), len(page.understood.words)) == (["a"], 2)
+
+
 def test_of_more_partial_matches_than_are_ranked_those_with_the_most_words_stay(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ):

@@ -216,10 +216,36 @@ def test_records_come_and_go_while_the_index_of_a_large_store_is_made(
     assert _is_whole(home)
 
 
+def test_an_index_made_by_other_rules_answers_until_each_text_is_put_in_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _use_other_rules(monkeypatch)
+    monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
+    monkeypatch.setattr(word_index, "_AT_ONCE", 1)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 1000)
+    store = Driven("sqlite", home)
+    filling = word_index.WordFilling()
+
+    def found() -> tuple[list[str], bool]:
+        words = [word for word in ("pear", "raep", "plum", "mulp") if _is_found(store, word)]
+        return words, _search(store, "pear").is_index_building
+
+    seen = [found()]
+    while store.run(store.bare._writer.run(filling.step, in_transaction=False)):
+        seen.append(found())
+    seen.append(found())
+    assert seen[0] == (["pear", "plum"], True)
+    assert (["raep", "plum"], True) in seen
+    assert seen[-1] == (["raep", "mulp"], False)
+    assert all(len(words) == 2 for words, _ in seen)
+    store.close()
+    assert _is_whole(home)
+
+
 def test_an_index_that_takes_long_is_made_in_idle_time(home: Path, monkeypatch: pytest.MonkeyPatch):
     _use_other_rules(monkeypatch)
     monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
-    monkeypatch.setattr(word_index, "_REMOVED_AT_ONCE", 1)
+    monkeypatch.setattr(word_index, "_AT_ONCE", 1)
     store = Driven("sqlite", home)
     assert not word_index.is_current(store.bare._reader.database)
     # What is left when a store is closed is done like in idle time.

@@ -43,6 +43,8 @@ _WORD = re.compile(rf"(?:[^\W_]|[{SIGNS}{UNSPACED}])+")
 #: Where more than one byte in so many is not ASCII, a text is folded whole and not word by word.
 _ONE_IN = 8
 _FOLDED_MOST = 65_536
+_PAIR_CHARS = 2
+_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]")
 
 
 def fold(text: str) -> str:
@@ -92,6 +94,11 @@ def without_punctuation(text: str) -> str:
     composed = unicodedata.normalize("NFC", text)
     spans = [found.span() for found in _WORD.finditer(composed)]
     return composed[spans[0][0] : spans[-1][1]] if spans else ""
+
+
+def is_pair(word: str) -> bool:
+    """Say whether a word of the index is two characters of a script without spaces; Korean has spaces."""
+    return len(word) == _PAIR_CHARS and RUN.fullmatch(word) is not None and not _HANGUL.search(word)
 
 
 def query_words(text: str, *, is_prefix: bool) -> tuple[tuple[str, ...], bool]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headgate.model.plan import Term
-from headgate.store.lexical.analyser import query_words, without_punctuation
+from headgate.model.terms import MAX_TERMS
+from headgate.store.lexical.analyser import is_pair, query_words, without_punctuation
 from headgate.store.lexical.languages import has_forms, question_words
 from headgate.store.lexical.normal_forms import normal_forms
 
@@ -37,6 +38,8 @@ class Need:
     choices: tuple[WordChoice, ...]
     #: A record without it is no match, whatever else it holds.
     is_strict: bool = False
+    #: Two characters of the need before it, by which a text without all of that is found; answers do not name it.
+    is_part: bool = False
 
     @property
     def single(self) -> bytes | None:
@@ -60,7 +63,7 @@ class SearchQuestion:
 def understand(terms: Sequence[Term]) -> SearchQuestion:
     """Say what a query needs."""
     excluded = [need for term in terms if term.is_excluded and (need := _need(term)) is not None]
-    needs = list(_needs([term for term in terms if not term.is_excluded]))
+    needs = _few_enough(list(_needs([term for term in terms if not term.is_excluded])))
     plain = {single.decode(): need for need in needs if (single := need.single) is not None}
     without_subject = question_words(plain.keys())
     rest = [need for need in needs if need.single is None or need.single.decode() not in without_subject]
@@ -71,6 +74,13 @@ def understand(terms: Sequence[Term]) -> SearchQuestion:
     return SearchQuestion(tuple(rest), tuple(excluded), left_out)
 
 
+def _few_enough(needs: list[Need]) -> list[Need]:
+    """Leave out parts where there are too many of them; a query has no more other needs than terms."""
+    parts = [need for need in needs if need.is_part]
+    left_out = parts[MAX_TERMS - (len(needs) - len(parts)) :]
+    return [need for need in needs if need not in left_out]
+
+
 def _needs(terms: Sequence[Term]) -> Iterator[Need]:
     """Give the need of each term; several that make up a date or a number are one."""
     at = 0
@@ -79,7 +89,20 @@ def _needs(terms: Sequence[Term]) -> Iterator[Need]:
         need = _need(terms[at]) if taken <= 1 else _phrase_need(terms[at : at + taken])
         if need is not None:
             yield _with_forms(need, forms)
+            yield from () if forms else _parts(need)
         at += max(1, taken)
+
+
+def _parts(need: Need) -> Iterator[Need]:
+    """Give the pairs of characters of a word that is written without spaces: such a run is often several words."""
+    choice = need.choices[0]
+    is_run = len(choice.words) > 1 and any(is_pair(word.decode()) for word in choice.words)
+    if need.is_strict or choice.is_prefix or len(need.choices) > 1 or not is_run:
+        return
+    for word in dict.fromkeys(choice.words):
+        if is_pair(word.decode()) or word.isascii():
+            text = word.decode()
+            yield Need(text, (WordChoice((word,), term=Term((text,))),), is_part=True)
 
 
 def _normal_form_at(terms: Sequence[Term], at: int) -> tuple[int, list[str]]:

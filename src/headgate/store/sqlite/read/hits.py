@@ -68,7 +68,11 @@ def show(
         record = makers[reach.reach].make_intact(row)
         if record is None:
             continue
-        missing = tuple(need.name for place, need in enumerate(question.needs) if not one.bits >> place & 1)
+        missing = tuple(
+            need.name
+            for place, need in enumerate(question.needs)
+            if not need.is_part and not one.bits >> place & 1
+        )
         names = tuple(name for name in reach.search_fields if name in matched[one.record])
         hits.append(_hit(database, reach, catalog.by_sid[row.sid], row, record, highlighter, names, missing))
     damaged = [key for maker in makers.values() for key in maker.damaged]

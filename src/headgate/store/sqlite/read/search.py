@@ -47,7 +47,7 @@ RANKED_MOST = 10_000
 #: A record that lacks words is a match if the words it holds have at least this part of the rarity of all.
 _PARTIAL_PART = 0.1
 #: What the places of this version look like.
-_FORMAT = 3
+_FORMAT = 4
 _NO_TIME = -(1 << 63)
 _AFTER_ALL = (1 << 63) - 1
 
@@ -342,7 +342,9 @@ class LexicalSearch:
     def understood(self, found: Sequence[FoundNeed]) -> Understood:
         """Say how the query was understood."""
         question = self._question
-        words = tuple(one.understood(need) for one, need in zip(found, question.needs, strict=True))
+        words = tuple(
+            one.understood(need) for one, need in zip(found, question.needs, strict=True) if not need.is_part
+        )
         return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
 
     def _empty(self, found: Sequence[FoundNeed]) -> SearchPage:

@@ -18,10 +18,6 @@ UPDATE meta SET v=? WHERE k='words_filled'
 -- Note that a field's texts are in the word index.
 UPDATE field SET slot=0 WHERE stid=? AND name=? AND slot IS NULL
 
--- name: some_word_segments
--- Some segments of the word index.
-SELECT gid FROM word_segment LIMIT ?
-
 -- name: insert_word_segment
 -- Add a segment.
 INSERT INTO word_segment(

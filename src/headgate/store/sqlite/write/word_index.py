@@ -2,7 +2,8 @@
 
 It is filled in portions, each of them a transaction that also notes how far it got: a process that is stopped in
 between goes on where it was. A small store has its index when it is opened. That of a large one is filled in idle
-time, while records come and go: a search finds what is in it by then, and says so.
+time, while records come and go. A text that other rules put in stays until it is put in anew, so that the older index
+answers meanwhile.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from headgate.store.sqlite.write.long_texts import stored_rows, values_of
 from headgate.store.sqlite.write.word_segments import delete_segment
 from headgate.telemetry import get_logger
 
-#: Records of one portion, and segments of an index that other rules made, which are removed at once.
+#: Records of one portion.
 _AT_ONCE = 2000
-_REMOVED_AT_ONCE = 20
 #: How long the opening of a store may wait for its index.
 OPENING_SECONDS = 1.0
 
@@ -59,25 +59,18 @@ def _make_portion(database: Database) -> None:
 
 
 def _go_on(database: Database) -> None:
-    """Remove some of an older index, begin anew, fill one portion, or note that all are filled."""
-    version: int = database.value(SQL["words_version"])
-    if version != -analyser.VERSION:
-        older = database.all(SQL["some_word_segments"], (_REMOVED_AT_ONCE,))
-        for (gid,) in older:
-            delete_segment(database, gid)
-        if older:
-            return
+    """Begin, fill one portion, or note that all are filled."""
+    if database.value(SQL["words_version"]) != -analyser.VERSION:
         _begin(database)
     after: int = database.value(SQL["words_filled"])
     rows = database.all(SQL["live_records_after"], (after, _AT_ONCE))
     shelves = _shelves(database)
     for rid, ts, long, body in rows:
         stream = shelves[rid >> RID_SHIFT]
+        # Other rules may have put it in, of other fields too, or it was written since the index was begun.
+        database.texts.take_out(rid, stream.fids.values())
         if stream.searched:
-            values = values_of(database, stream, rid, long, body)
-            # A record that was written since the index was begun is in it already.
-            database.texts.take_out(rid, stream.searched.values())
-            database.texts.put(rid, ts, search_texts(stream, values))
+            database.texts.put(rid, ts, search_texts(stream, values_of(database, stream, rid, long, body)))
     if rows:
         database.run(SQL["set_words_filled"], (rows[-1][0],))
         get_logger().info("word_index_filled", count=len(rows))
