@@ -139,7 +139,7 @@ class SearchPage(msgspec.Struct, frozen=True):
     understood: Understood = Understood()
     #: Records that belong here and are left out, because they are not what was stored.
     damaged: tuple[RecordId, ...] = ()
-    #: Whether the word index is still being filled: records that are not in it yet are not found.
+    #: Whether the word index is still being filled: of the records that are not in it yet only some are found.
     is_index_building: bool = False
     #: How many visible records, or more, cannot be found by meaning yet, because their vectors are still to be made.
     pending_count: int = 0

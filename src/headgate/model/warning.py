@@ -63,7 +63,8 @@ def index_building() -> ReadWarning:
     """Build the warning for a search that cannot find every record yet."""
     return ReadWarning(
         WarningCode.INDEX_BUILDING,
-        "The search index is being made: records that are not in it yet are not found. Search again later.",
+        "The search index is being made: of the records that are not in it yet, only the newest that hold all words as "
+        "they were typed are found. Search again later.",
     )
 
 

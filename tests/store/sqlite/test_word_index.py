@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from headgate.errors import StorageReadOnly, StorageUnusable
 from headgate.home import open_home
+from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
@@ -17,6 +21,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.maintenance.commands import check_store
 from headgate.store.sqlite.migrate import all_migrations
 from headgate.store.sqlite.paths import FILE
+from headgate.store.sqlite.read import older_index
 from headgate.store.sqlite.write import word_index, word_segments
 from tests.store.declared import DESK, NOTES, PAGES, declared, document, stream_of
 from tests.store.engines import NOW, Driven
@@ -126,7 +131,38 @@ def _make_older(home: Path) -> None:
         "PRAGMA user_version=5",
     ):
         database.execute(sql)
+    _fill_full_text(database)
     database.close()
+
+
+def _fill_full_text(database: apsw.Connection) -> None:
+    """Put records into the full-text table as version 0.1 did: a column for each field, a row number by time."""
+    names = [
+        (stid, name) for stid, name in database.execute("SELECT stid, name FROM field WHERE slot IS NOT NULL")
+    ]
+    slots = {(stid, name): number for number, (stid, name) in enumerate(names)}
+    for (stid, name), slot in slots.items():
+        database.execute("UPDATE field SET slot=? WHERE stid=? AND name=?", (slot, stid, name))
+    rows = database.execute("SELECT rid, stid, ts, body FROM record JOIN shelf USING(sid) WHERE deleted=0")
+    for rid, stid, ts, body in rows.fetchall():
+        values = json.loads(body)
+        chunks = database.execute(
+            "SELECT f.name, text FROM chunk c JOIN field f ON f.fid=c.fid WHERE rid=?", (rid,)
+        )
+        for name, text in chunks:
+            values[name] = values.get(name, "") + text
+        found = {
+            slot: " ".join(analyser.words_of(values[name]))
+            for (own, name), slot in slots.items()
+            if own == stid and name in values
+        }
+        sid, number = rid >> 40, rid & ((1 << 40) - 1)
+        step = 0 if ts is None else ts // 4_096_000_000 + (1 << 21)
+        columns = "".join(f"c{slot}, " for slot in found)
+        database.execute(
+            f"INSERT INTO fts(rowid, {columns}sh) VALUES(?, {'?, ' * len(found)}?)",
+            (step << 41 | sid << 27 | number, *found.values(), f"s{sid} t{stid}"),
+        )
 
 
 def test_a_store_with_the_older_index_gets_the_new_one_when_it_is_opened(home: Path):
@@ -136,6 +172,73 @@ def test_a_store_with_the_older_index_gets_the_new_one_when_it_is_opened(home: P
     assert store.bare._reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'") == []
     store.close()
     assert _is_whole(home)
+
+
+@pytest.fixture
+def unfilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """A home of the older version with two connections, none of its records in the new index yet."""
+    store = Driven("sqlite", tmp_path / "home")
+    ledger = Ledger(store, connections=2)
+    ledger.put(
+        {"id": "a", "title": "green canal", "body": "old letters", "at": "2026-01-01T00:00:00Z"},
+        {"id": "b", "title": "canal", "body": "secret harbour", "at": "2026-05-01T00:00:00Z"},
+        {"id": "c", "title": "東京都の canal"},
+    )
+    ledger.put({"id": "hidden", "title": "canal harbour"}, connection=1)
+    store.close()
+    _make_older(store.directory)
+    monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
+    monkeypatch.setattr(word_index, "_AT_ONCE", 1)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 1000)
+    ledger.store = Driven("sqlite", store.directory)
+    yield ledger
+    ledger.store.close()
+    assert _is_whole(store.directory)
+
+
+def _keys(ledger: Ledger, q: str, fields: tuple[str, ...] = ("title", "body"), **narrowed: Any) -> list[str]:
+    reach = SearchReach(ledger.reach(connections=[0], **narrowed), tuple(map(FieldName, fields)))
+    page = ledger.store.search(SearchPlan((reach,), parse_terms(q), 9))
+    return [hit.record.id for hit in page.hits if not hit.missing]
+
+
+def test_the_full_text_table_of_an_older_version_answers_until_the_index_is_filled(unfilled: Ledger):
+    answers: list[object] = []
+    filling = word_index.WordFilling()
+    is_left = True
+    while is_left:
+        answers.append(
+            (
+                sorted(_keys(unfilled, "canal")),
+                _keys(unfilled, "green canal"),
+                _keys(unfilled, '"secret harbour"'),
+                _keys(unfilled, "harb*"),
+                sorted(_keys(unfilled, "canal -harbour")),
+                _keys(unfilled, "東京都"),
+            )
+        )
+        is_left = unfilled.store.run(unfilled.store.bare._writer.run(filling.step, in_transaction=False))
+    assert len(answers) > 3
+    assert set(map(str, answers)) == {str((["a", "b", "c"], ["a"], ["b"], ["b"], ["a", "c"], ["c"]))}
+    assert unfilled.store.bare._reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'") == []
+
+
+def test_the_full_text_table_shows_nothing_beyond_the_grant(
+    unfilled: Ledger, monkeypatch: pytest.MonkeyPatch
+):
+    assert _keys(unfilled, "harbour", ("title",)) == []
+    assert _keys(unfilled, "canal", since="2026-02-01", until="2026-06-01") == ["b"]
+    assert _keys(unfilled, "canal", resources=["a", "hidden"]) == ["a"]
+    # What is hidden takes no place among the candidates.
+    monkeypatch.setattr(older_index, "CANDIDATES_MOST", 1)
+    assert _keys(unfilled, "canal", until="2026-02-01") == ["a"]
+    assert _keys(unfilled, "canal", resources=["a"]) == ["a"]
+
+
+def test_a_record_that_changed_since_is_found_by_what_it_says_now(unfilled: Ledger):
+    unfilled.put({"id": "a", "title": "red barge", "body": "old letters", "at": "2026-01-01T00:00:00Z"})
+    unfilled.remove("b")
+    assert [_keys(unfilled, q) for q in ("green", "barge", "letters", "harbour")] == [[], ["a"], ["a"], []]
 
 
 @pytest.mark.parametrize("portions", [0, 1, 2, 3])

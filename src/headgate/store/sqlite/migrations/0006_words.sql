@@ -1,8 +1,6 @@
 -- The word index: segments of the texts of one field of one shelf, so that a search reads nothing outside its reach.
--- It is filled when the store is next opened for writing (write/word_index.py), in portions, and takes the place of
--- the full-text table.
-DROP TABLE fts;
-
+-- It is filled when the store is next opened for writing (write/word_index.py), in portions. Until then the full-text
+-- table answers for the rest; the last portion drops it.
 -- numbers, times, lengths: a column each of the segment's texts. firsts, bounds: the directory of its leaves.
 -- dead: the texts that have left, two bytes each; NULL: none.
 CREATE TABLE word_segment(

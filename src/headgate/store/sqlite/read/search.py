@@ -19,7 +19,6 @@ from headgate.model.ids import RecordId
 from headgate.model.plan import SearchPlan, SearchPosition
 from headgate.model.query import SearchSort
 from headgate.model.rows import Hit, SearchPage, Understood
-from headgate.store.lexical import analyser
 from headgate.store.lexical.query import SearchQuestion, understand
 from headgate.store.lexical.ranking import (
     Held,
@@ -37,10 +36,10 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.damaged_rows import readable_keys
 from headgate.store.sqlite.read.hits import RankedHit, show
 from headgate.store.sqlite.read.matching import FoundNeed, Matcher
+from headgate.store.sqlite.read.older_index import is_filled, searched_text
 from headgate.store.sqlite.read.scope import passing
 from headgate.store.sqlite.read.search_scope import SearchScope, search_scope
 from headgate.store.sqlite.read.visible_text import SegmentMemory, VisibleText
-from headgate.store.sqlite.statements import SQL
 
 #: So many matches are ranked together; of more, the newest, and the answer says so.
 RANKED_MOST = 10_000
@@ -117,15 +116,14 @@ class _Ordered:
 def search(database: Database, catalog: Catalog, memory: SegmentMemory, plan: SearchPlan) -> SearchPage:
     """Find hits and make them ready to show."""
     scope = search_scope(catalog, plan.reaches)
-    text = memory.visible_text(database, plan.reaches, scope)
     question = understand(plan.terms)
+    text = searched_text(database, catalog, memory, plan, scope, question)
     return as_far_as_indexed(database, LexicalSearch(database, catalog, plan, scope, text, question).page())
 
 
 def as_far_as_indexed(database: Database, page: SearchPage) -> SearchPage:
     """Note on a page whether the word index is still being filled."""
-    is_whole = database.value(SQL["words_version"]) == analyser.VERSION
-    return page if is_whole else msgspec.structs.replace(page, is_index_building=True)
+    return page if is_filled(database) else msgspec.structs.replace(page, is_index_building=True)
 
 
 @dataclass(frozen=True, slots=True)

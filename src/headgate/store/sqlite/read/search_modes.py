@@ -15,6 +15,7 @@ from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.hybrid import LISTED_MOST, HybridSearch
 from headgate.store.sqlite.read.meaning import AskedMeaning, MeaningSearch
 from headgate.store.sqlite.read.meaning_scope import VectorMemory
+from headgate.store.sqlite.read.older_index import searched_text
 from headgate.store.sqlite.read.search import LexicalSearch, as_far_as_indexed
 from headgate.store.sqlite.read.search_scope import search_scope
 from headgate.store.sqlite.read.visible_text import SegmentMemory
@@ -33,10 +34,14 @@ def search_by_meaning(
 ) -> SearchPage:
     """Find hits by meaning, or by words and meaning."""
     if plan.mode is SearchMode.SEMANTIC:
-        return MeaningSearch(database, catalog, memory.segments, memory.vectors, plan, asked).page()
+        page = MeaningSearch(database, catalog, memory.segments, memory.vectors, plan, asked).page()
+        # Quoted and excluded words are looked up in the word index.
+        is_asked = any(term.is_strict or term.is_excluded for term in plan.terms)
+        return as_far_as_indexed(database, page) if is_asked else page
     listed = replace(plan, limit=LISTED_MOST, after=None, sort=SearchSort.RELEVANCE)
     scope = search_scope(catalog, plan.reaches)
-    text = memory.segments.visible_text(database, plan.reaches, scope)
-    words = LexicalSearch(database, catalog, listed, scope, text, understand(plan.terms))
+    question = understand(plan.terms)
+    text = searched_text(database, catalog, memory.segments, plan, scope, question)
+    words = LexicalSearch(database, catalog, listed, scope, text, question)
     meaning = MeaningSearch(database, catalog, memory.segments, memory.vectors, listed, asked)
     return as_far_as_indexed(database, HybridSearch(database, catalog, plan, words, meaning).page())

@@ -27,6 +27,7 @@ from headgate.store.lexical.segments import (
     Leaf,
     Numbers,
     Part,
+    Segment,
     Texts,
     narrow,
     unpack_directory,
@@ -171,10 +172,11 @@ def _narrowed(database: Database, view: _View, one: SearchedField) -> _View | No
         return view
     if not stays.any():
         return None
-    made = narrow(Part(view.texts, read_leaves(database, view.gid), stays))
-    return _View(
-        view.gid, made.texts, made.directory, made.languages, word_filter(made.words), None, made.leaves
-    )
+    return _in_memory(view.gid, narrow(Part(view.texts, read_leaves(database, view.gid), stays)))
+
+
+def _in_memory(gid: int, made: Segment) -> _View:
+    return _View(gid, made.texts, made.directory, made.languages, word_filter(made.words), None, made.leaves)
 
 
 def _inside(database: Database, texts: Texts, one: SearchedField) -> Numbers:
@@ -224,6 +226,23 @@ class VisibleText:
         """Give the name of each text's field."""
         runs: list[int] = self.columns.runs_of(texts).tolist()
         return [self.fields[run].name for run in runs]
+
+    def numbers_of(self, sid: int, fid: int) -> set[int]:
+        """Give the numbers of the records whose text of one field of one shelf is there."""
+        found: set[int] = set()
+        for view, one in zip(self.views, self.fields, strict=True):
+            if (one.sid, one.fid) == (sid, fid):
+                found |= set(view.texts.numbers[slice(None) if view.alive is None else view.alive].tolist())
+        return found
+
+    def with_segments(self, segments: Iterable[tuple[SearchedField, Segment]]) -> VisibleText:
+        """Give this text and that of some segments in memory."""
+        views, fields = list(self.views), list(self.fields)
+        for number, (one, made) in enumerate(segments, 1):
+            # No segment in the file has a number below zero.
+            views.append(_in_memory(-number, made))
+            fields.append(one)
+        return _visible_text(views, fields) if len(views) > len(self.views) else self
 
     # Finding words
 

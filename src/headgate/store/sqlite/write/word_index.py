@@ -2,8 +2,8 @@
 
 It is filled in portions, each of them a transaction that also notes how far it got: a process that is stopped in
 between goes on where it was. A small store has its index when it is opened. That of a large one is filled in idle
-time, while records come and go. A text that other rules put in stays until it is put in anew, so that the older index
-answers meanwhile.
+time, while records come and go. A text that other rules put in stays until it is put in anew, and the full-text table
+of version 0.1 until the end (read/older_index.py), so that the older index answers meanwhile.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def _go_on(database: Database) -> None:
         database.run(SQL["set_words_filled"], (rows[-1][0],))
         get_logger().info("word_index_filled", count=len(rows))
     else:
+        database.run(SQL["drop_older_index"])
         database.run(SQL["set_words_version"], (analyser.VERSION,))
 
 
