@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,19 @@ from headgate.errors import Overloaded
 from headgate.store.sqlite.database import translate_errors
 
 MIB = 1 << 20
+#: Takes pieces of a body as the event loop reads them, small things that stay between them, and lets the pieces go.
+HOLES = """
+from headgate import memory
+memory.economise()
+before = memory.left_bytes()
+pieces, small = [], []
+for number in range(400):
+    pieces.append(bytes(256 * 1024))
+    small.append(bytes(2000))
+taken = before - memory.left_bytes()
+del pieces
+print(taken >> 20, before - memory.left_bytes() >> 20)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +78,14 @@ def test_costly_work_is_done_alone_only_while_little_memory_is_left(
     with memory.alone():
         assert memory._alone.locked() is is_alone
     assert not memory._alone.locked()
+
+
+def test_what_is_freed_counts_as_left_whatever_stays_beside_it():
+    command = ("prlimit", f"--as={1024 * MIB}", sys.executable, "-c", HOLES)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    taken, still_taken = map(int, printed.split())
+    assert taken >= 100
+    assert still_taken < 10
 
 
 def test_a_failed_allocation_in_the_store_is_a_typed_refusal():

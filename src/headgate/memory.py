@@ -27,7 +27,8 @@ _PAGE_BYTES = resource.getpagesize()
 _STACK_BYTES = 2 * 1024 * 1024
 #: The numbers by which `mallopt` of glibc knows its options.
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_MAPPED_FROM_BYTES = 1024 * 1024
+#: Less than what the event loop reads from a socket at once, and than a text that is stored apart from its record.
+_MAPPED_FROM_BYTES = 128 * 1024
 #: With so much left, several threads may do work that takes much memory.
 _PLENTY_BYTES = 1024 * 1024 * 1024
 _alone = threading.Lock()
@@ -72,7 +73,8 @@ def economise() -> None:
     """Reserve little address space; to be called before threads are started and numpy is imported.
 
     Every arena of malloc and every thread of OpenBLAS reserves tens of megabytes. Memory that one thread has freed
-    stays in its arena, where no other finds it. Large blocks are mapped, so that they leave no holes.
+    stays in its arena, where no other finds it. Large blocks are mapped, so that they leave no holes: a hole is not
+    given back, and would count as taken for ever.
     """
     with suppress(AttributeError, OSError):
         adjust = ctypes.CDLL(None).mallopt
