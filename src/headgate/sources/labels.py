@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 
 _COPY = re.compile(r" ?\(\d+\)$")
+#: The archives of one Google Takeout, whose names have the time of the order and a number.
+_TAKEOUT = re.compile(r"takeout-\d{8}t\d{6}z(?:-\d+)*", re.IGNORECASE)
+
+
+def export_label(name: str) -> str:
+    """Name an archive or directory for people; every Takeout, and each archive of it, has the same name."""
+    return "Takeout" if _TAKEOUT.fullmatch(_COPY.sub("", name)) else name
 
 
 def connection_title(kind: str, label: str) -> str:

@@ -14,6 +14,19 @@ INSERT INTO urls VALUES (1, 'https://www.canal.example/locks?x=1', 'Locks'), (2,
   (3, CAST(x'68ff' AS TEXT), 'bad');
 INSERT INTO visits VALUES (1, 1, 13416883200000000, 2500000), (2, 2, 13416883200000000, 0),
   (3, 1, 13416883200000000, 2500000), (4, 3, 13416883200000001, 0), (5, 1, 'soon', 0), (6, 9, 1, 0);"""
+#: The first visit of the database, and one that cannot be read.
+CHROME_TAKEOUT = {
+    "Browser History": [
+        {
+            "title": "Locks",
+            "page_transition": "LINK",
+            "url": "https://www.canal.example/locks?x=1",
+            "client_id": "c",
+            "time_usec": 1772409600000000,
+        },
+        {"title": "No time", "url": "https://canal.example/"},
+    ]
+}
 FIREFOX = """CREATE TABLE moz_places(id INTEGER PRIMARY KEY, url LONGVARCHAR, title LONGVARCHAR);
 CREATE TABLE moz_historyvisits(id INTEGER PRIMARY KEY, place_id INTEGER, visit_date INTEGER);
 INSERT INTO moz_places VALUES (1, 'https://weir.example/', NULL);
@@ -169,6 +182,7 @@ def database(script: str) -> bytes:
 
 FILES = {
     "Default/History": database(CHROME),
+    "Chrome/History.json": msgspec.json.encode(CHROME_TAKEOUT),
     "places.sqlite": database(FIREFOX),
     "History.db": database(SAFARI),
     "StreamingHistory0.json": msgspec.json.encode(SPOTIFY_OLD),
@@ -182,6 +196,7 @@ FILES = {
 }
 VARIANTS = {
     "Default/History": "browser",
+    "Chrome/History.json": "browser",
     "places.sqlite": "browser",
     "History.db": "browser",
     "StreamingHistory0.json": "spotify",

@@ -50,6 +50,14 @@ def test_visits_of_chrome_are_read():
     assert [reject.place for reject in rejects_of(items)] == ["Default/History, visit 5"]
 
 
+def test_a_visit_of_a_takeout_is_the_same_as_in_the_database_of_the_browser():
+    items = read_anyway("Chrome/History.json")
+    (visit,) = rows_of(items)
+    stored_by_the_browser = rows_of(read_anyway("Default/History"))[0]
+    assert {**visit, "seconds": 2.5} == stored_by_the_browser
+    assert [reject.place for reject in rejects_of(items)] == ["Chrome/History.json, entry 2"]
+
+
 def test_visits_of_firefox_and_safari_are_read():
     (firefox,) = rows_of(read_anyway("places.sqlite"))
     assert (firefox["visited_at"], firefox["site"], firefox["title"]) == (

@@ -1,4 +1,4 @@
-"""The histories of Chrome, Firefox and Safari, and of the browsers that are built on them."""
+"""The histories of Chrome, Firefox and Safari, and of the browsers that are built on them; that of a Takeout too."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from headgate.errors import InvalidRequest
-from headgate.sources.cleaning import decoded, without_empty
+from headgate.sources.cleaning import decoded, text_of, without_empty
 from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
-from headgate.sources.history.kinds import HistoryKind, iso_us
+from headgate.sources.history.kinds import HistoryKind, iso_us, json_rows
 from headgate.sources.identity import OrderedKeys
 from headgate.sources.inputs.databases import HEADER, DatabaseError, ForeignDatabase, opened
 from headgate.sources.inputs.tree import InputFile
@@ -88,7 +88,12 @@ _FORMATS = (
 )
 
 
+_TAKEOUT_VISITS = "Browser History"
+
+
 def _is_history(file: InputFile) -> bool:
+    if file.suffix == ".json":
+        return file.head.lstrip()[:1] == b"{" and f'"{_TAKEOUT_VISITS}"'.encode() in file.head[:1000]
     if not file.head.startswith(HEADER):
         return False
     return any(
@@ -99,7 +104,27 @@ def _is_history(file: InputFile) -> bool:
 
 
 def _read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    del content
+    if file.suffix == ".json":
+        return _takeout_visits(file, content)
+    return _database_visits(file)
+
+
+def _takeout_visits(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+    """Read the visits that Chrome sends to a Takeout: each has its address, title and time."""
+    keys = OrderedKeys()
+
+    def row(_path: str, one: dict[str, Any]) -> list[Row]:
+        visited_at, address = iso_us(one.get("time_usec")), one_line(text_of(one.get("url")), _MAX_URL)
+        if visited_at is None or address is None:
+            return []
+        title = one_line(text_of(one.get("title")), _MAX_TITLE)
+        visit = _visit(keys.key(visited_at, "chrome", address), visited_at, address, title)
+        return [Row("visits", without_empty({**visit, "browser": "chrome"}))]
+
+    return json_rows(file, content, frozenset({f"{_TAKEOUT_VISITS}.item"}), row)
+
+
+def _database_visits(file: InputFile) -> Iterator[Row | Reject]:
     try:
         with file.on_disk() as path, opened(path) as database:
             tables = set(database.tables())
@@ -120,16 +145,23 @@ def _visits(place: str, database: ForeignDatabase, form: BrowserFormat) -> Itera
         if visited_at is None or address is None:
             yield Reject(f"{place}, visit {number}", "It has no time or no address.")
             continue
+        name = one_line(decoded(title)) if isinstance(title, bytes) else None
         data = {
-            "id": keys.key(visited_at, form.name, address),
-            "title": (one_line(decoded(title)) if isinstance(title, bytes) else None) or address,
-            "url": address,
-            "site": _site(address),
-            "visited_at": visited_at,
+            **_visit(keys.key(visited_at, form.name, address), visited_at, address, name),
             "seconds": seconds if isinstance(seconds, float) and 0 < seconds < 1e9 else None,  # noqa: PLR2004
             "browser": form.name,
         }
         yield Row("visits", without_empty(data), place=f"{place}, visit {number}")
+
+
+def _visit(key: str, visited_at: str, address: str, title: str | None) -> dict[str, Any]:
+    return {
+        "id": key,
+        "title": title or address,
+        "url": address,
+        "site": _site(address),
+        "visited_at": visited_at,
+    }
 
 
 def _time(value: Any, form: BrowserFormat) -> str | None:

@@ -23,6 +23,7 @@ from typing import IO, Any, cast
 
 from headgate.errors import InvalidRequest, ResourceLimit
 from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.labels import export_label
 
 #: What may be unpacked: so many times the packed size, and what is small in any case. Deflate's own most is 1032.
 MAX_RATIO = 200
@@ -69,7 +70,7 @@ def archive_tree(path: Path) -> Generator[InputTree]:
 
 def _label(name: str) -> str:
     ending = next((one for one in (*_TARS, ".zip", ".gz") if name.lower().endswith(one)), "")
-    return name[: len(name) - len(ending)]
+    return export_label(name[: len(name) - len(ending)])
 
 
 def _members(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headgate.errors import InvalidRequest
 from headgate.sources.inputs.tree import InputFile, InputTree
+from headgate.sources.labels import export_label
 
 #: The directory of a git repository inside the files that it is about.
 _REPOSITORY = ".git"
@@ -22,7 +23,7 @@ def tree_of(path: Path) -> InputTree:
     """
     if path.is_dir():
         files = (_file(found, found.relative_to(path).as_posix()) for found in _walk(path))
-        return InputTree(path.resolve().name, sorted(files, key=lambda file: file.name))
+        return InputTree(export_label(path.resolve().name), sorted(files, key=lambda file: file.name))
     if path.is_file():
         return InputTree(path.stem, (_file(path, path.name),))
     raise InvalidRequest(f"There is no file or directory {path}.", hint="Give the path of an export.")

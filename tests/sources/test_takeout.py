@@ -1,0 +1,76 @@
+"""A Google Takeout is one command: the zip as it comes, and a later one adds only what is new."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from tests.on_socket import headgate
+from tests.sources import test_calendar as calendars, test_contacts as contacts
+from tests.sources.documents.made import pdf
+from tests.sources.history import exports
+from tests.sources.mail.mails import ANSWER, LETTER, mbox
+
+#: Mail in which no server noted to whom it was delivered, as Gmail exports it.
+SENT, ANSWERED = (
+    b"X-GM-THRID: 18\nX-Gmail-Labels: Inbox\n" + raw.replace(b"Delivered-To", b"X-Was")
+    for raw in (LETTER, ANSWER)
+)
+EVERYTHING = {
+    "archive_browser.html": b"<html>What is in here</html>",
+    "Mail/All mail Including Spam and Trash.mbox": mbox(SENT),
+    "Mail/User Settings/Blocked Addresses.json": b'{"blocked_addresses": []}',
+    "Calendar/ada@example.org.ics": calendars.WHOLE.encode(),
+    "Contacts/My Contacts/My Contacts.vcf": contacts.BOOK.encode(),
+    "Contacts/All Contacts/All Contacts.vcf": contacts.BOOK.encode(),
+    "Chrome/History.json": exports.FILES["Chrome/History.json"],
+    "YouTube and YouTube Music/history/watch-history.json": exports.FILES["watch-history.json"],
+    "Location History (Timeline)/Records.json": exports.FILES["Records.json"],
+    "Drive/gate.pdf": pdf(b"The lock is closed."),
+    "Drive/planks.csv": b"id,length\n1,2.5\n2,3.5\n",
+    "Google Photos/a.jpg": b"\xff\xd8\xff",
+}
+NEW = {
+    "YouTube history": {"watched_videos": 1, "searches": 1},
+    "Browser history": {"visits": 1},
+    "Location history": {"positions": 2},
+    "Mail from Takeout": {"messages": 1, "threads": 1},
+    "Calendar: Takeout": {"events": 7, "tasks": 1},
+    "Contacts: Takeout": {"contacts": 4},
+    "Documents Takeout": {"documents": 1, "pages": 1},
+    "Takeout: planks": {"planks": 2},
+}
+
+
+def added(place: Path, name: str, files: dict[str, bytes]) -> tuple[dict[str, dict[str, int]], list[str]]:
+    """Import an archive; gives the new records of each connection, and the files that nothing read."""
+    with zipfile.ZipFile(place / name, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in files.items():
+            archive.writestr(f"Takeout/{path}", content)
+    done = headgate(place, "--home", "home", "import", "--yes", "--json", name)
+    assert done.code in {0, 65}, done.err
+    report = json.loads(done.out)
+    counts = {
+        one["display_name"]: {
+            stream: count["added"] for stream, count in one["streams"].items() if count["added"]
+        }
+        for one in report["imports"]
+    }
+    return counts, report["unknown_files"]
+
+
+def test_a_takeout_is_taken_whole_and_a_later_one_adds_only_what_is_new(tmp_path: Path):
+    first, unknown = added(tmp_path, "takeout-20260301T100000Z-001.zip", EVERYTHING)
+    assert first == NEW
+    assert unknown == [
+        "Takeout/Google Photos/a.jpg",
+        "Takeout/Mail/User Settings/Blocked Addresses.json",
+        "Takeout/archive_browser.html",
+    ]
+    later = EVERYTHING | {"Mail/All mail Including Spam and Trash.mbox": mbox(SENT, ANSWERED)}
+    second, _ = added(tmp_path, "takeout-20260401T100000Z-1-002 (1).zip", later)
+    assert second.pop("Mail from Takeout") == {"messages": 1}
+    assert not any(second.values())
+    listed = json.loads(headgate(tmp_path, "--home", "home", "sources", "list", "--json").out)
+    assert len(listed["connections"]) == len(NEW)
