@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import pty
+import re
 import shlex
 import signal
 import subprocess
@@ -11,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.on_socket import COMMAND, environment, headgate, served_program
+from headgate.cli.import_text import progress_text
+from headgate.sources.importing import ImportProgress
+from tests.on_socket import COMMAND, WAIT_SECONDS, environment, headgate, served_program
 
 CARDS = "".join(
     f"BEGIN:VCARD\nVERSION:3.0\nUID:u{number}\nFN:{name}\nEND:VCARD\n"
@@ -54,6 +59,70 @@ def test_a_dry_run_shows_columns_and_rows_and_stores_nothing(tmp_path: Path, car
     (one,) = imported(tmp_path, str(cards), "--dry-run")["imports"]
     assert [row["name"] for row in one["streams"][0]["rows"]] == ["Ada", "Grace", "Mary"]
     assert not (tmp_path / "home").exists()
+
+
+def test_a_dry_run_has_room_for_five_rows_of_long_values(tmp_path: Path):
+    names = [f"{letter * 3}{'o' * 60}" for letter in "abcdef"]
+    rows = "".join(f'"{name}","{name} and more","2026-03-0{n + 1}"\n' for n, name in enumerate(names))
+    (tmp_path / "t.csv").write_text(f"name,a_column_with_a_long_name,day\n{rows}", encoding="utf-8")
+    shown = headgate(tmp_path, "--home", "home", "import", "t.csv", "--dry-run").out
+    line = next(line for line in shown.splitlines() if line.strip().startswith("name "))
+    assert [word[:3] for word in line.split()[-5:]] == ["aaa", "bbb", "ccc", "ddd", "eee"]
+    assert max(map(len, shown.splitlines())) <= 114
+    assert (shown.splitlines()[1].strip(), shown.splitlines()[-1].split()[1]) == ("stream 't'", "date")
+
+
+def on_terminal(place: Path, answer: bytes, *arguments: str) -> tuple[int, str]:
+    """Run a command on a terminal, on which a person answers once; gives what the terminal showed."""
+    try:
+        ours, theirs = pty.openpty()
+    except OSError:
+        pytest.skip("this machine has no terminals to give")
+    process = subprocess.Popen(
+        [*COMMAND, "--home", "home", *arguments],
+        cwd=place,
+        env=environment(place, {}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # A terminal whose other side is closed is at its end.
+        while piece := os.read(ours, 65536):
+            shown += piece
+            if b"[Y/n]" in piece:
+                os.write(ours, answer)
+    os.close(ours)
+    return process.wait(WAIT_SECONDS), shown.decode()
+
+
+def test_on_a_terminal_it_shows_what_it_understood_asks_and_shows_how_far_it_is(tmp_path: Path):
+    path = table(tmp_path / "t.csv", 3000)
+    code, shown = on_terminal(tmp_path, b"n\n", "import", str(path))
+    assert code != 0
+    assert "stream 't'" in shown
+    assert not (tmp_path / "home").exists()
+    code, shown = on_terminal(tmp_path, b"\n", "import", str(path))
+    assert code == 0
+    asked, _, after = shown.partition("Import this?")
+    assert "word4" in asked
+    assert re.search(r"\rimporting \[#{14}\] 100 %, 3,000 rows, [\d,]+ a second, 0:00 left *\r +\r", after), (
+        after
+    )
+    assert "t: 3,000 new" in after
+
+
+@pytest.mark.parametrize(
+    ("rows", "done", "total", "text"),
+    [
+        (500, 0, 0, "importing  500 rows, 50 a second"),
+        (500, 25, 100, "importing [####----------] 25 %, 500 rows, 50 a second, 0:30 left"),
+        (36_100, 1, 722, "importing [--------------] 0 %, 36,100 rows, 3,610 a second, 2:00:10 left"),
+    ],
+)
+def test_the_line_of_progress_has_the_rate_and_the_time_left(rows: int, done: int, total: int, text: str):
+    assert progress_text(ImportProgress(rows, 0, done, total), 10.0) == text
 
 
 def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from headgate.sources.importing import ImportProgress, ImportReport
     from headgate.sources.previewing import ImportPreview, StreamPreview
 
 _CELL_CHARS = 28
+_FEWEST_CELL_CHARS = 6
 _LINE_CHARS = 110
+_GAP = "  "
+_BAR_CHARS = 14
 _REJECTS_SHOWN = 20
 _KIB = 1024
 _MINUTE = 60
@@ -37,20 +41,34 @@ def preview_text(preview: ImportPreview) -> str:
 
 
 def _stream_lines(stream: StreamPreview) -> Iterable[str]:
+    """Draw a stream with its columns one below the other: name, type, uses, and the value in each of the first rows."""
     yield f"  stream '{stream.stream}'"
-    cells = [
-        (printable(one.name), one.type, ", ".join(one.roles), *_samples(stream.rows, one.name))
-        for one in stream.columns
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"    {line[:_LINE_CHARS].rstrip()}"
+    about = [(printable(one.name), one.type, ", ".join(one.roles)) for one in stream.columns]
+    widths = [max(map(len, column)) for column in zip(*about, strict=True)]
+    samples = [[_sample(row.get(one.name)) for row in stream.rows] for one in stream.columns]
+    longest = [max(map(len, column)) for column in zip(*samples, strict=True)]
+    most = _cell_chars(_LINE_CHARS - sum(widths) - len(_GAP) * len(widths), longest)
+    widths += [min(width, most) for width in longest]
+    for first, values in zip(about, samples, strict=True):
+        cells = (*first, *(printable(value, most) for value in values))
+        line = _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        yield f"    {line.rstrip()}"
 
 
-def _samples(rows: Sequence[Mapping[str, Any]], name: str) -> list[str]:
-    """Return the values of one column, one for each row: a row of the table shows a column of the file."""
-    return [printable(row.get(name)) for row in rows]
+def _sample(value: object) -> str:
+    """Write a value for people: a list as its parts, an object as JSON."""
+    if isinstance(value, list):
+        return printable(", ".join(map(str, cast("list[object]", value)[:_CELL_CHARS])))
+    return printable(
+        json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | bool) else value
+    )
+
+
+def _cell_chars(room: int, longest: Sequence[int]) -> int:
+    """Choose how much of a value is shown, so that every row has a place on the line."""
+    left = room - len(_GAP) * len(longest)
+    fits = (most for most in range(_CELL_CHARS, 0, -1) if sum(min(width, most) for width in longest) <= left)
+    return max(next(fits, 0), _FEWEST_CELL_CHARS)
 
 
 def report_lines(report: ImportReport) -> Iterable[str]:
@@ -94,12 +112,13 @@ def import_progress() -> Generator[Callable[[ImportProgress], None]]:
 
 
 def progress_text(progress: ImportProgress, seconds: float) -> str:
-    """Write how far an import is: rows, rate, share and time left as far as the source says them."""
-    text = f"importing  {progress.rows:,} rows, {progress.rows / max(seconds, 0.001):,.0f} a second"
-    if progress.total_bytes and progress.done_bytes:
-        share = min(progress.done_bytes / progress.total_bytes, 1)
-        text += f", {share * 100:.0f} %, {_duration(seconds / share - seconds)} left"
-    return text
+    """Write how far an import is: a bar, the share and the time left as far as the source says them, rows and rate."""
+    rows = f"{progress.rows:,} rows, {progress.rows / max(seconds, 0.001):,.0f} a second"
+    if not (progress.total_bytes and progress.done_bytes):
+        return f"importing  {rows}"
+    share = min(progress.done_bytes / progress.total_bytes, 1)
+    bar = ("#" * round(share * _BAR_CHARS)).ljust(_BAR_CHARS, "-")
+    return f"importing [{bar}] {share * 100:.0f} %, {rows}, {_duration(seconds / share - seconds)} left"
 
 
 def _duration(seconds: float) -> str:
