@@ -4,13 +4,20 @@ import imaplib
 import socketserver
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from headgate.errors import ConfigInvalid, UpstreamAuthFailed, UpstreamUnreachable
-from headgate.sources.mail import imap
+from headgate.errors import (
+    ConfigInvalid,
+    HeadgateError,
+    UpstreamAuthFailed,
+    UpstreamProtocolError,
+    UpstreamUnreachable,
+)
+from headgate.sources.mail import imap, imap_clients
 from headgate.sources.mail.imap import IMAP
 from headgate.sources.mail.imap_answers import FetchedMessage, fetched, folder_name, listed_folders
 from headgate.sources.protocol import Mark, Reject, Row
@@ -153,6 +160,10 @@ def scripted(answers: dict[bytes, list[bytes]]):
 
     class Script(socketserver.StreamRequestHandler):
         def handle(self) -> None:
+            with suppress(OSError):  # A client may leave at any time.
+                self.answer()
+
+        def answer(self) -> None:
             self.wfile.write(b"* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 X-GM-EXT-1] ready\r\n")
             for line in self.rfile:
                 seen.append(line.strip())
@@ -168,10 +179,10 @@ def scripted(answers: dict[bytes, list[bytes]]):
         yield script.server_address[1], seen
 
 
-def test_gmail_is_read_by_its_one_folder_with_labels_and_threads_and_a_token(monkeypatch):
-    monkeypatch.setenv("MAIL_PASSWORD", "token")
+def gmail(content: bytes = LETTER) -> dict[bytes, list[bytes]]:
+    """What Gmail answers to each command, for one message."""
     line = rb'* 1 FETCH (UID 7 X-GM-THRID 1234 X-GM-LABELS ("\\Inbox" Work "a UID 9 \"b\"") FLAGS (\Seen) BODY[] {%d}'
-    answers = {
+    return {
         b"CAPABILITY": [b"* CAPABILITY IMAP4rev1 AUTH=XOAUTH2 X-GM-EXT-1\r\n"],
         b"AUTHENTICATE": [],
         b"LIST": [
@@ -181,16 +192,62 @@ def test_gmail_is_read_by_its_one_folder_with_labels_and_threads_and_a_token(mon
         b"EXAMINE": [b"* 1 EXISTS\r\n* OK [UIDVALIDITY 5] ok\r\n* OK [UIDNEXT 8] ok\r\n"],
         b"UID SEARCH": [b"* SEARCH 7 9\r\n"],
         b"UID FETCH 7 (UID FLAGS RFC822.SIZE)": [b"* 1 FETCH (UID 7 FLAGS (\\Seen) RFC822.SIZE 100)\r\n"],
-        b"UID FETCH": [line % len(LETTER) + b"\r\n", LETTER, b")\r\n"],
+        b"UID FETCH": [line % len(content) + b"\r\n", content, b")\r\n"],
     }
-    with scripted(answers) as (port, seen):
-        settings = {"host": "127.0.0.1", "port": str(port), "security": "none", "user": "ada@example.org"}
-        items = list(IMAP.sync({**settings, "secret": "env:MAIL_PASSWORD", "sign_in": "oauth"}, {}))
+
+
+def with_token(port: int) -> dict[str, str]:
+    settings = {"host": "127.0.0.1", "port": str(port), "security": "none", "user": "ada@example.org"}
+    return {**settings, "secret": "env:MAIL_PASSWORD", "sign_in": "oauth"}
+
+
+def test_gmail_is_read_by_its_one_folder_with_labels_and_threads_and_a_token(monkeypatch):
+    monkeypatch.setenv("MAIL_PASSWORD", "token")
+    with scripted(gmail()) as (port, seen):
+        items = list(IMAP.sync(with_token(port), {}))
     (message,) = messages(items)
     assert (message["thread_id"], message["labels"]) == ("1234", ["Inbox", "Work", 'a UID 9 "b"'])
     assert marks(items) == {"[Gmail]/All Mail": {"uidvalidity": 5, "uid": 7, "change": 0}}
     assert not any(b"INBOX" in command or b"SELECT" in command for command in seen)
     assert b"BODY.PEEK[]" in b" ".join(seen)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damaged_answers_are_rows_or_errors_of_ours(data):
+    answers = gmail()
+    name = data.draw(st.sampled_from(sorted(answers)))
+    whole = b"".join(answers[name])
+    at = data.draw(st.integers(0, len(whole)))
+    noise = data.draw(
+        st.one_of(st.binary(max_size=30), st.sampled_from([b"\r\n", b"{9}\r\n", b"(", b'"', b"9" * 5000]))
+    )
+    answers[name] = [whole[:at] + noise + data.draw(st.sampled_from([b"", whole[at:]])) + b"\r\n"]
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        scripted(answers) as (port, _),
+        suppress(HeadgateError),
+    ):
+        patch.setattr(imap, "_SECONDS", 0.3)  # An answer that announces more than comes is waited for.
+        check_items([item for item in IMAP.sync(with_token(port), {}) if not isinstance(item, Mark)])
+
+
+def test_an_answer_that_is_too_large_ends_the_connection_before_it_is_read(monkeypatch):
+    huge = {b"UID FETCH": [b"* 1 FETCH (UID 7 FLAGS () BODY[] {99999999999}\r\n"]}
+    with scripted(gmail() | huge) as (port, _), pytest.raises(UpstreamProtocolError, match="more than"):
+        list(IMAP.sync(with_token(port), {}))
+    monkeypatch.setattr(imap_clients, "MAX_ANSWER_BYTES", 5000)
+    many = {b"LIST": [b'* LIST () "/" "x"\r\n'] * 1000}
+    with scripted(gmail() | many) as (port, _), pytest.raises(UpstreamProtocolError, match="more than"):
+        list(IMAP.sync(with_token(port), {}))
+
+
+def test_a_folder_that_claims_endless_messages_is_searched_as_far_as_the_protocol_goes(monkeypatch):
+    monkeypatch.setattr(imap, "_SEARCHED_UIDS", 2**31)
+    endless = {b"EXAMINE": [b"* OK [UIDVALIDITY 5] ok\r\n* OK [UIDNEXT 99999999999999] ok\r\n"]}
+    with scripted(gmail() | endless) as (port, seen):
+        list(IMAP.sync(with_token(port), {}))
+    assert sum(b"SEARCH" in command for command in seen) == 2
 
 
 def test_what_servers_write_is_understood():

@@ -27,6 +27,7 @@ from headgate.sources.mail.imap_answers import (
     listed_folders,
     quoted,
 )
+from headgate.sources.mail.imap_clients import BoundedImap, BoundedImapTls
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
 from headgate.sources.protocol import Item, Mark, Reject
 from headgate.sources.secrets import FORMS, find_secret
@@ -36,12 +37,16 @@ _PORTS = {"tls": 993, "starttls": 143, "none": 143}
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 #: UIDs of one search: the answer is one line, and the library refuses lines of a megabyte.
 _SEARCHED_UIDS = 80_000
+#: The protocol has 32 bits for them; a server that names a higher one would be searched for ever.
+_LAST_UID = 2**32
 _LISTED_MESSAGES = 200
 _FETCHED_BYTES = 8 * 1024 * 1024
 _LEFT_OUT = frozenset({"\\noselect", "\\nonexistent"})
 #: What an owner has thrown away; read only if a setting names the folder.
 _THROWN_AWAY = frozenset({"\\junk", "\\trash"})
 _GMAIL = "X-GM-EXT-1"
+#: What the library raises, besides its own error, where an answer is not of the protocol.
+_UNREADABLE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 class ImapSource:
@@ -70,14 +75,14 @@ class ImapSource:
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
         """Fetch new messages, folder by folder."""
-        with _signed_in(settings) as client:
-            try:
+        try:
+            with _signed_in(settings) as client:
                 for folder in _folders(client, settings):
                     yield from _Folder(client, folder, state.get(folder.name)).items()
-            except (imaplib.IMAP4.error, ValueError, IndexError) as error:
-                raise UpstreamProtocolError(f"{settings['host']} answered: {error}") from None
-            except OSError as error:
-                raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
+        except OSError as error:
+            raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
+        except (imaplib.IMAP4.error, *_UNREADABLE) as error:
+            raise UpstreamProtocolError(f"{settings['host']} answered: {error}") from None
 
 
 IMAP = ImapSource()
@@ -100,8 +105,11 @@ def _signed_in(settings: Mapping[str, str]) -> Generator[imaplib.IMAP4]:
             client.enable("CONDSTORE")
         yield client
     finally:
-        with suppress(OSError, imaplib.IMAP4.error):
+        with suppress(OSError, ValueError, imaplib.IMAP4.error):
             client.logout()
+        # A server that answers wrongly to the end of a session leaves the library's connection open.
+        with suppress(OSError):
+            client.shutdown()
 
 
 def _connected(settings: Mapping[str, str]) -> imaplib.IMAP4:
@@ -112,8 +120,8 @@ def _connected(settings: Mapping[str, str]) -> imaplib.IMAP4:
         raise ConfigInvalid("A password is sent in the clear to this machine only.", hint="Use tls.")
     port = int(settings.get("port") or _PORTS[security])
     if security == "tls":
-        return imaplib.IMAP4_SSL(host, port, ssl_context=ssl.create_default_context(), timeout=_SECONDS)
-    client = imaplib.IMAP4(host, port, timeout=_SECONDS)
+        return BoundedImapTls(host, port, ssl_context=ssl.create_default_context(), timeout=_SECONDS)
+    client = BoundedImap(host, port, timeout=_SECONDS)
     if security == "starttls":
         client.starttls(ssl.create_default_context())
     return client
@@ -170,7 +178,7 @@ class _Folder:
     def items(self) -> Iterator[Item]:
         """Give the messages whose flags changed, then those after the mark, oldest first."""
         _answers(self._client.select(quoted(self._folder.wire_name), readonly=True))
-        validity, following = self._number("UIDVALIDITY"), self._number("UIDNEXT")
+        validity, following = self._number("UIDVALIDITY"), min(self._number("UIDNEXT"), _LAST_UID)
         change = self._number("HIGHESTMODSEQ")
         is_known = self._mark.get("uidvalidity") == validity
         last, seen = (int(self._mark.get(name, 0)) if is_known else 0 for name in ("uid", "change"))
