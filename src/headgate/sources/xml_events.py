@@ -56,6 +56,9 @@ def xml_events(content: IO[bytes], *, doctype: str | None = None) -> Iterator[Xm
         except XmlRefused:
             yield from collector.take()
             raise
+        except (LookupError, ValueError):
+            # The parser asks Python for a code that it does not have itself, and Python may not have it either.
+            raise XmlRefused("The XML is written in an encoding that is not known.") from None
         yield from collector.take()
         if not chunk:
             return

@@ -45,6 +45,14 @@ def test_another_encoding_than_the_declared_one_breaks_nothing(name, encoding):
     read_anyway(name, FILES[name].decode("latin-1").encode(encoding))
 
 
+@pytest.mark.parametrize("encoding", ["AUTF-8", "rot13", "punycode", "shift_jis", "undefined", "base64"])
+def test_an_encoding_that_is_unknown_or_is_none_is_refused(encoding):
+    content = CAMT.replace(b'encoding="UTF-8"', f'encoding="{encoding}"'.encode())
+    assert content != CAMT
+    (reject,) = rejects_of(read_anyway("c.xml", content))
+    assert "encoding" in reject.reason or "broken" in reject.reason
+
+
 def test_an_entity_bomb_is_refused():
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]>'
     (reject,) = rejects_of(read_anyway("c.xml", CAMT.replace(b"<Document", bomb + b"<Document", 1)))
