@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable
@@ -14,8 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import ConfigInvalid, StorageFull, StorageReadOnly
+from headgate.system import (
+    NO_SPACE,
+    allocate,
+    is_of_other_user,
+    open_private,
+    open_to_others,
+    sync_directory,
+)
 
-_GROUP_AND_OTHERS = 0o077
 #: The end of the chain of disclosures, as it was last noted.
 AUDIT_HEAD = "audit-head.json"
 #: Exists if the chain may begin with entries that were sealed with another key.
@@ -34,7 +42,6 @@ _PRIVATE = (
     "reserve",
     "reserve-revocation",
 )
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: With less free disk space than this nothing is begun that needs much of it.
 _LEAST_FREE_BYTES = 512 * 1024
 
@@ -110,14 +117,14 @@ class DiskReserve:
     def _write(self, size: int) -> bool:
         try:
             self.path.unlink(missing_ok=True)
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            handle = open_private(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             try:
-                os.posix_fallocate(handle, 0, size)
+                allocate(handle, size)
             finally:
                 os.close(handle)
         except OSError as error:
             self.release()
-            return error.errno not in _NO_SPACE
+            return error.errno not in NO_SPACE
         return True
 
 
@@ -140,8 +147,7 @@ def has_room(directory: Path) -> bool:
 
 
 def _free_bytes(directory: Path) -> int:
-    status = os.statvfs(directory)
-    return status.f_bavail * status.f_frsize
+    return shutil.disk_usage(directory).free
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -156,7 +162,7 @@ def write_private(path: Path, content: bytes) -> None:
     try:
         _replace(path, content)
     except OSError as error:
-        if error.errno in _NO_SPACE:
+        if error.errno in NO_SPACE:
             raise StorageFull(f"There is no disk space for {path}.", hint="Free some space.") from error
         if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
             raise StorageReadOnly(f"{path.name} cannot be written in {path.parent}.") from error
@@ -184,7 +190,7 @@ def read_private(path: Path) -> bytes | None:
         ConfigInvalid: it is a link or device, is not ours, or is open to others.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -227,15 +233,6 @@ def small_files(home: Home) -> tuple[str, ...]:
     return (*keys, *(name for name in (AUDIT_HEAD, AUDIT_START) if (home.path / name).exists()))
 
 
-def sync_directory(directory: Path) -> None:
-    """Flush the entries of a directory, so that a new name survives a power loss."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _make_private(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -260,13 +257,13 @@ def _refuse_public(path: Path) -> None:
 
 
 def _refuse_open_to_others(path: Path, status: os.stat_result) -> None:
-    if status.st_uid != os.geteuid():
+    if is_of_other_user(status):
         raise ConfigInvalid(
             f"{path} belongs to another user.", hint="Run as its owner, or choose another home."
         )
-    if status.st_mode & _GROUP_AND_OTHERS:
+    if public := open_to_others(status):
         mode = stat.S_IMODE(status.st_mode)
-        mended = mode & ~_GROUP_AND_OTHERS
+        mended = mode & ~public
         raise ConfigInvalid(
             f"{path} is open to other users (mode {mode:04o}).", hint=f"Run: chmod {mended:o} {path}"
         )

@@ -7,8 +7,8 @@ is not measured.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
-import resource
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -18,12 +18,16 @@ from pathlib import Path
 
 from headgate.errors import Overloaded
 
+if sys.platform != "win32":
+    import resource
+
 #: What must be left when a request begins: as much as one page of records, a batch of an ingest and the answers
 #: to what is under way take together.
 RESERVE_BYTES = 48 * 1024 * 1024
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
-_PAGE_BYTES = resource.getpagesize()
+_TAKEN = Path("/proc/self/statm")
+_PAGE_BYTES = mmap.PAGESIZE
 _STACK_BYTES = 2 * 1024 * 1024
 #: The numbers by which `mallopt` of glibc knows its options.
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
@@ -81,7 +85,7 @@ def economise() -> None:
         adjust(_M_ARENA_MAX, 1)
         if _limits():
             adjust(_M_MMAP_THRESHOLD, _MAPPED_FROM_BYTES)
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+    if _space_bytes() is not None:
         threading.stack_size(_STACK_BYTES)
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -89,21 +93,29 @@ def economise() -> None:
 @lru_cache(maxsize=1)
 def _limits() -> tuple[Callable[[], int], ...]:
     """Find the limits of the process: for each a function that measures what is left."""
-    space = resource.getrlimit(resource.RLIMIT_AS)[0]
-    found = [] if space == resource.RLIM_INFINITY else [partial(_left_of_space, space)]
+    space = _space_bytes()
+    # Only Linux says how much of its address space a process has taken.
+    found = [partial(_left_of_space, space)] if space is not None and _TAKEN.exists() else []
     return (*found, *(partial(_left_of_group, group, most) for group, most in _groups()))
 
 
 @lru_cache(maxsize=1)
 def _total_bytes() -> int:
+    space = _space_bytes()
+    return min([sys.maxsize if space is None else space, *(most for _, most in _groups())])
+
+
+def _space_bytes() -> int | None:
+    """Read the limit on the address space of the process; None if it has none."""
+    if sys.platform == "win32":
+        return None
     space = resource.getrlimit(resource.RLIMIT_AS)[0]
-    every = [most for _, most in _groups()]
-    return min([sys.maxsize if space == resource.RLIM_INFINITY else space, *every])
+    return None if space == resource.RLIM_INFINITY else space
 
 
 def _left_of_space(most_bytes: int) -> int:
     # Opened anew: a file that was opened before a fork shows the parent.
-    return most_bytes - int(Path("/proc/self/statm").read_bytes().split()[0]) * _PAGE_BYTES
+    return most_bytes - int(_TAKEN.read_bytes().split()[0]) * _PAGE_BYTES
 
 
 def _groups() -> Iterator[tuple[Path, int]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import secrets
 import sys
@@ -53,6 +52,7 @@ from headgate.store.semantic.choice import chosen_model
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.store.sqlite.oauth import SqliteOAuthStore
+from headgate.system import lock, open_private
 from headgate.telemetry import configure_logs, get_logger
 
 #: The file of the home with the address of the server that runs on it.
@@ -193,7 +193,7 @@ def live_sources(home: Path) -> dict[str, LiveSource]:
 def mcp_url(settings: Settings) -> str:
     """Return the address that agents connect to: the public one, that of the server that runs, or the configured one."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    served = settings.public_url or _served_address(Path(settings.home) / _ADDRESS)
+    served = settings.public_url or served_address(settings.home)
     return f"{served or f'http://{host}:{settings.port}'}/mcp"
 
 
@@ -209,7 +209,7 @@ def serving_on(home: Home, address: str) -> Generator[None]:
     The file is locked for that long, so that one which a killed server left behind is not believed.
     """
     try:
-        file = os.open(home.path / _ADDRESS, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = open_private(home.path / _ADDRESS, os.O_RDWR | os.O_CREAT)
     except OSError:
         # A home that cannot be written is served all the same.
         yield
@@ -217,7 +217,7 @@ def serving_on(home: Home, address: str) -> Generator[None]:
     try:
         with contextlib.suppress(OSError):
             # Another server of the same home has it, and its address stays the known one; or the disk is full.
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file)
             os.ftruncate(file, 0)
             os.write(file, address.encode())
         yield
@@ -225,14 +225,14 @@ def serving_on(home: Home, address: str) -> Generator[None]:
         os.close(file)
 
 
-def _served_address(path: Path) -> str | None:
+def served_address(home: Path) -> str | None:
     """Give the address of the server that runs on a home; None if there is none."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        file = open_private(home / _ADDRESS, os.O_RDONLY)
     except OSError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock(file, shared=True)
     except BlockingIOError:
         return os.read(file, _MAX_ADDRESS_BYTES).decode() or None
     else:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
+
+from headgate.errors import ConfigInvalid
 
 
 def run_workers(workers: int, work: Callable[[int], bool]) -> bool:
     """Run the same work in several processes on one socket, and stop them all together.
 
     A worker that dies is replaced. Returns whether all ended in good order.
+
+    Raises:
+        ConfigInvalid: this system cannot continue one process as several.
     """
+    if sys.platform == "win32":
+        raise ConfigInvalid("Windows cannot share one socket among workers.", hint="Use --workers 1.")
     running = {_start(number, work): number for number in range(workers)}
     stopping = False
 
@@ -48,6 +56,7 @@ def ask_to_stop(pid: int) -> None:
 
 
 def _start(number: int, work: Callable[[int], bool]) -> int:
+    assert sys.platform != "win32"
     pid = os.fork()
     if pid:
         return pid

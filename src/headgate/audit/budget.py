@@ -7,7 +7,6 @@ crosses the limit is larger than the rest.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable
 from hashlib import sha256
@@ -18,6 +17,7 @@ from headgate.home import Home
 from headgate.model.grant import Access
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US, iso
+from headgate.system import lock, open_private, read_at, write_at
 
 _DIRECTORY = "budgets"
 #: Day and count, with as many digits as they can have: a count is written over the one before it.
@@ -62,11 +62,11 @@ class DailyBudgets:
         try:
             handle = self._open(grant_id)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                lock(handle, wait=True)
                 counted = _read(handle, day)
                 used = self._logged(grant_id, day) if counted is None else counted
                 if used < limit and records:
-                    os.pwrite(handle, _LINE % (day, used + records), 0)
+                    write_at(handle, _LINE % (day, used + records), 0)
             finally:
                 os.close(handle)
         except OSError as error:
@@ -76,17 +76,17 @@ class DailyBudgets:
 
     def _open(self, grant_id: GrantId) -> int:
         path = self._directory / sha256(grant_id.encode()).hexdigest()[:32]
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT
         try:
-            return os.open(path, flags, 0o600)
+            return open_private(path, flags)
         except FileNotFoundError:
             Path(self._directory).mkdir(mode=0o700, exist_ok=True)
-            return os.open(path, flags, 0o600)
+            return open_private(path, flags)
 
 
 def _read(handle: int, day: int) -> int | None:
     """Read the count of a day; None if there is only one of another day, or none."""
-    parts = os.pread(handle, _LINE_BYTES, 0).split()
+    parts = read_at(handle, _LINE_BYTES, 0).split()
     is_today = len(parts) == 2 and all(map(bytes.isdigit, parts)) and int(parts[0]) == day  # noqa: PLR2004 - day and count
     return int(parts[1]) if is_today else None
 

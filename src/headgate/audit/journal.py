@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 import secrets
@@ -27,6 +26,7 @@ from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
 from headgate.store.ledger import Ledger
+from headgate.system import NO_SPACE, lock, open_private
 
 _DIRECTORY = "journals"
 _SUFFIX = ".journal"
@@ -206,11 +206,11 @@ def abandoned_journals(home: Home) -> Iterator[tuple[Path, int]]:
 def _lock(path: Path) -> int | None:
     """Lock a journal; None if a process is writing it."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = open_private(path, os.O_RDWR)
     except OSError as error:
         raise StorageReadOnly("The disclosure log cannot be written.") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except OSError:
         os.close(handle)
         return None
@@ -226,17 +226,17 @@ def _open_new(directory: Path, size: int) -> _JournalFile:
     """
     path = directory / f"{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        handle = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     except OSError as error:
         raise StorageReadOnly("The disclosure log cannot be written.") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
         _reserve(handle, size)
         return _JournalFile(path, handle, mmap.mmap(handle, size), size)
     except OSError as error:
         os.close(handle)
         path.unlink(missing_ok=True)
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        if error.errno in NO_SPACE | {errno.EFBIG}:
             raise StorageFull("The disclosure log cannot grow.") from error
         raise StorageReadOnly("The disclosure log cannot be written.") from error
 

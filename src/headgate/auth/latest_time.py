@@ -14,6 +14,7 @@ import struct
 from headgate.errors import ConfigInvalid
 from headgate.home import Home
 from headgate.model.instants import iso
+from headgate.system import open_private, write_at
 
 FILE = "latest-time"
 _FORM = struct.Struct("<q")
@@ -57,11 +58,11 @@ class LatestTime:
 
 
 def _map(path: str) -> mmap.mmap:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    handle = open_private(path, os.O_RDWR | os.O_CREAT)
     try:
         if os.fstat(handle).st_size < _FORM.size:
             # Written, not truncated to size: a page of a sparse file may find no space on the disk later.
-            os.pwrite(handle, bytes(_FORM.size), 0)
+            write_at(handle, bytes(_FORM.size), 0)
         return mmap.mmap(handle, _FORM.size)
     finally:
         os.close(handle)

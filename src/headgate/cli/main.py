@@ -26,6 +26,7 @@ from headgate.cli import (
     ops,
     owner,
     serve,
+    service,
     sources,
     store,
     watch,
@@ -50,6 +51,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(ops.app, name="ops")
 app.add_typer(store.app, name="store")
 app.add_typer(sources.app, name="sources")
+app.add_typer(service.app, name="service")
 app.command("connect")(connect.connect)
 app.command("import")(imports.import_files)
 app.command("export")(export.export)

@@ -6,7 +6,6 @@ Of several processes that serve one home the one that holds a lock fetches; when
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +21,7 @@ from headgate.sources.accounts import ConnectionState, account_job, raw_state, s
 from headgate.sources.importing import Importer, ImportProgress, ImportReport
 from headgate.sources.protocol import LiveSource
 from headgate.store.protocol import Store
+from headgate.system import lock, open_private
 from headgate.telemetry import get_logger
 
 LOCK = "sync.lock"
@@ -134,11 +134,11 @@ async def _fetch_due(accounts: Accounts) -> None:
 def _locked(home: Home) -> int | None:
     """Take the lock of the home; None while another process has it, or the home cannot be written."""
     try:
-        file = os.open(home.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = open_private(home.path / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(file)
     except OSError:
         os.close(file)
         return None

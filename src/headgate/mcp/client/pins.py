@@ -6,7 +6,6 @@ stored behind a small protocol, in memory or in a private file.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from headgate.errors import ConfigInvalid
 from headgate.home import read_private, write_private
 from headgate.mcp.client.mapping import Tool
 from headgate.schema.diff import DefinitionDiff, diff_definitions, renames
+from headgate.system import lock, open_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class FilePins:
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Exclude other writers: a pin that a concurrent write dropped would be made anew without an approval."""
-        handle = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = open_private(f"{self._path}.lock", os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock(handle, wait=True)
             yield
         finally:
             os.close(handle)

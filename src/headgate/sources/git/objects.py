@@ -6,7 +6,6 @@ started, fetched or opened.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import zlib
@@ -22,6 +21,8 @@ from dulwich.object_format import SHA1, SHA256, ObjectFormat
 from dulwich.objects import Commit, ObjectID, ShaFile
 from dulwich.pack import Pack, PackData, UnresolvedDeltas, load_pack_index
 from dulwich.refs import DiskRefsContainer, Ref, SymrefLoop
+
+from headgate.system import read_at
 
 #: A commit or directory that is larger is none that a person made.
 MAX_OBJECT_BYTES = 32 * 1024 * 1024
@@ -137,7 +138,7 @@ class BoundedPack(PackData):
         return kind, found
 
     def _refuse_size(self, offset: int) -> None:
-        head = os.pread(self._descriptor, _HEADER_BYTES, offset)
+        head = read_at(self._descriptor, _HEADER_BYTES, offset)
         size, shift = head[0] & 15, 4
         for before, byte in pairwise(head):
             if not before & 128:

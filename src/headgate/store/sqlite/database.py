@@ -27,6 +27,7 @@ from headgate.errors import (
 )
 from headgate.store.sqlite.wal import refuse_bad_wal
 from headgate.store.sqlite.write.texts import WaitingTexts
+from headgate.system import open_private
 
 #: Older ones may lose a write when the WAL is reset while two connections use it.
 OLDEST_SAFE = 3_051_003
@@ -186,7 +187,7 @@ class Reading:
 
 def create_private(path: Path) -> None:
     """Make the file readable for its owner alone before SQLite opens it; the WAL files take its mode."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    handle = open_private(path, os.O_RDWR | os.O_CREAT)
     os.close(handle)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import StorageUnusable
-from headgate.home import sync_directory
 from headgate.store.sqlite.database import Database, connect, create_private
+from headgate.system import sync_directory
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
 _PAGES_AT_ONCE = 512

@@ -12,6 +12,7 @@ import struct
 from pathlib import Path
 
 from headgate.errors import IntegrityBroken
+from headgate.system import open_private, read_at
 
 _MAGIC = {0x377F0682, 0x377F0683}
 _MAGIC_LITTLE = 0x82
@@ -31,11 +32,11 @@ def refuse_bad_wal(path: Path) -> None:
         IntegrityBroken: it is garbage, or belongs to another file, or the file it belongs to is gone.
     """
     try:
-        log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        log = open_private(f"{path}-wal", os.O_RDONLY)
     except FileNotFoundError:
         return
     try:
-        header = os.pread(log, _HEADER, 0)
+        header = read_at(log, _HEADER, 0)
         # A header that is not whole, or not followed by anything, is what a power cut leaves.
         if os.fstat(log).st_size > _HEADER == len(header):
             _refuse(path, log, header)
@@ -58,9 +59,9 @@ def _refuse(path: Path, log: int, header: bytes) -> None:
 
 def _has_other_number(log: int, header: bytes, first_page: bytes) -> bool:
     size, salt, at = int.from_bytes(header[8:12]), header[16:24], _HEADER
-    while len(frame := os.pread(log, _FRAME, at)) == _FRAME and frame[8:16] == salt:
+    while len(frame := read_at(log, _FRAME, at)) == _FRAME and frame[8:16] == salt:
         if int.from_bytes(frame[:4]) == 1:
-            page = os.pread(log, FILE_HEADER, at + _FRAME)
+            page = read_at(log, FILE_HEADER, at + _FRAME)
             if page[_OWN_NUMBER] != first_page[_OWN_NUMBER]:
                 # A power cut may have torn the page: then SQLite does not take it either. Or it was being written
                 # at this moment: then what counts is what stands there when it is whole.
@@ -80,7 +81,7 @@ def _whole_page(log: int, header: bytes, end: int) -> bytes | None:
     if struct.pack(">II", *sums) != header[24:]:
         return None
     for at in range(_HEADER, end, _FRAME + size):
-        frame = os.pread(log, _FRAME + size, at)
+        frame = read_at(log, _FRAME + size, at)
         if len(frame) < _FRAME + size:
             return None
         sums = _sums(sums, frame[:8] + frame[_FRAME:], order)

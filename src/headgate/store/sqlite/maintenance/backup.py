@@ -17,7 +17,7 @@ import apsw
 import msgspec
 
 from headgate.errors import Conflict, IntegrityBroken, NotFound
-from headgate.home import Home, make_private_directory, sync_directory, write_private
+from headgate.home import Home, make_private_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied, Progress
 from headgate.store.sqlite.database import Database, connect, open_reader, translate_errors
@@ -27,6 +27,7 @@ from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
 from headgate.store.sqlite.write.blobs import BlobFiles
+from headgate.system import open_private, sync_directory
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -292,8 +293,8 @@ def _sum(path: Path) -> _FileSum:
 
 def _copy_file(source: Path, target: Path) -> _FileSum:
     hashed, size = hashlib.sha256(), 0
-    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    os.fchmod(handle, 0o600)
+    handle = open_private(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    target.chmod(0o600)
     with source.open("rb") as read, os.fdopen(handle, "wb") as written:
         while piece := read.read(_PIECE_BYTES):
             hashed.update(piece)

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from headgate.errors import BlobNotFound, ResourceLimit
-from headgate.home import sync_directory
 from headgate.model.ids import BlobId, FieldName, RecordId, blob_id_from
 from headgate.model.plan import BlobPlan
 from headgate.model.rows import FoundBlob
@@ -18,6 +17,7 @@ from headgate.store.sqlite.catalog import Catalog
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.scope import scope_of
 from headgate.store.sqlite.statements import SQL
+from headgate.system import sync_directory
 
 MAX_BLOB_BYTES = 1024 * 1024 * 1024
 _PIECE = 256 * 1024

@@ -7,13 +7,13 @@ on a home, the one that holds a lock file does this work.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import itertools
 import os
 import threading
 from functools import partial
 from pathlib import Path
 
+from headgate import system
 from headgate.errors import HeadgateError
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.catalog import Catalog, current
@@ -21,6 +21,7 @@ from headgate.store.sqlite.database import Database, open_reader, translate_erro
 from headgate.store.sqlite.write import vector_making
 from headgate.store.sqlite.write.vector_making import Portion
 from headgate.store.sqlite.writer import Writer
+from headgate.system import open_private
 from headgate.telemetry import get_logger
 
 _LOCK = "vectors.lock"
@@ -68,9 +69,7 @@ class VectorThread:
         self._thread.join()
 
     def _work(self) -> None:
-        lock = os.open(
-            self._path.with_name(_LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
+        lock = open_private(self._path.with_name(_LOCK), os.O_RDWR | os.O_CREAT)
         database = open_reader(self._path)
         try:
             while not self._is_closing:
@@ -120,7 +119,7 @@ class VectorThread:
 
 def _is_mine(lock: int) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(lock)
     except BlockingIOError:
         return False
     return True

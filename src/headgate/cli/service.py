@@ -1,0 +1,129 @@
+"""``headgate service``: start Headgate with the owner's session, by a systemd user unit.
+
+Headgate starts no other program, so the unit is written and linked here, and systemd is asked by the owner.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import platformdirs
+import typer
+
+from headgate.cli.terminal import AsJson, settings_of
+from headgate.errors import ConfigInvalid
+
+_UNIT = "headgate.service"
+_TEXT = """\
+[Unit]
+Description=Headgate, which lets AI agents read what its owner granted
+After=network.target
+
+[Service]
+ExecStart={command}
+Restart=on-failure
+RestartSec=2
+UMask=0077
+NoNewPrivileges=true
+
+[Install]
+WantedBy=default.target
+"""
+
+app = typer.Typer(help="Start Headgate when you log in (systemd).", rich_markup_mode=None)
+
+
+@app.callback()
+def _noun() -> None:
+    """Start Headgate when you log in (systemd)."""
+
+
+@app.command()
+def install(context: typer.Context) -> None:
+    """Write a systemd user unit that serves this home, and enable it."""
+    _refuse_other_systems()
+    unit, link = _places()
+    home = settings_of(context).settings.home.expanduser().absolute()
+    command = _command_line(*_program(), "--home", str(home), "serve")
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(_TEXT.format(command=command), encoding="utf-8")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(Path("..") / _UNIT)
+    typer.echo(
+        f"Wrote {unit}; Headgate starts when you log in.\n"
+        "  start it now          systemctl --user daemon-reload && systemctl --user start headgate\n"
+        "  without a log-in too  loginctl enable-linger"
+    )
+
+
+@app.command()
+def status(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Say whether the unit is installed, and at which address this home is served."""
+    from headgate.wiring import served_address  # noqa: PLC0415 - needs the extra
+
+    unit, link = _places()
+    found = {
+        "unit": str(unit),
+        "installed": unit.is_file(),
+        "enabled": link.is_symlink(),
+        "address": served_address(settings_of(context).settings.home),
+    }
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    state = "installed" if found["installed"] else "not installed; run 'headgate service install'"
+    if found["installed"] and not found["enabled"]:
+        state = "installed, but disabled; run 'systemctl --user enable headgate'"
+    typer.echo(f"unit     {unit}: {state}\nserving  {found['address'] or 'no'}")
+
+
+@app.command()
+def remove() -> None:
+    """Remove the unit. A server that runs goes on until it is stopped."""
+    unit, link = _places()
+    link.unlink(missing_ok=True)
+    if not unit.exists():
+        typer.echo("No unit is installed.")
+        return
+    unit.unlink()
+    typer.echo(f"Removed {unit}.\n  stop it now  systemctl --user stop headgate")
+
+
+def _places() -> tuple[Path, Path]:
+    """Return where the unit lies, and the link by which it is enabled."""
+    units = platformdirs.user_config_path("systemd") / "user"
+    return units / _UNIT, units / "default.target.wants" / _UNIT
+
+
+def _program() -> tuple[str, ...]:
+    """Return the command by which this program was started, wherever systemd looks from."""
+    started = Path(sys.argv[0]).absolute()
+    return (str(started),) if started.stem == "headgate" else (sys.executable, "-m", "headgate")
+
+
+def _command_line(*words: str) -> str:
+    """Quote words for systemd, which has its own rules: `%` and `$` have a meaning even in quotes."""
+    return " ".join(f'"{word}"' if _needs_quotes(word) else word for word in map(_escaped, words))
+
+
+def _escaped(word: str) -> str:
+    if not word.isprintable():
+        raise ConfigInvalid(f"A unit cannot name {word!r}.", hint="Choose another home with --home DIR.")
+    for mark, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        word = word.replace(mark, written)
+    return word
+
+
+def _needs_quotes(word: str) -> bool:
+    return any(mark in word for mark in " '\"\\;")
+
+
+def _refuse_other_systems() -> None:
+    if not Path("/run/systemd/system").is_dir() and shutil.which("systemctl") is None:
+        raise ConfigInvalid(
+            "This machine has no systemd.", hint="Start 'headgate serve' with what your system has for that."
+        )
