@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from headgate.auth.keys import load_ring
 from headgate.auth.limits import RequestLimits
 from headgate.auth.oauth.client_documents import ClientDocuments
 from headgate.auth.oauth.service import AuthorizationService
+from headgate.auth.passkeys import PasskeyParty, Passkeys, passkey_names
 from headgate.auth.revoke import revoke_grant
 from headgate.auth.sessions import OwnerSessions
 from headgate.console.addresses import console_addresses
@@ -113,7 +114,7 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
 def build_console(settings: Settings, program: AppServices) -> ConsoleServices:
     """Put together what the owner's pages are drawn from."""
     return ConsoleServices(
-        sessions=build_sessions(program),
+        sessions=build_sessions(program, passkey_names(settings.public_url, settings.host, settings.port)),
         clients=Clients(program.ledger, clock=program.clock, latest=program.latest),
         activity=Activity(program.ledger, program.home),
         reads=program.read_services,
@@ -128,9 +129,12 @@ def build_console(settings: Settings, program: AppServices) -> ConsoleServices:
     )
 
 
-def build_sessions(program: AppServices) -> OwnerSessions:
-    """Put together what signs the owner in."""
-    return OwnerSessions(program.ledger.owner, clock=program.clock, latest=program.latest)
+def build_sessions(program: AppServices, names: Sequence[PasskeyParty] = ()) -> OwnerSessions:
+    """Put together what signs the owner in; passkeys are for the given names of the server."""
+    owner, clock, latest = program.ledger.owner, program.clock, program.latest
+    sealer = program.read_services.sealer
+    passkeys = Passkeys(owner, sealer=sealer, clock=clock, latest=latest, names=names)
+    return OwnerSessions(owner, passkeys, clock=clock, latest=latest)
 
 
 @asynccontextmanager
@@ -203,6 +207,8 @@ def run_server(
     bound = listen(settings.host, settings.port)
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    # The port may have been left open; what is bound to the address, such as passkeys, needs the real one.
+    settings = replace(settings, port=port)
     log = get_logger().bind(version=__version__)
 
     def ready(link: str | None) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,12 @@ class Demo:
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
+    with serving_demo(tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def serving_demo(tmp_path: Path) -> Iterator[Demo]:
     process = subprocess.Popen(
         [sys.executable, "-m", "headgate", "serve", "--demo", "--port", "0"],
         stdout=subprocess.PIPE,

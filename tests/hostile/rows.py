@@ -49,6 +49,8 @@ _TABLE = """
 39 a decision on another session's request | refused; one code at most
 40 a client called <script>, 5 000 characters long | escaped, cut, shown as unverified
 41 a flood of registrations | 429 with Retry-After; clients in use go on
+42 100 wrong passwords, then the right one | slowed down; a passkey and the owner's browser still sign in
+43 a passkey used without verifying the user | 401, logged
 44 forged X-Forwarded-For | the same limit; metadata unchanged
 45 prompt=none, or another response_type | interaction_required, unsupported_response_type
 46 a record of an ungranted stream | the same as one that does not exist

@@ -32,5 +32,5 @@ def test_a_planted_case_without_a_test_and_a_mark_without_a_case_are_found(tmp_p
 
 
 def test_no_hostile_case_is_left_out():
-    numbered = [*range(1, 42), 44, 45, *range(46, 67), *range(84, 89)]
+    numbered = [*range(1, 67), *range(84, 89)]
     assert rows().keys() == {*map(str, numbered), *(f"T{number}" for number in range(1, 21))}

@@ -83,6 +83,8 @@ _SIGN_IN_BURST = 5.0
 _SIGN_INS_A_SECOND = 1 / 60
 _ALL_SIGN_INS_BURST = 20.0
 _ALL_SIGN_INS_A_SECOND = 1 / 10
+_PASSKEY_BURST = 10.0
+_PASSKEYS_A_SECOND = 1 / 6
 _IPV6_NETWORK_BITS = 64
 
 
@@ -90,14 +92,24 @@ class SignInLimits:
     """How often a password may be tried: by network, and in total.
 
     A browser that the owner signed in with before has a limit to itself, and so has this machine: strangers who use
-    up the total do not keep the owner out.
+    up the total do not keep the owner out. Passkeys cannot be guessed, and have a limit by network alone.
     """
 
-    __slots__ = ("_sources", "_total")
+    __slots__ = ("_passkeys", "_sources", "_total")
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._sources = TokenBuckets(_SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock)
         self._total = TokenBuckets(_ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock)
+        self._passkeys = TokenBuckets(_PASSKEYS_A_SECOND, _PASSKEY_BURST, clock)
+
+    def check_passkey(self, client_address: str) -> None:
+        """Count an attempt with a passkey.
+
+        Raises:
+            RateLimited: there were too many from this network.
+        """
+        if not self._passkeys.take(_network(client_address)[0].encode()):
+            raise RateLimited("Too many passkeys were tried.", data={"retry_after_seconds": 6})
 
     def check(self, client_address: str, known_browser: bytes | None) -> None:
         """Count an attempt, before the password is looked at.

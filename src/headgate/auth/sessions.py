@@ -1,4 +1,4 @@
-"""The owner's sign-in: a link that sets the first password, sessions of browsers, and the check of their forms.
+"""The owner's sign-in: a link that sets the first password, passkeys, sessions of browsers, the check of their forms.
 
 A browser holds 256 random bits in a cookie; only the SHA-256 is stored. A session ends 12 hours after its last use.
 What a form must send besides is derived from the session, so that a page of another origin, which cannot read the
@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import SignInLimits
+from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.auth.passwords import Passwords
 from headgate.errors import AuthenticationFailed, PermissionRefused
 from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
@@ -29,8 +31,10 @@ _LONGEST_US = 30 * 24 * 3600 * _SECOND_US
 _KNOWN_US = 365 * 24 * 3600 * _SECOND_US
 #: A use is written down at most this often, because every write ends what admission remembers.
 _NOTE_US = 600 * _SECOND_US
-#: What grants to new clients, exports and erasures need: the password, this recently.
+#: What grants to new clients, exports and erasures need: the password or a passkey, this recently.
 _FRESH_US = 300 * _SECOND_US
+#: What a passkey signs for, before there is a session.
+SIGN_IN_PURPOSE = b"sign in"
 #: Where a browser tells that a page of another origin made the request.
 _OWN_SITES = frozenset({"same-origin", "none"})
 
@@ -74,11 +78,12 @@ class BrowserCookies:
 class OwnerSessions:
     """Signs the owner in and out. The decisions are here; pages only show them."""
 
-    __slots__ = ("_clock", "_latest", "_limits", "_passwords", "_store")
+    __slots__ = ("_clock", "_latest", "_limits", "_passwords", "_store", "passkeys")
 
     def __init__(
         self,
         store: OwnerStore,
+        passkeys: Passkeys,
         *,
         clock: Callable[[], int],
         latest: LatestTime,
@@ -86,6 +91,7 @@ class OwnerSessions:
         limits: SignInLimits | None = None,
     ) -> None:
         self._store = store
+        self.passkeys = passkeys
         self._clock = clock
         self._latest = latest
         self._passwords = passwords or Passwords()
@@ -129,6 +135,19 @@ class OwnerSessions:
         await self._check(password, cookies)
         return await self._begin(cookies)
 
+    async def sign_in_with_passkey(
+        self, party: PasskeyParty, answer: Mapping[str, Any], cookies: BrowserCookies
+    ) -> SignedIn:
+        """Check what a passkey signed and begin a session; the browser's last one ends.
+
+        Raises:
+            RateLimited: too many were tried from this network; passwords do not count for it.
+            AuthenticationFailed: it is not the owner's.
+        """
+        self._limits.check_passkey(cookies.client_address)
+        await self.passkeys.check(party, SIGN_IN_PURPOSE, answer)
+        return await self._begin(cookies)
+
     async def session(self, cookies: BrowserCookies) -> OwnerSession | None:
         """Find the session of a browser; None if there is none, or it has ended."""
         found = self._store.browser(_digest(cookies.session), BrowserKind.SESSION)
@@ -152,8 +171,20 @@ class OwnerSessions:
             AuthenticationFailed: it is another one.
         """
         await self._check(password, cookies)
-        now = self._now()
-        await self._store.note_use(replace(session.stored, used_at=now, proved_at=now))
+        await self._note_proof(session)
+
+    async def prove_with_passkey(
+        self, session: OwnerSession, party: PasskeyParty, answer: Mapping[str, Any], cookies: BrowserCookies
+    ) -> None:
+        """Note that the owner has used a passkey again.
+
+        Raises:
+            RateLimited: too many were tried from this network.
+            AuthenticationFailed: it is not the owner's.
+        """
+        self._limits.check_passkey(cookies.client_address)
+        await self.passkeys.check(party, session.stored.digest, answer)
+        await self._note_proof(session)
 
     async def change_password(
         self, session: OwnerSession, old: str, new: str, cookies: BrowserCookies
@@ -168,6 +199,10 @@ class OwnerSessions:
         await self._check(old, cookies)
         await self._store.set_password(await self._passwords.hash(new), None)
         await self._store.end_sessions(but=session.stored.digest)
+
+    async def _note_proof(self, session: OwnerSession) -> None:
+        now = self._now()
+        await self._store.note_use(replace(session.stored, used_at=now, proved_at=now))
 
     def _now(self) -> int:
         return self._latest.raise_to(self._clock())

@@ -6,11 +6,31 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
 
-from headgate.console import activity, agents, connect, home, preferences, records, sign_in, uploads
-from headgate.console.pages import CONFIRM, HOME, SIGN_IN, OwnerRequest, signed_in, static_content
+from headgate.auth.sessions import OwnerSessions
+from headgate.console import (
+    activity,
+    agents,
+    connect,
+    home,
+    passkeys,
+    preferences,
+    records,
+    sign_in,
+    uploads,
+)
+from headgate.console.pages import (
+    CONFIRM,
+    HOME,
+    SIGN_IN,
+    OwnerHandler,
+    OwnerRequest,
+    recently_signed_in,
+    signed_in,
+    static_content,
+)
 from headgate.console.services import ConsoleServices
 from headgate.errors import NotFound
-from headgate.web.addresses import Address, WebRequest
+from headgate.web.addresses import Address, Handler, WebRequest
 from headgate.web.admission import Callers
 from headgate.web.replies import HttpReply
 
@@ -20,6 +40,7 @@ OpenPage: TypeAlias = Callable[[ConsoleServices, WebRequest], Awaitable[HttpRepl
 _OPEN: tuple[tuple[str, str, OpenPage], ...] = (
     ("GET", SIGN_IN, sign_in.show),
     ("POST", SIGN_IN, sign_in.sign_in),
+    ("POST", f"{SIGN_IN}/passkey", sign_in.sign_in_with_passkey),
     ("GET", "/console/welcome/{link}", sign_in.welcome),
     ("POST", "/console/welcome/{link}", sign_in.set_password),
 )
@@ -47,14 +68,26 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
     ("GET", "/console/settings", preferences.show),
     ("POST", "/console/settings/password", preferences.change_password),
     ("POST", "/console/settings/tokens/{mark}/revoke", preferences.revoke_token),
+    ("POST", "/console/settings/passkeys", passkeys.add),
+    ("POST", "/console/settings/passkeys/{mark}/remove", passkeys.remove),
     ("GET", "/console/styles", preferences.styles),
     ("POST", "/console/sign-out", sign_in.sign_out),
     ("GET", CONFIRM, sign_in.ask_again),
     ("POST", CONFIRM, sign_in.confirm),
+    ("POST", f"{CONFIRM}/passkey", sign_in.confirm_with_passkey),
+)
+#: What takes everything out, or changes who is let in: for these the password or a passkey was given just before.
+_PROVED = frozenset(
+    {
+        "/console/activity/export",
+        "/console/settings/passkeys",
+        "/console/settings/passkeys/{mark}/remove",
+    }
 )
 _STATIC = {
     "console.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
+    "passkeys.js": b"text/javascript; charset=utf-8",
     "htmx.js": b"text/javascript; charset=utf-8",
 }
 
@@ -63,10 +96,14 @@ def console_addresses(console: ConsoleServices) -> tuple[Address, ...]:
     """Make the console's rows of the table. A session is checked by `signed_in`, not by a token."""
     opened = (Address(method, path, Callers.ANYONE, partial(page, console)) for method, path, page in _OPEN)
     owned = (
-        Address(method, path, Callers.ANYONE, signed_in(console.sessions, partial(page, console)))
+        Address(method, path, Callers.ANYONE, _guard(path)(console.sessions, partial(page, console)))
         for method, path, page in _OWN
     )
     return *opened, *owned, Address("GET", "/console/static/{file}", Callers.ANYONE, _static)
+
+
+def _guard(path: str) -> Callable[[OwnerSessions, OwnerHandler], Handler]:
+    return recently_signed_in if path in _PROVED else signed_in
 
 
 async def _static(request: WebRequest) -> HttpReply:

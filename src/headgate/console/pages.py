@@ -149,12 +149,14 @@ def signed_in(sessions: OwnerSessions, handler: OwnerHandler) -> Handler:
 
 
 def recently_signed_in(sessions: OwnerSessions, handler: OwnerHandler) -> Handler:
-    """Call a handler only within five minutes after the owner gave the password; before that, ask for it."""
+    """Call a handler only within five minutes after the owner gave the password or a passkey; else ask for it."""
 
     async def answer(asked: OwnerRequest) -> HttpReply:
         if asked.session.is_fresh:
             return await handler(asked)
-        back = asked.here if asked.request.scope["method"] == "GET" else HOME
+        is_read = asked.request.scope["method"] == "GET"
+        # What was sent in a form is not sent again by itself, so that the owner comes back to its page.
+        back = asked.here if is_read else "/".join(asked.here.split("/")[:3])
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
 
     return signed_in(sessions, answer)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from headgate.auth.clients import token_mark
 from headgate.auth.passwords import LEAST_CHARS
 from headgate.console.pages import Frame, OwnerRequest, cookies_of, page, see_other
+from headgate.console.passkeys import PasskeysView, settings_view
 from headgate.console.services import ConsoleFacts, ConsoleServices
 from headgate.console.words import day
 from headgate.errors import AuthenticationFailed, InvalidRequest, RateLimited
@@ -32,6 +33,7 @@ class SettingsView:
 
     facts: ConsoleFacts
     tokens: tuple[TokenLine, ...]
+    passkeys: PasskeysView
     problem: str = ""
     least_chars: int = LEAST_CHARS
 
@@ -52,9 +54,11 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     notices = {
         "password": "The password is changed; every other session has ended.",
         "token": "The token has ended.",
+        "passkey": "The passkey is added; it signs you in from now on.",
+        "no-passkey": "The passkey is removed.",
     }
     notice = notices.get(asked.query.get("done"), "")
-    return page("settings.html", Frame("Settings", asked, "settings", notice), _view(console))
+    return page("settings.html", Frame("Settings", asked, "settings", notice), _view(console, asked))
 
 
 async def change_password(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -65,7 +69,7 @@ async def change_password(console: ConsoleServices, asked: OwnerRequest) -> Http
             asked.session, form.get("old"), form.get("new"), cookies_of(asked.request)
         )
     except (AuthenticationFailed, InvalidRequest, RateLimited) as error:
-        view = _view(console, f"{error.message} {error.hint}")
+        view = _view(console, asked, f"{error.message} {error.hint}")
         return page("settings.html", Frame("Settings", asked, "settings"), view, status=error.status)
     return see_other(f"{_PATH}?done=password")
 
@@ -82,7 +86,7 @@ async def styles(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("styles.html", Frame("Styles", asked), StylesView())
 
 
-def _view(console: ConsoleServices, problem: str = "") -> SettingsView:
+def _view(console: ConsoleServices, asked: OwnerRequest, problem: str = "") -> SettingsView:
     tokens = tuple(
         TokenLine(
             token_mark(one),
@@ -93,4 +97,4 @@ def _view(console: ConsoleServices, problem: str = "") -> SettingsView:
         )
         for one in console.clients.owner_tokens()
     )
-    return SettingsView(console.facts, tokens, problem)
+    return SettingsView(console.facts, tokens, settings_view(console, asked), problem)

@@ -10,11 +10,15 @@ from headgate.audit.activity import Activity
 from headgate.auth.admission import Admission
 from headgate.auth.clients import Clients
 from headgate.auth.sessions import OwnerSessions
+from headgate.errors import HeadgateError, RateLimited
+from headgate.model.disclosure import Disclosure
+from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.web.context import RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,22 @@ class ConsoleServices:
     facts: ConsoleFacts
     intake: Intake
     uploads: PendingUploads
+
+    def note_refusal(self, context: RequestContext, error: HeadgateError) -> None:
+        """Log that a password or a passkey was not accepted. What is not looked at any more, is not logged."""
+        if not isinstance(error, RateLimited):
+            self.reads.discloser.write(
+                Disclosure(
+                    at=self.clock(),
+                    request_id=context.request_id,
+                    token_kind=TokenKind.OWNER.value,
+                    client_id=None,
+                    grant_ids=(),
+                    package_id=None,
+                    via=context.route,
+                    outcome=error.code,
+                )
+            )
 
     def own_records(self) -> LocalResourceServer:
         """Read as the owner; it is logged as the owner's look."""

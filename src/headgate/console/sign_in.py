@@ -1,4 +1,4 @@
-"""Sign-in and sign-out, the link that sets the first password, and the password asked for again."""
+"""Sign-in and sign-out, the link that sets the first password, and the password or passkey asked for again."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from headgate.console.pages import (
     see_other,
     session_cookies,
 )
+from headgate.console.passkeys import options_of, signed
 from headgate.console.services import ConsoleServices
 from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
 from headgate.web.addresses import WebRequest
@@ -38,6 +39,8 @@ class SignInView:
     problem: str = ""
     least_chars: int = LEAST_CHARS
     has_password: bool = True
+    #: What the browser needs to use a passkey, as JSON; empty where there is none.
+    passkey: str = ""
     #: Whether a cookie may be sent on this connection at all.
     is_private_line: bool = True
 
@@ -60,8 +63,25 @@ async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
     try:
         made = await console.sessions.sign_in(form.get("password"), cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
-        problem = f"{error.message} {error.hint}"
-        return _sign_in_page(console, request, back, problem=problem, status=error.status)
+        return _not_signed_in(console, request, back, error)
+    return see_other(back, *session_cookies(request.context, made))
+
+
+async def sign_in_with_passkey(console: ConsoleServices, request: WebRequest) -> HttpReply:
+    """Check what a passkey signed, and begin a session."""
+    try:
+        check_site(fetch_site(request))
+        form = await read_form(request)
+    except HeadgateError as error:
+        return error_page(error, None)
+    back = own_path(form.get("next"))
+    if not is_private_line(request.context):
+        return _sign_in_page(console, request, back, status=403)
+    try:
+        party, answer = signed(console, request, form)
+        made = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
+    except (AuthenticationFailed, RateLimited) as error:
+        return _not_signed_in(console, request, back, error)
     return see_other(back, *session_cookies(request.context, made))
 
 
@@ -99,10 +119,9 @@ async def set_password(console: ConsoleServices, request: WebRequest) -> HttpRep
     return see_other(HOME, *session_cookies(request.context, made))
 
 
-async def ask_again(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Ask for the password again, before something that matters."""
-    view = SignInView(own_path(asked.query.get("next")))
-    return page("confirm.html", Frame("Confirm it is you", asked), view)
+async def ask_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Ask for the password or a passkey again, before something that matters."""
+    return _confirm_page(console, asked, own_path(asked.query.get("next")))
 
 
 async def confirm(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -112,13 +131,46 @@ async def confirm(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     try:
         await console.sessions.prove(asked.session, form.get("password"), cookies_of(asked.request))
     except (AuthenticationFailed, RateLimited) as error:
-        view = SignInView(back, f"{error.message} {error.hint}")
-        return page("confirm.html", Frame("Confirm it is you", asked), view, status=error.status)
+        console.note_refusal(asked.request.context, error)
+        return _confirm_page(console, asked, back, error)
+    return see_other(back)
+
+
+async def confirm_with_passkey(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Check the passkey that was asked for again."""
+    form = await asked.form()
+    back, cookies = own_path(form.get("next")), cookies_of(asked.request)
+    try:
+        party, answer = signed(console, asked.request, form)
+        await console.sessions.prove_with_passkey(asked.session, party, answer, cookies)
+    except (AuthenticationFailed, RateLimited) as error:
+        console.note_refusal(asked.request.context, error)
+        return _confirm_page(console, asked, back, error)
     return see_other(back)
 
 
 def _back(request: WebRequest) -> str:
     return own_path(query_of(request).get("next"))
+
+
+def _confirm_page(
+    console: ConsoleServices, asked: OwnerRequest, back: str, error: HeadgateError | None = None
+) -> HttpReply:
+    view = SignInView(
+        back,
+        "" if error is None else f"{error.message} {error.hint}",
+        passkey=options_of(console, asked.request, asked.session),
+    )
+    status = 200 if error is None else error.status
+    return page("confirm.html", Frame("Confirm it is you", asked), view, status=status)
+
+
+def _not_signed_in(
+    console: ConsoleServices, request: WebRequest, back: str, error: HeadgateError
+) -> HttpReply:
+    console.note_refusal(request.context, error)
+    problem = f"{error.message} {error.hint}"
+    return _sign_in_page(console, request, back, problem=problem, status=error.status)
 
 
 def _sign_in_page(
@@ -128,6 +180,7 @@ def _sign_in_page(
         back,
         problem,
         has_password=console.sessions.has_password(),
+        passkey=options_of(console, request),
         is_private_line=is_private_line(request.context),
     )
     return page("sign_in.html", Frame("Sign in"), view, status=status)

@@ -35,3 +35,29 @@ class SetupLink:
     digest: bytes
     #: Microseconds since 1970.
     ends_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passkey:
+    """A passkey of the owner: the public half of it. Times are microseconds since 1970."""
+
+    #: The credential's id, as its authenticator made it.
+    id: bytes
+    #: The name of the server that it was made for; it works for no other one.
+    party: str
+    #: What the owner calls it.
+    name: str
+    #: The credential as the authenticator attested it, with its public key.
+    public_key: bytes
+    #: How often it was used, as its authenticator counts; 0 where that does not count.
+    uses: int
+    made_at: int
+    used_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpentChallenge:
+    """A challenge that was answered, and when it would have ended, in microseconds since 1970."""
+
+    digest: bytes
+    ends_at: int

@@ -43,6 +43,8 @@ class Kind(StrEnum):
     RECORD_HANDLE = "rh"
     WINDOW_HANDLE = "wh"
     BLOB_HANDLE = "bh"
+    #: What a passkey signs.
+    CHALLENGE = "pk"
 
 
 class Failure(StrEnum):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
+from headgate.model.owner import BrowserKind, BrowserSecret, Passkey, SetupLink, SpentChallenge
 
 
 class OwnerStore(Protocol):
@@ -50,5 +51,17 @@ class OwnerStore(Protocol):
         ...
 
     async def reset(self, link: SetupLink) -> None:
-        """Remove the password and everything that browsers hold, and store a link."""
+        """Remove the password, the passkeys and everything that browsers hold, and store a link."""
+        ...
+
+    def passkeys(self) -> Sequence[Passkey]:
+        """Return every passkey, the oldest first."""
+        ...
+
+    async def put_passkey(self, passkey: Passkey, challenge: SpentChallenge) -> bool:
+        """Store a passkey, new or after a use, unless the challenge was answered before; returns whether it was stored."""
+        ...
+
+    async def remove_passkey(self, passkey_id: bytes) -> bool:
+        """Remove a passkey; returns whether there was one."""
         ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
+from headgate.model.owner import BrowserKind, BrowserSecret, Passkey, SetupLink, SpentChallenge
 from headgate.store.sqlite.database import Database, translate_errors
 from headgate.store.sqlite.readonly import NoWriter
 from headgate.store.sqlite.writer import Writer
@@ -19,6 +19,13 @@ _SET_HASH = (
     " ON CONFLICT(id) DO UPDATE SET password = excluded.password, link = NULL, link_ends_at = NULL"
 )
 _PUT_BROWSER = "INSERT INTO owner_browser(digest, kind, made_at, used_at, proved_at) VALUES(?, ?, ?, ?, ?)"
+_PASSKEYS = (
+    "SELECT id, party, name, public_key, uses, made_at, used_at FROM owner_passkey ORDER BY made_at, id"
+)
+_PUT_PASSKEY = (
+    "INSERT INTO owner_passkey(id, party, name, public_key, uses, made_at, used_at) VALUES(?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT(id) DO UPDATE SET uses = excluded.uses, used_at = excluded.used_at"
+)
 
 
 class SqliteOwnerStore:
@@ -92,14 +99,47 @@ class SqliteOwnerStore:
         await self._run(lambda database: database.run(sql, (BrowserKind.SESSION.value, but)))
 
     async def reset(self, link: SetupLink) -> None:
-        """Remove the password and everything that browsers hold, and store a link."""
+        """Remove the password, the passkeys and everything that browsers hold, and store a link."""
 
         def work(database: Database) -> None:
             database.run("DELETE FROM owner")
+            database.run("DELETE FROM owner_passkey")
             database.run("DELETE FROM owner_browser")
             database.run(_PUT_LINK, (link.digest, link.ends_at))
 
         await self._run(work)
+
+    def passkeys(self) -> Sequence[Passkey]:
+        """Return every passkey, the oldest first."""
+        with translate_errors():
+            return [Passkey(*row) for row in self._reader.all(_PASSKEYS)]
+
+    async def put_passkey(self, passkey: Passkey, challenge: SpentChallenge) -> bool:
+        """Store a passkey, new or after a use, unless the challenge was answered before."""
+        one = passkey
+        row = one.id, one.party, one.name, one.public_key, one.uses, one.made_at, one.used_at
+
+        def work(database: Database) -> bool:
+            database.run(
+                "DELETE FROM owner_challenge WHERE ends_at<=?", (passkey.used_at or passkey.made_at,)
+            )
+            if database.one("SELECT 1 FROM owner_challenge WHERE digest=?", (challenge.digest,)):
+                return False
+            database.run("INSERT INTO owner_challenge VALUES(?, ?)", (challenge.digest, challenge.ends_at))
+            database.run(_PUT_PASSKEY, row)
+            return True
+
+        return await self._run(work)
+
+    async def remove_passkey(self, passkey_id: bytes) -> bool:
+        """Remove a passkey; returns whether there was one."""
+
+        def work(database: Database) -> bool:
+            found = database.one("SELECT 1 FROM owner_passkey WHERE id=?", (passkey_id,))
+            database.run("DELETE FROM owner_passkey WHERE id=?", (passkey_id,))
+            return found is not None
+
+        return await self._run(work)
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
         with translate_errors():

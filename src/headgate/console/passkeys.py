@@ -1,0 +1,117 @@
+"""Passkeys in the browser: the pages hold what a script needs, and a form sends back what was signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from headgate.auth.passkeys import PasskeyParty, passkey_mark
+from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
+from headgate.console.pages import Form, OwnerRequest, see_other
+from headgate.console.services import ConsoleServices
+from headgate.console.words import day
+from headgate.errors import AuthenticationFailed
+from headgate.web.addresses import WebRequest
+from headgate.web.replies import HttpReply
+
+_SETTINGS = "/console/settings"
+_MOST_CHARS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PasskeyLine:
+    """One of the owner's passkeys."""
+
+    mark: str
+    name: str
+    party: str
+    since: str
+    used: str
+
+
+@dataclass(frozen=True, slots=True)
+class PasskeysView:
+    """What the settings page shows of passkeys."""
+
+    lines: tuple[PasskeyLine, ...]
+    #: What a browser needs to make one, as JSON; empty where it cannot.
+    options: str
+
+
+def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | None:
+    """Find the configured name by which the browser calls."""
+    return console.sessions.passkeys.party(urlsplit(f"//{request.context.headers.host}").hostname or "")
+
+
+def options_of(console: ConsoleServices, request: WebRequest, session: OwnerSession | None = None) -> str:
+    """Write what a browser needs to use a passkey; empty where there is none."""
+    passkeys, party = console.sessions.passkeys, party_of(console, request)
+    if party is None or not passkeys.usable(party):
+        return ""
+    purpose = SIGN_IN_PURPOSE if session is None else session.stored.digest
+    return _json(passkeys.options(party, purpose))
+
+
+def settings_view(console: ConsoleServices, asked: OwnerRequest) -> PasskeysView:
+    """List the passkeys, with what is needed to make another one."""
+    passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
+    lines = tuple(
+        PasskeyLine(
+            passkey_mark(one), one.name, one.party, day(one.made_at), day(one.used_at) if one.used_at else "never"
+        )
+        for one in passkeys.all()
+    )  # fmt: skip
+    if party is None:
+        return PasskeysView(lines, "")
+    return PasskeysView(lines, _json(passkeys.options_to_add(party, asked.session.stored.digest)))
+
+
+async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Store the passkey that the browser made."""
+    form = await asked.form()
+    party, answer = signed(console, asked.request, form)
+    await console.sessions.passkeys.add(party, asked.session.stored.digest, form.get("name"), answer)
+    return see_other(f"{_SETTINGS}?done=passkey")
+
+
+async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Remove a passkey."""
+    await asked.form()
+    await console.sessions.passkeys.remove(asked.places["mark"])
+    return see_other(f"{_SETTINGS}?done=no-passkey")
+
+
+def signed(
+    console: ConsoleServices, request: WebRequest, form: Form
+) -> tuple[PasskeyParty, Mapping[str, Any]]:
+    """Read what the browser signed.
+
+    Raises:
+        AuthenticationFailed: it cannot be read, or passkeys cannot be used at this address.
+    """
+    party, text = party_of(console, request), form.get("answer")
+    if party is None:
+        raise AuthenticationFailed("Passkeys cannot be used at this address.", hint="Use the password.")
+    try:
+        if len(text) <= _MOST_CHARS:
+            return party, msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        pass
+    raise AuthenticationFailed("The browser sent no passkey.", hint="Try again, or use the password.")
+
+
+def _json(options: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(_plain(options["publicKey"])).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Turn the library's mappings into those that are written as JSON."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,61 @@
+"""A passkey in a real browser, with the browser's own authenticator: added, used to sign in, and to confirm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.console.test_browser import CHROMIUM, PASSWORD, serving_demo
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+
+def authenticator(page: Page, *, verifies: bool = True) -> None:
+    """Plug an authenticator into the browser that says whether it verified its user."""
+    session = page.context.new_cdp_session(page)
+    session.send("WebAuthn.enable")
+    options = {
+        "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+        "isUserVerified": verifies, "automaticPresenceSimulation": True,
+    }  # fmt: skip
+    session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+
+
+def test_the_owner_adds_a_passkey_and_signs_in_with_it(tmp_path: Path):
+    with serving_demo(tmp_path) as demo, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        authenticator(page)
+        address = demo.address.replace("127.0.0.1", "localhost")
+        page.goto(demo.link.replace("127.0.0.1", "localhost"))
+        page.fill("#password", PASSWORD)
+        page.fill("#again", PASSWORD)
+        page.get_by_role("button", name="Set password").click()
+
+        page.goto(f"{address}/console/settings")
+        page.fill("#passkey-name", "This laptop")
+        page.get_by_role("button", name="Add a passkey").click()
+        expect(page.get_by_text("The passkey is added")).to_be_visible()
+        expect(page.get_by_role("cell", name="This laptop")).to_be_visible()
+        # The browser finds that it has one already.
+        page.fill("#passkey-name", "Again")
+        page.get_by_role("button", name="Add a passkey").click()
+        expect(page.get_by_text("has a passkey for Headgate already")).to_be_visible()
+
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_role("button", name="Use a passkey").click()
+        expect(page.get_by_role("heading", name="Your data")).to_be_visible()
+        page.goto(f"{address}/console/confirm?next=/console/agents")
+        page.get_by_role("button", name="Use a passkey").click()
+        expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+
+        # By another name of the machine it is not offered: the passkey is not for that one.
+        page.goto(f"{demo.address}/console/sign-in")
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        expect(page.get_by_role("button", name="Use a passkey")).to_have_count(0)
+        assert problems == []
+        browser.close()
