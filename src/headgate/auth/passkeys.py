@@ -126,9 +126,7 @@ class Passkeys:
     def options(self, party: PasskeyParty, purpose: bytes) -> dict[str, Any]:
         """Write what a browser needs to use a passkey; none is named, so that strangers learn of none."""
         challenge = self._challenge(party, purpose)
-        options, _ = _server(party).authenticate_begin(
-            user_verification=_REQUIRED, challenge=challenge
-        )
+        options, _ = _server(party).authenticate_begin(user_verification=_REQUIRED, challenge=challenge)
         return _document(options)
 
     async def check(self, party: PasskeyParty, purpose: bytes, answer: Mapping[str, Any]) -> Passkey:

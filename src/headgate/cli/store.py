@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from headgate.cli import passphrases
 from headgate.cli.extras import needs_extra
+from headgate.cli.passphrases import PassphraseFile
 from headgate.cli.terminal import AsJson, progress_line, settings_of
 from headgate.errors import IntegrityBroken
 from headgate.home import Home, open_home, small_files
@@ -48,6 +51,10 @@ def backup(
     context: typer.Context,
     directory: Annotated[Path, typer.Argument(help="Where the backup goes; must not exist yet.")],
     *,
+    encrypt: Annotated[
+        bool, typer.Option("--encrypt", help="Write one file that a passphrase opens; it is asked for.")
+    ] = False,
+    passphrase_file: PassphraseFile = None,
     without_keys: Annotated[
         bool, typer.Option("--without-keys", help="Leave the keys out, and what the log is checked against.")
     ] = False,
@@ -55,17 +62,26 @@ def backup(
 ) -> None:
     """Copy the store, its files and its keys as they are now, while others go on using them."""
     home = _home(context)
-    names = () if without_keys else small_files(home)
+    names, target = () if without_keys else small_files(home), directory.absolute()
+    if passphrase_file and not encrypt:
+        raise typer.BadParameter("--passphrase-file needs --encrypt")
+    # Asked for before anything is copied.
+    passphrase = passphrases.new_passphrase(passphrase_file) if encrypt else ""
     with needs_extra("serve"), progress_line("copying") as progress:
-        copied = commands.back_up_store(home, directory.absolute(), progress, names=names)
-    typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}.")
+        if encrypt:
+            copied = commands.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
+        else:
+            copied = commands.back_up_store(home, target, progress, names=names)
+    how = ", encrypted" if encrypt else ""
+    typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}{how}.")
 
 
 @app.command()
 def restore(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="The directory of the backup.")],
+    directory: Annotated[Path, typer.Argument(help="The directory of the backup, or its encrypted file.")],
     *,
+    passphrase_file: PassphraseFile = None,
     only_verify: Annotated[
         bool, typer.Option("--verify", help="Only check the backup, every record of it; change nothing.")
     ] = False,
@@ -78,18 +94,33 @@ def restore(
 
     The grants of the restored home are revoked: the backup does not know which were revoked after it.
     """
-    with needs_extra("serve"), progress_line("checking") as progress:
+    with (
+        needs_extra("serve"),
+        _opened(context, directory, passphrase_file) as source,
+        progress_line("checking") as progress,
+    ):
         if only_verify:
-            copied = commands.verify_backup(directory, progress)
+            copied = commands.verify_backup(source, progress)
         else:
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
             revoke_at = None if keep_grants else now()
-            copied = commands.restore_backup(directory, _home(context), progress, revoke_at=revoke_at)
+            copied = commands.restore_backup(source, _home(context), progress, revoke_at=revoke_at)
     done = "The backup is good:" if only_verify else "Restored"
     typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
     if copied.revoked_count:
         typer.echo(_REVOKED.format(_many(copied.revoked_count, "grant")), err=True)
+
+
+@contextmanager
+def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) -> Generator[Path]:
+    """Give the directory of a backup; one that is encrypted is decrypted for the length of the block."""
+    if not commands.is_encrypted_backup(backup):
+        yield backup
+        return
+    passphrase = passphrases.known_passphrase(passphrase_file)
+    with commands.decrypted_backup(backup, _home(context), passphrase) as directory:
+        yield directory
 
 
 @app.command()

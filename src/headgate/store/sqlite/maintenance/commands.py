@@ -7,7 +7,8 @@ what it needs when it is called, which also keeps the shortest command from load
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.home import Home
@@ -40,6 +41,36 @@ def back_up_store(home: Home, target: Path, progress: Progress, *, names: Sequen
 
     with reading_store(home) as database:
         return backup.back_up(database, home, target, progress, names=names)
+
+
+def back_up_encrypted(
+    home: Home, target: Path, progress: Progress, *, passphrase: str, names: Sequence[str] = ()
+) -> Copied:
+    """Copy a home's store, its files and the named files into one file that a passphrase opens."""
+    from headgate.store.sqlite.maintenance import encrypted
+
+    encrypted.refuse_existing(target)
+    with encrypted.workplace(home) as place:
+        copied = back_up_store(home, place, progress, names=names)
+        encrypted.pack(place, target, passphrase)
+    return copied
+
+
+def is_encrypted_backup(source: Path) -> bool:
+    """Say whether a passphrase is needed for a backup."""
+    from headgate.store.sqlite.maintenance import encrypted
+
+    return encrypted.is_encrypted_backup(source)
+
+
+@contextmanager
+def decrypted_backup(source: Path, home: Home, passphrase: str) -> Generator[Path]:
+    """Give the directory of an encrypted backup, inside the home, while the block runs."""
+    from headgate.store.sqlite.maintenance import encrypted
+
+    with encrypted.workplace(home) as place:
+        encrypted.unpack(source, place, passphrase)
+        yield place
 
 
 def verify_backup(source: Path, progress: Progress) -> Copied:
