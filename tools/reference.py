@@ -129,7 +129,7 @@ def commands_page() -> str:
             "| exit code | meaning |",
             "|---|---|",
             "| 0 | done |",
-            "| 1 | failed; the line on standard error says why |",
+            "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed |",
             "| 64 | the command was called wrongly |",
             "| 65 | an import left something out: rows were rejected, or reading ended early |",
             "| 69 | the log of disclosures cannot be checked here |",

@@ -34,6 +34,7 @@ from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.stdio import serve_stdio
 from headgate.mcp.serve.tools import WHOLE, Surface
+from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
 from headgate.model.query import SearchMode
@@ -84,6 +85,23 @@ class HomeStores:
     def judged_at(self) -> int:
         """Return the time by which admission judges whether a grant has expired."""
         return self.latest.raise_to(now())
+
+    def log_command(self, name: str) -> None:
+        """Log what the owner did with a command that changes who is let in; the next process moves it into the chain."""
+        journal = Journal(self.home)
+        journal.write(
+            Disclosure(
+                at=now(),
+                request_id=RequestId(f"req_{secrets.token_hex(8)}"),
+                token_kind=TokenKind.OWNER.value,
+                client_id=None,
+                grant_ids=(),
+                package_id=None,
+                via=name,
+                outcome=ANSWERED,
+            )
+        )
+        journal.leave()
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
@@ -195,6 +213,11 @@ def mcp_url(settings: Settings) -> str:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     served = settings.public_url or served_address(settings.home)
     return f"{served or f'http://{host}:{settings.port}'}/mcp"
+
+
+def server_address(settings: Settings) -> str:
+    """Return where agents find the server: the public address, or that of the server that runs; empty without one."""
+    return settings.public_url or _served_address(Path(settings.home) / _ADDRESS) or ""
 
 
 def welcome_url(address: str, link: str) -> str:

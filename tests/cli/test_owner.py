@@ -38,6 +38,12 @@ def test_serve_prints_a_link_while_no_password_is_set_and_reset_prints_another(t
         assert "/console/welcome/" not in server.process.stdout.read()
 
 
+def test_a_reset_is_logged(tmp_path: Path):
+    command(tmp_path, "owner", "reset")
+    (entry,) = json.loads(command(tmp_path, "audit", "list", "--json"))
+    assert (entry["via"], entry["client_id"]) == ("headgate owner reset", None)
+
+
 def test_tokens_are_named_listed_limited_and_revoked(tmp_path: Path):
     made = command(
         tmp_path, "owner", "token", "--name", "graphs", "--scope", "metrics", "--days", "9"

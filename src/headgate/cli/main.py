@@ -19,9 +19,11 @@ from headgate.cli import (
     clients,
     config,
     connect,
+    doctor,
     export,
     grants,
     imports,
+    keys,
     mcp,
     ops,
     owner,
@@ -50,9 +52,11 @@ app.add_typer(clients.app, name="clients")
 app.add_typer(audit.app, name="audit")
 app.add_typer(ops.app, name="ops")
 app.add_typer(store.app, name="store")
+app.add_typer(keys.app, name="keys")
 app.add_typer(sources.app, name="sources")
 app.add_typer(service.app, name="service")
 app.command("connect")(connect.connect)
+app.command("doctor")(doctor.doctor)
 app.command("import")(imports.import_files)
 app.command("export")(export.export)
 app.command("watch")(watch.watch)

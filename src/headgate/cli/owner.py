@@ -25,7 +25,7 @@ def _noun() -> None:
 
 @app.command()
 def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Forget the password, end every session, and print a link that sets a new password."""
+    """Forget the password and the passkeys, end every session, and print a link that sets a new password."""
     settings = settings_of(context).settings
 
     async def work(stores: HomeStores) -> str:
@@ -34,6 +34,7 @@ def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
 
         secret, link = fresh_link(stores.judged_at())
         await stores.ledger.owner.reset(link)
+        stores.log_command("headgate owner reset")
         return welcome_url(mcp_url(settings).removesuffix("/mcp"), secret)
 
     made = with_stores(settings, work)

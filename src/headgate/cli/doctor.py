@@ -1,0 +1,41 @@
+"""``headgate doctor``: find what keeps agents from connecting."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.mcp import cache_root_of
+from headgate.cli.terminal import AsJson, State, settings_of
+
+if TYPE_CHECKING:
+    from headgate.doctor.judging import Finding
+
+_MARKS = {"good": "ok", "warning": "note", "problem": "FAULT"}
+
+
+def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Check files, tokens, clock, tools, and the metadata as agents see it; say what to do. Ends with 1 on a fault."""
+    state: State = context.obj
+    settings = settings_of(context).settings
+    with needs_extra("serve"):
+        from headgate.doctor.probing import Examined, examine  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import now, server_address  # noqa: PLC0415 - the same
+    examined = Examined(settings, server_address(settings), cache_root_of(state.environment), now())
+    found = list(examine(examined))
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+    else:
+        for one in found:
+            typer.echo(_line(one))
+    if any(one.level == "problem" for one in found):
+        raise typer.Exit(1)
+
+
+def _line(finding: Finding) -> str:
+    advice = f"\n       {finding.advice}" if finding.advice else ""
+    return f"{_MARKS[finding.level]:<5}  {finding.text}{advice}"

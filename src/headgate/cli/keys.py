@@ -1,0 +1,60 @@
+"""``headgate keys``: the keys with which cursors and handles are sealed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.terminal import AsJson, settings_of
+from headgate.home import open_home
+
+if TYPE_CHECKING:
+    from headgate.model.sealed import KeyRing
+
+app = typer.Typer(help="Look after the keys.", rich_markup_mode=None)
+
+
+@app.callback()
+def _noun() -> None:
+    """Look after the keys."""
+
+
+@app.command("list")
+def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the keys that open cursors and handles; the first one seals. The keys themselves are not shown."""
+    with needs_extra("serve"):
+        from headgate.auth.keys import load_ring  # noqa: PLC0415 - needs the extra
+    found = _document(load_ring(open_home(settings_of(context).settings.home)))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for one in found:
+        typer.echo(f"{one['id']}  {one['use']}")
+
+
+@app.command()
+def rotate(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Seal with a new key; the last one still opens what it sealed, and the one before it opens nothing any more.
+
+    A server that runs goes on with its keys until it is started again.
+    """
+    with needs_extra("serve"):
+        from headgate.auth.keys import load_ring, rotate_ring  # noqa: PLC0415 - needs the extra
+    home = open_home(settings_of(context).settings.home)
+    ended = load_ring(home).previous
+    found = _document(rotate_ring(home))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    typer.echo(f"{found[0]['id']} seals from now on; {found[1]['id']} opens what it sealed.")
+    if ended is not None:
+        typer.echo(f"{ended.id.hex()} has ended: cursors and handles that it sealed are refused.")
+    typer.echo("Start a running server again, so that it takes the new key.", err=True)
+
+
+def _document(ring: KeyRing) -> list[dict[str, str]]:
+    previous = [] if ring.previous is None else [{"id": ring.previous.id.hex(), "use": "opens"}]
+    return [{"id": ring.current.id.hex(), "use": "seals and opens"}, *previous]

@@ -1,0 +1,1 @@
+"""Looks for what keeps agents from connecting, and says what to do. `judging` decides, `probing` looks."""

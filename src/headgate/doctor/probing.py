@@ -1,0 +1,129 @@
+"""Looks at the home, the token files and the server, and has what it finds judged."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from headgate.auth.credentials import read_token
+from headgate.auth.latest_time import LatestTime
+from headgate.doctor import judging
+from headgate.doctor.judging import Answer, Finding, Level, good, problem
+from headgate.errors import HeadgateError
+from headgate.home import Home, open_home
+from headgate.mcp.serve.tools import TOOLS
+from headgate.settings import Settings
+
+_SECONDS = 10.0
+_MOST_BYTES = 64 * 1024
+_GROUP_AND_OTHERS = 0o077
+_SECOND_US = 1_000_000
+_MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+_CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is looked at."""
+
+    settings: Settings
+    #: Where the server answers; empty if it does not run and no public address is set.
+    address: str
+    #: The directory of token files.
+    tokens: Path
+    #: Microseconds since 1970.
+    now: int
+
+
+def examine(examined: Examined) -> Iterator[Finding]:
+    """Look at everything, in the order in which faults hide each other."""
+    home_findings = list(_examine_home(examined.settings.home))
+    yield from home_findings
+    yield from _examine_tokens(examined.tokens, examined.now // _SECOND_US)
+    yield judging.judge_tools(TOOLS)
+    yield from judging.judge_address(examined.settings.public_url)
+    date = ""
+    if examined.address:
+        server = list(_examine_server(examined.address))
+        yield from (finding for finding, _ in server)
+        date = next((date for _, date in server if date), "")
+    else:
+        yield Finding(
+            "server", Level.WARNING, "No server runs on this home.", "Start one with: headgate serve"
+        )
+    if all(one.level is not Level.PROBLEM for one in home_findings):
+        latest = LatestTime(Home(examined.settings.home)).raise_to(0) // _SECOND_US
+        yield judging.judge_clock(date, examined.now // _SECOND_US, latest)
+
+
+def _examine_home(path: Path) -> Iterator[Finding]:
+    if not path.exists():
+        yield problem(
+            "home", f"{path} does not exist.", "Start a server, or import something: both make a home."
+        )
+        return
+    try:
+        home = open_home(path)
+    except HeadgateError as error:
+        yield problem("files", error.message, error.hint)
+        return
+    open_files = list(_open_to_others(home.path))
+    for file in open_files:
+        yield problem("files", f"{file} is open to other users.", f"Run: chmod go-rwx {file}")
+    if not open_files:
+        yield good("files", f"Only you can read what is in {path}.")
+
+
+def _open_to_others(directory: Path) -> Iterator[Path]:
+    for place, directories, files in os.walk(directory):
+        for name in (*directories, *files):
+            path = Path(place) / name
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISLNK(mode) and mode & _GROUP_AND_OTHERS:
+                yield path
+
+
+def _examine_tokens(root: Path, now_seconds: int) -> Iterator[Finding]:
+    files = sorted((root / "clients").glob("*.json"))
+    bad = 0
+    for file in files:
+        try:
+            read_token(file, now_seconds=now_seconds, hint="Run: headgate grants create --client NAME --save")
+        except HeadgateError as error:
+            bad += 1
+            yield problem("token files", f"{file.name}: {error.message}", error.hint)
+    if files and not bad:
+        yield good("token files", f"{len(files)} saved tokens can be used.")
+
+
+def _examine_server(base: str) -> Iterator[tuple[Finding, str]]:
+    with httpx2.Client(trust_env=False, follow_redirects=False, timeout=_SECONDS) as client:
+        resource = _asked(client, "GET", f"{base}/.well-known/oauth-protected-resource/mcp")
+        server = _asked(client, "GET", f"{base}/.well-known/oauth-authorization-server")
+        date = resource.headers.get("date", "")
+        yield from ((finding, date) for finding in judging.judge_documents(base, resource, server))
+        yield judging.judge_challenge(base, _asked(client, "POST", f"{base}/mcp")), date
+        yield judging.judge_slash(_asked(client, "POST", f"{base}/mcp/")), date
+
+
+def _asked(client: httpx2.Client, method: str, url: str) -> Answer:
+    more: Mapping[str, Any] = {"content": _CALL, "headers": _MCP_HEADERS} if method == "POST" else {}
+    try:
+        with client.stream(method, url, **more) as response:
+            body = b""
+            for piece in response.iter_raw(_MOST_BYTES):
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    break
+            return Answer(url, response.status_code, dict(response.headers), body)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        return Answer(url, failure=type(error).__name__)
