@@ -19,6 +19,7 @@ from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.limits import RequestLimits
 from headgate.auth.oauth.client_documents import ClientDocuments
+from headgate.auth.oauth.entries import client_names
 from headgate.auth.oauth.service import AuthorizationService
 from headgate.auth.passkeys import PasskeyParty, Passkeys, passkey_names
 from headgate.auth.revoke import revoke_grant
@@ -115,7 +116,12 @@ def build_console(settings: Settings, program: AppServices) -> ConsoleServices:
     """Put together what the owner's pages are drawn from."""
     return ConsoleServices(
         sessions=build_sessions(program, passkey_names(settings.public_url, settings.host, settings.port)),
-        clients=Clients(program.ledger, clock=program.clock, latest=program.latest),
+        clients=Clients(
+            program.ledger,
+            clock=program.clock,
+            latest=program.latest,
+            names=partial(client_names, program.oauth_store),
+        ),
         activity=Activity(program.ledger, program.home),
         reads=program.read_services,
         admission=program.admission,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.auth.latest_time import LatestTime
@@ -34,6 +34,8 @@ class ClientOverview:
 
     client_id: ClientId
     grants: tuple[GrantOverview, ...]
+    #: What it is called: the name it claims, or its id.
+    name: str
 
     @property
     def active(self) -> tuple[GrantOverview, ...]:
@@ -53,12 +55,24 @@ class ClientOverview:
 class Clients:
     """Lists clients and owner's tokens, and ends what they may do."""
 
-    __slots__ = ("_clock", "_latest", "_ledger")
+    __slots__ = ("_clock", "_latest", "_ledger", "_names")
 
-    def __init__(self, ledger: Ledger, *, clock: Callable[[], int], latest: LatestTime) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        clock: Callable[[], int],
+        latest: LatestTime,
+        names: Callable[[], Mapping[str, str]] = dict[str, str],
+    ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._latest = latest
+        self._names = names
+
+    def names(self) -> Mapping[str, str]:
+        """Return what clients are called, by their ids; those that are not here are called by their id."""
+        return self._names()
 
     def overview(self) -> tuple[ClientOverview, ...]:
         """List every client that has or had a grant; those that can read come first."""
@@ -67,7 +81,11 @@ class Clients:
         found: dict[ClientId, list[GrantOverview]] = {}
         for issued in self._ledger.grants():
             found.setdefault(issued.grant.client_id, []).append(_grant(issued, shown, now))
-        clients = [ClientOverview(name, tuple(grants)) for name, grants in found.items()]
+        names = self._names()
+        clients = [
+            ClientOverview(client, tuple(grants), names.get(client, client))
+            for client, grants in found.items()
+        ]
         return tuple(sorted(clients, key=lambda one: not one.active))
 
     def client(self, client_id: ClientId) -> ClientOverview:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -35,7 +36,7 @@ class ActivityView:
     """A part of the log."""
 
     lines: tuple[ConversationLine, ...]
-    clients: tuple[ClientId, ...]
+    clients: tuple[tuple[ClientId, str], ...]
     client: str
     stream: str
     only: str
@@ -80,9 +81,9 @@ async def export(console: ConsoleServices, _asked: OwnerRequest) -> HttpReply:
     return HttpReply(("\n".join(lines) + "\n").encode(), headers=headers)
 
 
-def conversation_line(found: Conversation) -> ConversationLine:
+def conversation_line(found: Conversation, names: Mapping[str, str]) -> ConversationLine:
     """Describe a conversation in a sentence."""
-    who = str(found.client_id or "You")
+    who = "You" if found.client_id is None else names.get(found.client_id, found.client_id)
     streams = [f"{number} of {name}" for name, number in found.streams if number][:_STREAMS_NAMED]
     more = len([1 for _, number in found.streams if number]) - len(streams)
     what = ", ".join(streams) + (f" and {counted(more, 'other stream')}" if more > 0 else "")
@@ -119,8 +120,8 @@ def _view(
         else f"/console/activity?{urlencode({**chosen_texts, 'before': found.before})}"
     )
     return ActivityView(
-        lines=tuple(conversation_line(one) for one in conversations(found.reads)),
-        clients=tuple(one.client_id for one in console.clients.overview()),
+        lines=tuple(conversation_line(one, console.clients.names()) for one in conversations(found.reads)),
+        clients=tuple((one.client_id, one.name) for one in console.clients.overview()),
         client=client,
         stream=stream,
         only=only,

@@ -59,6 +59,7 @@ class GrantWords:
 class AgentCard:
     """One client."""
 
+    id: str
     name: str
     path: str
     can_read: bool
@@ -97,6 +98,11 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("agent.html", Frame(card.name, asked, "agents"), card)
 
 
+def agent_path(client: str) -> str:
+    """Return the console's address of a client."""
+    return f"{_AGENTS}/{quote(client, safe='')}"
+
+
 async def revoke(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """End one grant."""
     await asked.form()
@@ -126,8 +132,9 @@ def _card(client: ClientOverview, names: dict[str, str]) -> AgentCard:
     can_see = [stream for grant in grants if grant.is_active for stream in grant.streams]
     last = max((one.last_day for one in client.grants if one.last_day is not None), default=None)
     return AgentCard(
-        name=client.client_id,
-        path=f"{_AGENTS}/{quote(client.client_id, safe='')}",
+        id=client.client_id,
+        name=client.name,
+        path=agent_path(client.client_id),
         can_read=bool(client.active),
         summary=_summary(can_see),
         today=client.today,

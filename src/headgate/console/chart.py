@@ -52,7 +52,9 @@ class Chart:
     total: int
 
 
-def reads_chart(reads: Mapping[int, Mapping[ClientId, int]], today: int, days: int) -> Chart:
+def reads_chart(
+    reads: Mapping[int, Mapping[ClientId, int]], today: int, days: int, called: Mapping[str, str]
+) -> Chart:
     """Draw the records read on each of the last days, stacked by client; the largest clients have a colour."""
     names = _series(reads)
     top = _rounded_up(max((sum(of_day.values()) for of_day in reads.values()), default=0))
@@ -66,7 +68,7 @@ def reads_chart(reads: Mapping[int, Mapping[ClientId, int]], today: int, days: i
             height = count / top * (floor - _TOP)
             y -= height
             if count:
-                title = f"{day(at * DAY_US)}: {name}, {number(count)} records"
+                title = f"{day(at * DAY_US)}: {called.get(name, name)}, {number(count)} records"
                 bars.append(Bar(x, y, step * _BAR_SHARE, height, series, title))
     ticks = [
         Tick(_WIDTH if at == today else _LEFT + (at - first + 0.5) * step, day(at * DAY_US)[:-5])
@@ -74,7 +76,7 @@ def reads_chart(reads: Mapping[int, Mapping[ClientId, int]], today: int, days: i
     ]
     levels = [Tick(floor - share * (floor - _TOP), number(int(top * share))) for share in (0, 0.5, 1)]
     total = sum(sum(of_day.values()) for of_day in reads.values())
-    legend = tuple(enumerate(names, 1))
+    legend = tuple((series, called.get(name, name)) for series, name in enumerate(names, 1))
     return Chart(
         _WIDTH, _HEIGHT, _LEFT, floor, tuple(bars), tuple(reversed(ticks)), tuple(levels), legend, total
     )

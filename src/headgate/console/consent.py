@@ -37,7 +37,10 @@ from headgate.console.pages import (
     see_other,
     signed_in,
 )
+from headgate.console.samples import SampleTable, sample_table
+from headgate.console.words import counted
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
+from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
 from headgate.reading.services import ReadServices
 from headgate.web.addresses import Address, WebRequest
@@ -83,6 +86,18 @@ class ConsentView:
         return _PRESET_LABELS
 
     @property
+    def summary(self) -> str:
+        """What an approval would mean, in one sentence."""
+        seen = self.previews.values()
+        what = f"{counted(sum(one.count for one in seen), 'record')} of {counted(len(seen), 'stream')}"
+        chosen = self.choice
+        until = "until you revoke it" if chosen.days is None else f"for {counted(chosen.days, 'day')}"
+        use = "once" if chosen.access_mode is AccessMode.SINGLE_USE else "again and again"
+        limit = chosen.daily_records
+        most = "without a daily limit" if limit is None else f"at most {counted(limit, 'record')} a day"
+        return f"{self.pending.client.name} may read {what} as they are now, and new ones that fit, {until}, {use}, {most}."
+
+    @property
     def redirect_host(self) -> str:
         """Where the answer goes."""
         return redirects.host_of(self.pending.redirect_uri)
@@ -101,7 +116,11 @@ class ConsentView:
             found.setdefault(offer.connection_id, (offer.connection_label, offer.source_name, []))[2].append(
                 one
             )
-        return list(found.values())
+        return sorted(found.values(), key=lambda one: one[0].casefold())
+
+    def samples(self, seen: GrantPreview) -> SampleTable:
+        """Lay out the samples of a stream."""
+        return sample_table(seen)
 
 
 async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
@@ -210,7 +229,7 @@ async def _page(
         asked.places["request"], pending, precise, choice, previews, review, problem if choice.picked else ""
     )
     # The answer of the form is a redirect to the client, which a policy on form targets would block.
-    frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS)
+    frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS, is_decision=True)
     return page("consent.html", frame, view)
 
 

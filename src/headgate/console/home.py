@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.audit.activity import LogFilter, conversations
+from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.activity import ConversationLine, conversation_line
+from headgate.console.agents import agent_path
 from headgate.console.chart import Chart, reads_chart
 from headgate.console.pages import Frame, OwnerRequest, page
 from headgate.console.records import ConnectionCard, connection_cards
@@ -21,12 +24,20 @@ _SCANNED = 300
 
 
 @dataclass(frozen=True, slots=True)
+class Attention:
+    """Something the owner may want to decide about, and where that is done."""
+
+    text: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class HomeView:
     """What the first page shows."""
 
     cards: tuple[ConnectionCard, ...]
     chart: Chart
-    attention: tuple[str, ...]
+    attention: tuple[Attention, ...]
     latest: tuple[ConversationLine, ...]
     has_clients: bool
     now: int
@@ -35,34 +46,37 @@ class HomeView:
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
+    await console.flush_log()
+    names, clients = console.clients.names(), console.clients.overview()
     reads = console.clients.reads_by_day(_DAYS)
     log = console.activity.page(LogFilter(), before=None, limit=_SCANNED)
     view = HomeView(
         cards=await connection_cards(console),
-        chart=reads_chart(reads, now // DAY_US, _DAYS),
-        attention=_attention(console, now),
-        latest=tuple(conversation_line(one) for one in conversations(log.reads)[:_LATEST]),
-        has_clients=bool(console.clients.overview()),
+        chart=reads_chart(reads, now // DAY_US, _DAYS, names),
+        attention=_attention(clients, now),
+        latest=tuple(conversation_line(one, names) for one in conversations(log.reads)[:_LATEST]),
+        has_clients=bool(clients),
         now=now,
     )
     return page("home.html", Frame("Home", asked, "home"), view)
 
 
-def _attention(console: ConsoleServices, now: int) -> tuple[str, ...]:
-    found: list[str] = []
-    for client in console.clients.overview():
-        ends = [
-            one.issued.grant.expires_at for one in client.active if one.issued.grant.expires_at is not None
-        ]
-        soon = [end for end in ends if end - now < _SOON_US]
-        if soon:
-            found.append(f"{client.client_id} can read until {day(min(soon))}; after that it asks you again.")
-        unlimited = [
-            one
-            for one in client.active
-            if one.issued.grant.expires_at is None and one.issued.daily_records is None
-        ]
-        if unlimited:
-            what = counted(len(unlimited), "grant")
-            found.append(f"{client.client_id} has {what} without an end and without a daily limit.")
+def _attention(clients: Sequence[ClientOverview], now: int) -> tuple[Attention, ...]:
+    found: list[Attention] = []
+    for client in clients:
+        path = agent_path(client.client_id)
+        ends = [end for one in client.active if (end := one.issued.grant.expires_at) is not None]
+        if ends and min(ends) - now < _SOON_US:
+            text = f"{client.name} can read until {day(min(ends))}; after that it asks you again."
+            found.append(Attention(text, path))
+        open_ended = [one for one in client.active if _is_unlimited(one)]
+        if open_ended:
+            what = counted(len(open_ended), "grant")
+            found.append(
+                Attention(f"{client.name} has {what} without an end and without a daily limit.", path)
+            )
     return tuple(found)
+
+
+def _is_unlimited(one: GrantOverview) -> bool:
+    return one.issued.grant.expires_at is None and one.issued.daily_records is None

@@ -127,6 +127,8 @@ class Frame:
     #: A sentence on what was just done.
     notice: str = ""
     headers: tuple[Header, ...] = field(default=PAGE_HEADERS)
+    #: Whether the page is one decision, which no navigation leads away from.
+    is_decision: bool = False
 
 
 OwnerHandler: TypeAlias = Callable[[OwnerRequest], Awaitable[HttpReply]]

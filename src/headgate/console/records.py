@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote, urlencode
@@ -18,6 +18,7 @@ from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
+from headgate.reading.extents import Span, spans
 from headgate.text.titles import title
 from headgate.web.replies import NO_STORE, HttpReply
 
@@ -38,6 +39,7 @@ class StreamLine:
     name: str
     records: int
     path: str
+    span: Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class ConnectionCard:
     streams: tuple[StreamLine, ...]
     #: Microseconds since 1970.
     updated_at: int | None
+    span: Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class RecordView:
     at: int | None
     fields: tuple[FieldLine, ...]
     readers: tuple[LoggedRead, ...]
+    names: Mapping[str, str]
 
 
 async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ...]:
@@ -130,14 +134,20 @@ async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ..
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in cast("list[Mapping[str, Any]]", body["data"]):
         found.setdefault(row["connection_id"], []).append(row)
-    cards = [_card(rows) for rows in found.values()]
+    dated = await spans(console.reads, console.admission.owner_access())
+    cards = [_card(rows, dated) for rows in found.values()]
     return tuple(sorted(cards, key=lambda card: -card.records))
 
 
-def _card(rows: list[Mapping[str, Any]]) -> ConnectionCard:
+def _card(rows: list[Mapping[str, Any]], dated: Mapping[tuple[Any, Any], Span]) -> ConnectionCard:
     times = [at for row in rows if (at := instant(row.get("last_updated") or "")) is not None]
     streams = [
-        StreamLine(row["name"], row["record_count"], stream_path(row["connection_id"], row["name"]))
+        StreamLine(
+            row["name"],
+            row["record_count"],
+            stream_path(row["connection_id"], row["name"]),
+            dated.get((row["connection_id"], row["name"])),
+        )
         for row in sorted(rows, key=lambda row: -row["record_count"])
     ]
     first = rows[0]
@@ -148,7 +158,12 @@ def _card(rows: list[Mapping[str, Any]]) -> ConnectionCard:
         records=sum(one.records for one in streams),
         streams=tuple(streams),
         updated_at=max(times, default=None),
+        span=_hull([one.span for one in streams if one.span is not None]),
     )
+
+
+def _hull(found: Sequence[Span]) -> Span | None:
+    return (min(one[0] for one in found), max(one[1] for one in found)) if found else None
 
 
 async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -223,6 +238,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         stream_path=stream_path(found, stream),
         at=_time(body),
         fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
+        names=console.clients.names(),
         readers=console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
     )
     return page("record.html", Frame(view.title, asked, "data"), view)

@@ -40,6 +40,12 @@ def day(at: int) -> str:
     return f"{found.day} {found:%b} {found.year}"
 
 
+def span(ends: tuple[int, int]) -> str:
+    """Write the first and the last day of a time."""
+    first, last = day(ends[0]), day(ends[1])
+    return first if first == last else f"{first} to {last}"
+
+
 def minute(at: int) -> str:
     """Write a time to the minute, in UTC."""
     return f"{day(at)}, {moment(at):%H:%M}"
@@ -63,4 +69,4 @@ def ago(at: int, now: int) -> str:
 
 
 #: The functions that templates may use by name.
-FILTERS = ("ago", "clock", "counted", "day", "minute", "number", "size")
+FILTERS = ("ago", "clock", "counted", "day", "minute", "number", "size", "span")

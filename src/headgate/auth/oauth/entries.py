@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -158,6 +159,14 @@ def find(rows: OAuthRows | OAuthStore, kind: type[_E], key: bytes | str) -> _E |
 def find_all(rows: OAuthRows | OAuthStore, kind: type[_E]) -> list[_E]:
     """Read every entry of a kind."""
     return [msgspec.json.decode(one, type=kind) for one in rows.all(_KINDS[kind])]
+
+
+def client_names(rows: OAuthRows | OAuthStore) -> dict[str, str]:
+    """Return the names that approved clients claim, by their ids; of two with one name each has the end of its id."""
+    approved = {one.id: one.name for one in find_all(rows, OAuthClient) if one.is_approved}
+    # No client can pass for the owner, whose entries stand beside its own.
+    often = Counter([*approved.values(), "You"])
+    return {id_: name if often[name] == 1 else f"{name} ({id_[-4:]})" for id_, name in approved.items()}
 
 
 def put(rows: OAuthRows, key: bytes | str, entry: _E, *, expires_at: int | None) -> None:
