@@ -15,6 +15,7 @@ from headgate import __version__
 from headgate.audit.activity import Activity
 from headgate.audit.chain import load_audit_key
 from headgate.auth.clients import Clients
+from headgate.auth.gateway import GatewayCallers
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.limits import RequestLimits
@@ -70,10 +71,11 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         revoke_grant=partial(revoke_grant, program.ledger, program.admission, clock=program.clock),
         mcp=mcp,
         gateway=gateway,
-        gateway_clients=settings.gateway_clients,
+        gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
     )
-    console, service = build_console(settings, program), build_authorization(settings, program)
+    console = build_console(settings, program, gateway)
+    service = build_authorization(settings, program)
     consent = ConsentServices(console.sessions, service, program.read_services)
     own_names = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return AppConfig(
@@ -112,7 +114,9 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
     )
 
 
-def build_console(settings: Settings, program: AppServices) -> ConsoleServices:
+def build_console(
+    settings: Settings, program: AppServices, gateway: HostedGateway | None = None
+) -> ConsoleServices:
     """Put together what the owner's pages are drawn from."""
     return ConsoleServices(
         sessions=build_sessions(program, passkey_names(settings.public_url, settings.host, settings.port)),
@@ -132,7 +136,14 @@ def build_console(settings: Settings, program: AppServices) -> ConsoleServices:
         ),
         intake=build_intake(program),
         uploads=PendingUploads(program.home, program.clock),
+        gateway=gateway,
+        gateway_callers=build_callers(settings, program),
     )
+
+
+def build_callers(settings: Settings, program: AppServices) -> GatewayCallers:
+    """Put together what knows the gateway's callers."""
+    return GatewayCallers(program.oauth_store, settings.gateway_clients, program.clock)
 
 
 def build_sessions(program: AppServices, names: Sequence[PasskeyParty] = ()) -> OwnerSessions:
@@ -194,6 +205,7 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
         entries,
         lambda entry: import_entry(entry, secrets_of, adapter),
         __version__,
+        pins.stamp,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headgate.auth.gateway import stop_callers
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.model.grant import OwnerScope
@@ -110,6 +111,7 @@ def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
     """End every grant of every agent, at once; each has to ask again."""
 
     async def work(stores: HomeStores) -> int:
+        await stop_callers(stores.oauth)
         return await stores.clients().stop_all()
 
     ended = with_stores(settings_of(context).settings, work)

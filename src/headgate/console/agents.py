@@ -120,7 +120,9 @@ async def stop(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 async def stop_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """End every grant of every client."""
     await asked.form()
-    return see_other(f"{_AGENTS}?stopped={await console.clients.stop_all()}")
+    ended = await console.clients.stop_all()
+    await console.gateway_callers.stop_all()
+    return see_other(f"{_AGENTS}?stopped={ended}")
 
 
 async def _names(console: ConsoleServices) -> dict[str, str]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from headgate.audit.activity import Activity
 from headgate.auth.admission import Admission
 from headgate.auth.clients import Clients
+from headgate.auth.gateway import GatewayCallers
 from headgate.auth.sessions import OwnerSessions
 from headgate.errors import HeadgateError, RateLimited
+from headgate.mcp.gateway.hosted import HostedGateway
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
@@ -48,6 +50,9 @@ class ConsoleServices:
     facts: ConsoleFacts
     intake: Intake
     uploads: PendingUploads
+    #: None when no servers are named.
+    gateway: HostedGateway | None
+    gateway_callers: GatewayCallers
 
     def note_refusal(self, context: RequestContext, error: HeadgateError) -> None:
         """Log that a password or a passkey was not accepted. What is not looked at any more, is not logged."""

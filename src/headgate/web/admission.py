@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from headgate.auth.admission import Admission
+from headgate.auth.gateway import GatewayCallers
 from headgate.auth.introspect import is_resource_server
 from headgate.auth.limits import RequestLimits
 from headgate.errors import AuthenticationFailed, ContextRejected, HeadgateError, PermissionRefused
@@ -38,7 +39,7 @@ class Callers(StrEnum):
 class EdgeAdmission:
     """Admits requests, and puts what their token stands for into their context."""
 
-    __slots__ = ("_admission", "_limits", "_password", "_strict_core")
+    __slots__ = ("_admission", "_gateway_callers", "_limits", "_password", "_strict_core")
 
     def __init__(
         self,
@@ -47,10 +48,12 @@ class EdgeAdmission:
         introspection_password: str,
         *,
         strict_core: bool = False,
+        gateway_callers: GatewayCallers | None = None,
     ) -> None:
         self._admission = admission
         self._limits = limits
         self._password = introspection_password
+        self._gateway_callers = gateway_callers
         #: The core protocol has one grant for each token, so it refuses packages at REST addresses.
         self._strict_core = strict_core
 
@@ -104,6 +107,10 @@ class EdgeAdmission:
         if token is None:
             return
         self._limits.check_rate(token)
+        callers = self._gateway_callers
+        context.gateway_caller = None if callers is None else callers.holder(token)
+        if context.gateway_caller is not None:
+            return
         try:
             context.access = self._admission.admit(token, context.route)
         except AuthenticationFailed:

@@ -48,6 +48,7 @@ def build_app(config: AppConfig) -> ASGIApp:
             config.limits,
             config.introspection_password,
             strict_core=services.reads.rules.strict_core,
+            gateway_callers=services.gateway_callers,
         ),
         services=services,
         # Starlette answers the ASGI lifespan messages; it sees no request.

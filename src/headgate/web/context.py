@@ -49,6 +49,8 @@ class RequestContext(msgspec.Struct):
     status: int = 0
     #: What the token stands for, once it is admitted.
     access: Access | None = None
+    #: Who holds the gateway token that was sent.
+    gateway_caller: str | None = None
 
     @property
     def origin(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.mcp.gateway.hosted import SCOPE as GATEWAY_SCOPE
 from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.access import Identity
 from headgate.reading.local import LocalResourceServer, ReadContext
@@ -28,10 +27,11 @@ async def mcp(request: WebRequest) -> None:
 
 async def gateway(request: WebRequest) -> None:
     """Answer a message of a client of the operations gateway."""
-    services, client = request.services, request.context.client_id
+    services, context = request.services, request.context
+    callers, caller = services.gateway_callers, context.gateway_caller or context.client_id
     assert services.gateway is not None
-    is_known = client is not None and client in services.gateway_clients
-    identity = Identity(client, frozenset({GATEWAY_SCOPE})) if client is not None and is_known else None
+    held = frozenset[str]() if caller is None or callers is None else callers.scopes(caller)
+    identity = Identity(caller, held) if caller is not None and held else None
     await services.gateway(identity, request.scope, request.receive, request.send)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from headgate.auth.admission import Admission
+from headgate.auth.gateway import GatewayCallers
 from headgate.mcp.gateway.hosted import HostedGateway
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.model.ids import GrantId
@@ -26,8 +27,7 @@ class WebServices:
     revoke_grant: Callable[[str, GrantId], Awaitable[None]]
     mcp: HostedMcp
     gateway: HostedGateway | None = None
-    #: The clients that may call operations through the gateway.
-    gateway_clients: frozenset[str] = frozenset()
+    gateway_callers: GatewayCallers | None = None
     #: The address the owner set for this server; empty when it is whatever the caller used.
     public_url: str = ""
     metrics: Metrics = field(default_factory=Metrics)

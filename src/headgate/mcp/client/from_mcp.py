@@ -317,6 +317,20 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         self._adapter.pins.write(self._server, pins)
         self._adopt(self._judged(self._listing, pins))
 
+    def listed_digest(self, tool: str) -> str | None:
+        """Return the digest of a tool as the server listed it last."""
+        found = self._seen.get(tool)
+        return None if found is None else found.digest
+
+    def listed_description(self, tool: str) -> str:
+        """Return the description of a tool as the server listed it last, approved or not."""
+        found = self._seen.get(tool)
+        return "" if found is None else found.spec.description
+
+    def judge_again(self) -> None:
+        """Compare the tools that were listed last with the pins as they are now: another process may have approved."""
+        self._adopt(self._judged(self._listing, self._pins() or {}))
+
     # How an import comes about
 
     @property

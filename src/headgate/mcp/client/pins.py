@@ -64,6 +64,14 @@ class FilePins:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def stamp(self) -> object:
+        """Return a value that is another one after the pins were written."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
     def servers(self) -> list[str]:
         """List the servers that have pins."""
         return sorted(self._read())

@@ -8,34 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.errors import HeadgateError
+from headgate.auth.gateway import EVERYTHING, operation_scope, server_scope
+from headgate.errors import Conflict, HeadgateError, NotFound
 from headgate.mcp.body import with_checked_ids
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
 from headgate.mcp.gateway.server import gateway_server
 from headgate.operations.access import AccessControl, Identity
-from headgate.operations.registration import expose
-from headgate.operations.registry import Registry
+from headgate.operations.registration import HandlerRegistration, expose
+from headgate.operations.registry import Overlay, Registry
 from headgate.operations.worker import off_loop
 from headgate.telemetry import get_logger
 
 PATH = "/gateway"
-#: What a caller must hold to see and call an operation here.
-SCOPE = "gateway:call"
 MAX_BODY_BYTES = 4 * 1024 * 1024
 #: Where the caller's identity waits for the tool handlers: the SDK hands them the scope and nothing else.
 _IDENTITY = "headgate.gateway_identity"
 _FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 5.0, 300.0
+#: How often the pins are looked at: another worker, or the command line, may have approved a tool.
+_LOOK_SECONDS = 5.0
 
 #: Imports one server of the file.
 ImportServer = Callable[[ServerEntry], Awaitable[ImportedOperations]]
@@ -48,7 +50,11 @@ class HostedGateway:
     entries: Sequence[ServerEntry]
     import_server: ImportServer
     version: str
+    #: Changes when the pins do.
+    pins_stamp: Callable[[], object] = lambda: None
     registry: Registry = field(default_factory=Registry, init=False)
+    _offered: dict[str, _Offered] = field(default_factory=dict[str, "_Offered"], init=False)
+    _problems: dict[str, HeadgateError] = field(default_factory=dict[str, HeadgateError], init=False)
     _inner: ASGIApp | None = field(default=None, init=False)
 
     @asynccontextmanager
@@ -76,6 +82,49 @@ class HostedGateway:
         assert self._inner is not None, "HostedGateway is used outside of running()"
         await self._inner({**scope, "path": PATH, _IDENTITY: identity}, receive, send)
 
+    def servers(self) -> tuple[RemoteServer, ...]:
+        """Describe the servers in the order of their file."""
+        return tuple(self._server(entry) for entry in self.entries)
+
+    def _server(self, entry: ServerEntry) -> RemoteServer:
+        offered, address = self._offered.get(entry.name), urlsplit(entry.url)
+        public = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+        if offered is None:
+            problem = self._problems.get(entry.name)
+            return RemoteServer(entry.name, public, None, "" if problem is None else problem.message)
+        # A pin that another process wrote counts on the page at once.
+        offered.imported.judge_again()
+        return RemoteServer(entry.name, public, offered.imported, "")
+
+    async def list_again(self, name: str) -> None:
+        """Ask a server for its tools again, and compare them with the approved ones.
+
+        Raises:
+            HeadgateError: it is not connected, or cannot be asked.
+        """
+        await self._connected(name).imported.refresh()
+
+    async def approve(self, name: str, digests: Mapping[str, str]) -> None:
+        """Accept tools as the owner saw them; the operations change at once.
+
+        Raises:
+            HeadgateError: the server is not connected, or a tool is not what was seen any more.
+        """
+        offered = self._connected(name)
+        for tool, digest in digests.items():
+            if offered.imported.listed_digest(tool) != digest:
+                raise Conflict(
+                    f"The tool {tool!a} changed again meanwhile.", hint="Look at it again, then approve."
+                )
+        offered.imported.approve(*digests)
+        offered.overlay.replace_all(await off_loop(math.inf, _exposed, offered.imported))
+
+    def _connected(self, name: str) -> _Offered:
+        found = self._offered.get(name)
+        if found is None:
+            raise NotFound("This server is not connected now.", hint="Look at the page of remote servers.")
+        return found
+
     async def _keep(self, entry: ServerEntry) -> None:
         """Import a server, retrying with growing pauses, and hold its session open until cancelled."""
         pause = _FIRST_PAUSE_SECONDS
@@ -83,6 +132,7 @@ class HostedGateway:
             try:
                 await self._offer(entry)
             except HeadgateError as error:
+                self._problems[entry.name] = error
                 get_logger().warning("a server could not be imported", server=entry.name, code=error.code)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_SECONDS)
@@ -91,16 +141,52 @@ class HostedGateway:
         async with await self.import_server(entry) as imported:
             overlay = self.registry.overlay(entry.name)
             try:
-                needed = AccessControl(required_scopes=(SCOPE,))
                 # Copying the specs of a thousand tools takes too long for the loop.
-                exposed = await off_loop(
-                    math.inf, lambda: [expose(one, access_control=needed) for one in imported]
-                )
-                overlay.replace_all(exposed)
+                overlay.replace_all(await off_loop(math.inf, _exposed, imported))
+                self._offered[entry.name] = _Offered(imported, overlay)
+                self._problems.pop(entry.name, None)
                 get_logger().info("a server was imported", server=entry.name, count=len(imported))
-                await asyncio.Event().wait()
+                await self._follow_pins(imported, overlay)
             finally:
+                self._offered.pop(entry.name, None)
                 overlay.close()
+
+    async def _follow_pins(self, imported: ImportedOperations, overlay: Overlay) -> None:
+        seen = self.pins_stamp()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            stamp = self.pins_stamp()
+            if stamp != seen:
+                seen = stamp
+                imported.judge_again()
+                overlay.replace_all(await off_loop(math.inf, _exposed, imported))
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    imported: ImportedOperations
+    overlay: Overlay
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteServer:
+    """A server of the file, and what was imported from it; None while it cannot be reached, and why."""
+
+    name: str
+    url: str
+    imported: ImportedOperations | None
+    problem: str
+
+
+def _exposed(imported: ImportedOperations) -> list[HandlerRegistration]:
+    """Offer the operations to those who may call them; one that is not approved at all is not even listed."""
+    unknown = {name for name, change in imported.blocked.items() if change.grade in {"new", "renamed"}}
+    return [_offered(one) for one in imported if one.meta["mcp"]["tool"] not in unknown]
+
+
+def _offered(one: HandlerRegistration) -> HandlerRegistration:
+    scopes = EVERYTHING, server_scope(one.namespace), operation_scope(one.id)
+    return expose(one, access_control=AccessControl(required_scopes_any=scopes))
 
 
 async def _identity_of(request: Request[Any]) -> Identity | None:

@@ -1,0 +1,280 @@
+"""Remote servers: their tools and pins, what changed and waits for a decision, and who may call which operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+from headgate.auth.gateway import GatewayCaller
+from headgate.console.pages import CONFIRM, Frame, OwnerRequest, page, see_other
+from headgate.console.services import ConsoleServices
+from headgate.console.words import day
+from headgate.errors import HeadgateError, InvalidRequest, NotFound
+from headgate.mcp.client.from_mcp import ImportedOperations
+from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway, RemoteServer
+from headgate.model.ids import client_id
+from headgate.web.replies import HttpReply
+
+_PATH = "/console/servers"
+_DESCRIPTION_CHARS = 240
+_CHANGES_SHOWN = 20
+#: What each grade of a change means to the owner, and how it is coloured.
+_GRADES: Mapping[str, tuple[str, str]] = {
+    "wording": ("only the wording changed", ""),
+    "widened": ("takes or gives more than before", "warn"),
+    "narrowed": ("takes or gives less than before", "warn"),
+    "breaking": ("is another tool than the one you approved", "bad"),
+    "renamed": ("has another name", "warn"),
+    "new": ("was not there before", "warn"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLine:
+    """One tool as it is offered."""
+
+    name: str
+    operation: str
+    description: str
+    #: The beginning of the digest that it is pinned by.
+    pin: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTool:
+    """A tool that differs from its pin, and is blocked until the owner decides."""
+
+    name: str
+    grade: str
+    meaning: str
+    colour: str
+    #: Grade, place and sentence of each difference.
+    changes: tuple[tuple[str, str, str], ...]
+    more_changes: int
+    #: Names what the page shows, so that nothing else is approved; empty if the tool cannot be used at all.
+    digest: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCard:
+    """One server."""
+
+    name: str
+    path: str
+    url: str
+    is_connected: bool
+    problem: str
+    product: str
+    tools: tuple[ToolLine, ...]
+    pending: tuple[PendingTool, ...]
+    vanished: tuple[str, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallerLine:
+    """One caller, in words."""
+
+    name: str
+    path: str
+    what: str
+    since: str
+    has_token: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServersView:
+    """Every server and every caller."""
+
+    is_on: bool
+    servers: tuple[ServerCard, ...]
+    callers: tuple[CallerLine, ...]
+    #: Clients that the settings let call everything.
+    everything: tuple[str, ...]
+    #: Ids and names of the clients that could be let in.
+    clients: tuple[tuple[str, str], ...]
+    url: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerView:
+    """One caller, and what it could call."""
+
+    name: str
+    called: str
+    path: str
+    caller: GatewayCaller | None
+    servers: tuple[ServerCard, ...]
+    #: Shown once, right after it was made.
+    token: str = ""
+    url: str = ""
+
+
+async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show every server, what waits, and who may call."""
+    notices = {"approved": "Approved. The operation can be called as it is now.", "caller": "Saved."}
+    return _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
+
+
+async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Ask a server for its tools again."""
+    await asked.form()
+    try:
+        await _gateway(console).list_again(asked.places["server"])
+    except HeadgateError as error:
+        return _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
+    return see_other(_PATH)
+
+
+async def approve(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Accept tools as the page showed them."""
+    form = await asked.form()
+    pairs = dict(zip(form.all("tool"), form.all("digest"), strict=False))
+    if not pairs:
+        raise InvalidRequest("No tool is named.", hint="Go back and choose one.")
+    try:
+        await _gateway(console).approve(asked.places["server"], pairs)
+    except HeadgateError as error:
+        return _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
+    return see_other(f"{_PATH}?done=approved")
+
+
+async def find_caller(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Go to the page of a caller, of one that is not there yet also."""
+    return see_other(_caller_path(client_id(asked.query.get("name").strip())))
+
+
+async def show_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show what a caller may call."""
+    return _caller_page(console, asked)
+
+
+async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Save what a caller may call, remove it, or make its token."""
+    form = await asked.form()
+    name, do = client_id(asked.places["caller"]), form.get("do")
+    if do == "remove":
+        await console.gateway_callers.remove(name)
+    elif do == "token":
+        if not asked.session.is_fresh:
+            return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
+        return _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
+    else:
+        await console.gateway_callers.allow(name, form.all("server"), form.all("operation"))
+    return see_other(f"{_PATH}?done=caller")
+
+
+def _gateway(console: ConsoleServices) -> HostedGateway:
+    if console.gateway is None:
+        raise NotFound("There is no gateway.", hint="Name servers in the setting gateway_servers.")
+    return console.gateway
+
+
+def _page(
+    console: ConsoleServices, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
+) -> HttpReply:
+    names = console.clients.names()
+    view = ServersView(
+        is_on=console.gateway is not None,
+        servers=_cards(console),
+        callers=tuple(_caller_line(one, names) for one in console.gateway_callers.all()),
+        everything=tuple(names.get(one, one) for one in console.gateway_callers.named_in_settings),
+        clients=tuple((one.client_id, one.name) for one in console.clients.overview() if one.active),
+        url=_url(console),
+        problem=problem,
+    )
+    return page("servers.html", Frame("Remote servers", asked, "servers", notice), view, status=status)
+
+
+def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: str = "") -> HttpReply:
+    name = client_id(asked.places["caller"])
+    found = next((one for one in console.gateway_callers.all() if one.name == name), None)
+    called = console.clients.names().get(name, name)
+    view = CallerView(name, called, _caller_path(name), found, _cards(console), token, _url(console))
+    return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
+
+
+def _url(console: ConsoleServices) -> str:
+    return console.facts.mcp_url.removesuffix("/mcp") + GATEWAY_PATH
+
+
+def _caller_path(name: str) -> str:
+    return f"{_PATH}/callers/{quote(name, safe='')}"
+
+
+def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
+    what = [*(f"everything of {server}" for server in one.servers), *one.operations]
+    return CallerLine(
+        names.get(one.name, one.name),
+        _caller_path(one.name),
+        ", ".join(what),
+        day(one.since),
+        has_token=one.token is not None,
+    )
+
+
+def _cards(console: ConsoleServices) -> tuple[ServerCard, ...]:
+    return () if console.gateway is None else tuple(_card(one) for one in console.gateway.servers())
+
+
+def _card(server: RemoteServer) -> ServerCard:
+    imported = server.imported
+    path = f"{_PATH}/{quote(server.name, safe='')}"
+    if imported is None:
+        return ServerCard(
+            server.name, path, server.url, is_connected=False, problem=server.problem, product="",
+            tools=(), pending=(), vanished=(), skipped=(),
+        )  # fmt: skip
+    report = imported.report()
+    info = cast("Mapping[str, str]", report["serverInfo"] or {})
+    return ServerCard(
+        server.name,
+        path,
+        server.url,
+        is_connected=True,
+        problem="",
+        product=" ".join(filter(None, (info.get("name"), info.get("version")))),
+        tools=_tools(imported, report["tools"]),
+        pending=tuple(_pending(one, imported) for one in report["blocked"]),
+        vanished=tuple(report["vanished"]),
+        skipped=tuple((one["tool"], one["reason"]) for one in report["skipped"]),
+    )
+
+
+def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[ToolLine, ...]:
+    described = {one.id: one.description for one in imported}
+    return tuple(
+        ToolLine(row["tool"], row["operation"], _short(described[row["operation"]]), _mark(row["digest"]))
+        for row in rows
+        if not row["blocked"]
+    )
+
+
+def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> PendingTool:
+    meaning, colour = _GRADES.get(change["grade"], ("changed", "warn"))
+    if change.get("earlier"):
+        meaning = f"was called {change['earlier']}"
+    changes: list[Mapping[str, Any]] = list(change.get("changes", ()))
+    return PendingTool(
+        change["tool"],
+        change["grade"],
+        meaning,
+        colour,
+        tuple((one["grade"], one["pointer"] or "/", one["message"]) for one in changes[:_CHANGES_SHOWN]),
+        max(len(changes) - _CHANGES_SHOWN, 0),
+        imported.listed_digest(change["tool"]) or "",
+        _short(imported.listed_description(change["tool"])),
+    )
+
+
+def _mark(digest: str) -> str:
+    return digest.rpartition(":")[2][:8]
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _DESCRIPTION_CHARS else plain[: _DESCRIPTION_CHARS - 1] + "…"
