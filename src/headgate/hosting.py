@@ -40,6 +40,7 @@ from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.settings import Settings
 from headgate.sources.import_files import UploadDirectory
+from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
 from headgate.telemetry import get_logger
@@ -118,6 +119,7 @@ def build_console(
     settings: Settings, program: AppServices, gateway: HostedGateway | None = None
 ) -> ConsoleServices:
     """Put together what the owner's pages are drawn from."""
+    intake, uploads = build_intake(program), PendingUploads(program.home, program.clock)
     return ConsoleServices(
         sessions=build_sessions(program, passkey_names(settings.public_url, settings.host, settings.port)),
         clients=Clients(
@@ -134,8 +136,9 @@ def build_console(
         facts=ConsoleFacts(
             __version__, str(program.home.path), mcp_url(settings), public_url=settings.public_url
         ),
-        intake=build_intake(program),
-        uploads=PendingUploads(program.home, program.clock),
+        intake=intake,
+        uploads=uploads,
+        imports=ImportRuns(intake, uploads),
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
     )

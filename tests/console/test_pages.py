@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ import pytest
 from headgate.console.addresses import console_addresses
 from headgate.hosting import build_console
 from headgate.model.ids import ConnectionId
-from tests.console.browsers import PASSWORD, Browser, signed_in
+from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
 from tests.in_process import LocalProgram, local_program, record, settings_for
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -208,18 +209,48 @@ async def test_an_owners_token_is_listed_and_revoked(scene: Scene):
     assert (await scene.program.get("/v1/streams", scene.program.owner)).status == 401
 
 
-def multipart(key: str, name: str, content: bytes) -> tuple[bytes, tuple[str, str]]:
+def multipart(key: str, *files: tuple[str, bytes]) -> tuple[bytes, tuple[str, str]]:
+    head = b'--cut\r\nContent-Disposition: form-data; name="'
     parts = [
-        b'--cut\r\nContent-Disposition: form-data; name="form_key"\r\n\r\n' + key.encode(),
-        f'--cut\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + content,
+        head + b'form_key"\r\n\r\n' + key.encode(),
+        *(head + f'file"; filename="{name}"\r\n\r\n'.encode() + content for name, content in files),
         b"--cut--\r\n",
     ]
     return b"\r\n".join(parts), ("content-type", "multipart/form-data; boundary=cut")
 
 
+async def imported(scene: Scene, begun: Shown) -> Shown:
+    async with asyncio.timeout(20):
+        while True:
+            shown = await scene.browser.get(begun.location or "", ("hx-request", "true"))
+            if 'hx-trigger="every 1s"' not in shown.text:
+                return shown
+            await asyncio.sleep(0.02)
+
+
+async def test_several_files_of_a_folder_come_in_as_one_and_rejects_are_listed(scene: Scene):
+    files = {
+        "bank/../2026/a.csv": b"id,title,when\n1,Roof,2026-01-02\n",
+        "bank/b.vcf": b"BEGIN:VCARD\nVERSION:3.0\nFN:Ada\nEND:VCARD\nBEGIN:VCARD\nVERSION:3.0\nFN:Bo\n",
+        "bank/.DS_Store": b"noise",
+        "bank/odd.bin": bytes(range(256)),
+    }
+    body, kind = multipart(scene.browser.form_key, *files.items())
+    sent = await scene.browser.send("/console/add", body, kind)
+    shown = await scene.browser.get(sent.location or "")
+    assert "This is what bank.zip holds" in shown.words
+    assert "Ada" in shown.words
+    assert "Roof" in shown.words
+    assert "Not recognised: bank/odd.bin" in shown.words
+    assert "DS_Store" not in shown.text
+    done = await imported(scene, await scene.browser.post(sent.location or "", do="import"))
+    assert "1 part could not be read" in done.words
+    assert not list((scene.program.services.home.path / "uploads").glob("*")), "nothing is left behind"
+
+
 async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
     table = b"id,title,when\n1,Roof repair,2026-01-02\n2,<b>Boat</b>,2026-02-03\n"
-    body, kind = multipart(scene.browser.form_key, "repairs.csv", table)
+    body, kind = multipart(scene.browser.form_key, ("repairs.csv", table))
     sent = await scene.browser.send("/console/add", body, kind)
     assert (sent.status, (sent.location or "")[:13]) == (303, "/console/add/")
     path = sent.location or ""
@@ -227,14 +258,18 @@ async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
     assert "Roof repair" in shown.words
     assert "<b>Boat" not in shown.text
     assert "repairs" not in (await scene.browser.get("/console/data")).words, "a preview stores nothing"
-    done = await scene.browser.post(path, do="import", display_name="House repairs")
+    begun = await scene.browser.post(path, do="import", display_name="House repairs")
+    assert begun.location == f"{path}/progress"
+    assert (await scene.browser.post(path, do="import")).status == 404, "it is imported once"
+    done = await imported(scene, begun)
+    assert "repairs.csv is in." in done.words
     assert "2 records" in done.words
     assert "House repairs" in (await scene.browser.get("/console/data")).words
     assert (await scene.browser.get(path)).status == 404, "the upload is gone after its import"
 
 
 async def test_an_upload_without_the_key_is_refused_and_leaves_nothing(scene: Scene):
-    body, kind = multipart("0" * 64, "repairs.csv", b"id,title\n1,x\n")
+    body, kind = multipart("0" * 64, ("repairs.csv", b"id,title\n1,x\n"))
     assert (await scene.browser.send("/console/add", body, kind)).status == 403
     assert not list((scene.program.services.home.path / "uploads").glob("*"))
 
@@ -245,7 +280,7 @@ async def test_an_upload_is_found_by_its_id_alone(scene: Scene, place: str):
 
 
 async def test_a_file_that_is_not_recognised_is_explained(scene: Scene):
-    body, kind = multipart(scene.browser.form_key, "noise.bin", bytes(range(256)))
+    body, kind = multipart(scene.browser.form_key, ("noise.bin", bytes(range(256))))
     sent = await scene.browser.send("/console/add", body, kind)
     shown = await scene.browser.get(sent.location or "")
     assert "Import" not in re.sub(r"<[^>]*>", "", shown.text.partition("<main")[2]).split()

@@ -66,6 +66,7 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
     ("POST", "/console/add", uploads.upload),
     ("GET", "/console/add/{upload_id}", uploads.preview),
     ("POST", "/console/add/{upload_id}", uploads.bring_in),
+    ("GET", "/console/add/{upload_id}/progress", uploads.progress),
     ("GET", "/console/servers", servers.show),
     ("GET", "/console/servers/callers", servers.find_caller),
     ("GET", "/console/servers/callers/{caller}", servers.show_caller),

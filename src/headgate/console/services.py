@@ -18,6 +18,7 @@ from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
+from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
 from headgate.web.context import RequestContext
@@ -50,6 +51,7 @@ class ConsoleServices:
     facts: ConsoleFacts
     intake: Intake
     uploads: PendingUploads
+    imports: ImportRuns
     #: None when no servers are named.
     gateway: HostedGateway | None
     gateway_callers: GatewayCallers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, cast
 
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
@@ -12,16 +13,25 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from headgate.auth.sessions import check_form, check_site
-from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, see_other
+from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, part, see_other
 from headgate.console.services import ConsoleServices
+from headgate.console.words import counted
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.sources.intake import Upload
+from headgate.sources.pending import PendingUploads
 from headgate.web.replies import HttpReply
 
 _PATH = "/console/add"
 _MOST_BYTES = 1024 * 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 _REJECTS_SHOWN = 20
+_MOST_FILES = 2000
+#: What is shown of an import that ended; one that is not here goes on.
+_ENDED = {
+    "done": "",
+    "failed": "The import failed.",
+    "interrupted": "The import was interrupted. Add the file again: what is in already stays as it is.",
+}
 _COLUMNS_SHOWN = 6
 _ROWS_SHOWN = 3
 _CELL_CHARS = 60
@@ -45,8 +55,19 @@ class FoundImport:
     source: str
     streams: tuple[StreamSample, ...]
     rejects: tuple[str, ...]
+    #: Also of those that are not listed.
+    reject_count: int
     failure: str = ""
     connection_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportBar:
+    """How far an import is."""
+
+    done_bytes: int
+    total_bytes: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +80,8 @@ class AddView:
     unknown: tuple[str, ...] = ()
     is_done: bool = False
     problem: str = ""
+    #: None unless an import runs.
+    running: ImportBar | None = None
 
 
 async def show(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -67,19 +90,23 @@ async def show(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Take a file in, and go on to its preview."""
+    """Take files in, and go on to their preview."""
     check_site(fetch_site(asked.request))
     request = asked.request
     try:
-        form = await Request(request.scope, _limited(request.receive)).form(max_files=1, max_fields=5)
+        form = await Request(request.scope, _limited(request.receive)).form(
+            max_files=_MOST_FILES, max_fields=5
+        )
     except MultiPartException:
         raise InvalidRequest("The upload cannot be read.", hint="Choose the file again.") from None
     try:
         check_form(asked.session, str(form.get("form_key", "")), fetch_site(request))
-        file = form.get("file")
-        if not isinstance(file, UploadFile) or not file.filename:
-            return _page(asked, AddView(problem="Choose a file first."), status=400)
-        upload_id = await console.uploads.add(file.filename, _pieces(file))
+        files = [
+            one for one in form.getlist("file") if isinstance(one, UploadFile) and _is_content(one.filename)
+        ]
+        if not files:
+            return _page(asked, AddView(problem="Choose a file or a folder first."), status=400)
+        upload_id = await _keep(console.uploads, files)
     finally:
         await form.close()
     return see_other(f"{_PATH}/{upload_id}")
@@ -104,17 +131,51 @@ async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Import a file that was previewed."""
     form = await asked.form()
     upload_id = asked.places["upload_id"]
-    name = console.uploads.name(upload_id)
     if form.get("do") == "discard":
         console.uploads.remove(upload_id)
         return see_other(_PATH)
     named = form.get("display_name").strip() or None
-    body = await console.intake.import_file(
-        Upload(name, display_name=named), console.uploads.content(upload_id)
+    await console.imports.start(upload_id, named)
+    return see_other(f"{_PATH}/{upload_id}/progress")
+
+
+async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show how far an import is, and at its end what came in."""
+    upload_id = asked.places["upload_id"]
+    body = console.intake.import_progress(upload_id)
+    ended = _ENDED.get(body["status"])
+    error = cast("Mapping[str, str]", body["error"] or {})
+    view = AddView(
+        upload_id,
+        body["file_name"],
+        tuple(_imported(one) for one in body["imports"]),
+        tuple(body["unknown_files"]),
+        is_done=body["status"] == "done",
+        problem=error.get("message", "") or ended or "",
+        running=None
+        if ended is not None
+        else ImportBar(body["done_bytes"], body["total_bytes"], body["rows"]),
     )
-    console.uploads.remove(upload_id)
-    found = tuple(_imported(one) for one in body["imports"])
-    return _page(asked, AddView("", name, found, tuple(body["unknown_files"]), is_done=True))
+    if asked.is_partial:
+        return part("progress.html", asked, view)
+    return _page(asked, view)
+
+
+def _is_content(name: str | None) -> bool:
+    """Say whether a name is of a file that a person means; systems put hidden ones into every folder."""
+    return bool(name) and not PurePosixPath(name or "").name.startswith(".")
+
+
+async def _keep(uploads: PendingUploads, files: Sequence[UploadFile]) -> str:
+    paths = [(one.filename or "").replace("\\", "/") for one in files]
+    if len(files) == 1:
+        return await uploads.add(PurePosixPath(paths[0]).name, _pieces(files[0]))
+    tops = {path.partition("/")[0] for path in paths if "/" in path}
+    name = (
+        tops.pop() if len(tops) == 1 else counted(len(files), "file").replace("\N{NARROW NO-BREAK SPACE}", "")
+    )
+    pairs = [(path, _pieces(file)) for path, file in zip(paths, files, strict=True)]
+    return await uploads.add_all(f"{name}.zip", pairs)
 
 
 def _page(asked: OwnerRequest, view: AddView, *, status: int = 200) -> HttpReply:
@@ -155,7 +216,7 @@ def _previewed(one: Mapping[str, Any]) -> FoundImport:
         )
         for stream in one["streams"]
     ]
-    return FoundImport(one["display_name"], one["source"], tuple(streams), _rejects(one))
+    return FoundImport(one["display_name"], one["source"], tuple(streams), _rejects(one), len(one["rejects"]))
 
 
 def _imported(one: Mapping[str, Any]) -> FoundImport:
@@ -165,6 +226,7 @@ def _imported(one: Mapping[str, Any]) -> FoundImport:
         one["connector_key"],
         streams,
         _rejects(one),
+        one["reject_count"],
         one["failure"],
         one["connection_id"],
     )

@@ -6,8 +6,10 @@ import asyncio
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile, ZipInfo
 
 from headgate.errors import NotFound
 from headgate.home import Home, make_private_directory, write_private
@@ -29,16 +31,31 @@ class PendingUploads:
 
     async def add(self, name: str, content: AsyncIterator[bytes]) -> str:
         """Store a file; returns the id by which it is found again. Older uploads than an hour are removed."""
-        self._remove_old()
-        upload_id = secrets.token_hex(16)
-        place = self._directory / upload_id
-        make_private_directory(place)
-        write_private(place / "name", name.encode("utf-8", "replace"))
+        place = self._new(name)
         with (place / "content").open("xb") as file:
             (place / "content").chmod(0o600)
             async for piece in content:
                 await asyncio.to_thread(file.write, piece)
-        return upload_id
+        return place.name
+
+    async def add_all(self, name: str, files: Sequence[tuple[str, AsyncIterator[bytes]]]) -> str:
+        """Store several files, each under its path, as one archive of that name."""
+        place, taken = self._new(name), set[str]()
+        with (place / "content").open("xb") as file, ZipFile(file, "w") as archive:
+            (place / "content").chmod(0o600)
+            for path, content in files:
+                member = _member(path, taken)
+                with archive.open(ZipInfo(member), "w", force_zip64=True) as into:
+                    async for piece in content:
+                        await asyncio.to_thread(into.write, piece)
+        return place.name
+
+    def _new(self, name: str) -> Path:
+        self._remove_old()
+        place = self._directory / secrets.token_hex(16)
+        make_private_directory(place)
+        write_private(place / "name", name.encode("utf-8", "replace"))
+        return place
 
     def name(self, upload_id: str) -> str:
         """Return the name of a file.
@@ -54,9 +71,22 @@ class PendingUploads:
         Raises:
             NotFound: it is gone.
         """
-        with (self._place(upload_id) / "content").open("rb") as file:
-            while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
-                yield piece
+        async for piece in _pieces(self._place(upload_id)):
+            yield piece
+
+    def take(self, upload_id: str) -> TakenUpload:
+        """Take a file out, to import it once: a second call finds nothing.
+
+        Raises:
+            NotFound: it is gone.
+        """
+        name, place = self.name(upload_id), self._place(upload_id)
+        taken = self._directory / f"{upload_id}.taken"
+        try:
+            place.rename(taken)
+        except FileNotFoundError:
+            raise _gone() from None
+        return TakenUpload(name, taken)
 
     def remove(self, upload_id: str) -> None:
         """Remove a file."""
@@ -65,7 +95,7 @@ class PendingUploads:
     def _place(self, upload_id: str) -> Path:
         place = self._directory / upload_id
         if not _ID.fullmatch(upload_id) or not (place / "content").exists():
-            raise NotFound("This upload is gone.", hint="Choose the file again.")
+            raise _gone()
         return place
 
     def _remove_old(self) -> None:
@@ -73,3 +103,40 @@ class PendingUploads:
         for place in self._directory.glob("*"):
             if place.stat().st_mtime < oldest:
                 shutil.rmtree(place, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUpload:
+    """A file on its way into the store."""
+
+    name: str
+    place: Path
+
+    def content(self) -> AsyncIterator[bytes]:
+        """Read it piece by piece."""
+        return _pieces(self.place)
+
+    def remove(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+async def _pieces(place: Path) -> AsyncIterator[bytes]:
+    with (place / "content").open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            yield piece
+
+
+def _member(path: str, taken: set[str]) -> str:
+    """Make a path of an archive from one that a browser sent: inside of it, and not there yet."""
+    parts = [one for one in path.replace("\\", "/").split("/") if one not in {"", ".", ".."}]
+    named = "/".join(parts) or "file"
+    number, found = 1, named
+    while found in taken:
+        number, found = number + 1, f"{number}-{named}"
+    taken.add(found)
+    return found
+
+
+def _gone() -> NotFound:
+    return NotFound("This upload is gone.", hint="Choose the file again.")

@@ -1,5 +1,7 @@
-// Copy buttons, and the current entry of the navigation on a narrow screen. Everything else works without this file.
+// Copy buttons, dropped files, and the current entry of the navigation on a narrow screen.
+// Everything else works without this file, and files can be chosen without it.
 document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
@@ -9,3 +11,53 @@ document.addEventListener("click", async (event) => {
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = before; }, 1500);
 });
+
+// All files below an entry that was dropped, each with its path.
+async function filesOf(entry) {
+  if (entry.isFile) {
+    const file = await new Promise((done, fail) => entry.file(done, fail));
+    return [[file, entry.fullPath.slice(1)]];
+  }
+  const reader = entry.createReader();
+  const found = [];
+  for (;;) {
+    const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+    if (!some.length) return found;
+    for (const one of some) found.push(...await filesOf(one));
+  }
+}
+
+function send(form, files) {
+  const body = new FormData();
+  body.append("form_key", form.elements.form_key.value);
+  for (const [file, path] of files) body.append("file", file, path);
+  const request = new XMLHttpRequest();
+  const bar = form.querySelector("progress");
+  form.querySelector(".sending").hidden = false;
+  request.upload.addEventListener("progress", (event) => { bar.value = event.loaded / event.total; });
+  request.addEventListener("load", () => {
+    if (request.status < 400) { location.assign(request.responseURL); return; }
+    const answer = new DOMParser().parseFromString(request.responseText, "text/html");
+    document.querySelector("main").replaceWith(answer.querySelector("main"));
+  });
+  request.open("POST", form.action);
+  request.send(body);
+}
+
+for (const form of document.querySelectorAll("[data-drop]")) {
+  form.addEventListener("dragover", (event) => { event.preventDefault(); form.classList.add("over"); });
+  form.addEventListener("dragleave", () => form.classList.remove("over"));
+  form.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    form.classList.remove("over");
+    const entries = [...event.dataTransfer.items].map((one) => one.webkitGetAsEntry()).filter(Boolean);
+    const files = (await Promise.all(entries.map(filesOf))).flat();
+    if (files.length) send(form, files);
+  });
+  form.addEventListener("submit", (event) => {
+    const chosen = [...form.querySelectorAll("[type=file]")].flatMap((one) => [...one.files]);
+    if (!chosen.length) return;
+    event.preventDefault();
+    send(form, chosen.map((one) => [one, one.webkitRelativePath || one.name]));
+  });
+}
