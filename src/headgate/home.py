@@ -227,6 +227,11 @@ def make_private_directory(directory: Path) -> None:
             one.chmod(0o700)
 
 
+def key_ages(home: Home) -> dict[str, int]:
+    """Return when each file of keys was written, in microseconds since 1970."""
+    return {path.name: path.stat().st_mtime_ns // 1000 for path in home.keys.glob("[!.]*")}
+
+
 def small_files(home: Home) -> tuple[str, ...]:
     """Name the files beside the store that a copy of the home needs as well: keys, and the notes on the log."""
     keys = sorted(f"{home.keys.name}/{path.name}" for path in home.keys.glob("[!.]*"))

@@ -29,7 +29,7 @@ from headgate.console.addresses import console_addresses
 from headgate.console.consent import ConsentServices, consent_addresses
 from headgate.console.services import ConsoleFacts, ConsoleServices
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, ServerFault, StorageUnusable
-from headgate.home import Home
+from headgate.home import Home, key_ages
 from headgate.mcp.client.documents import fetch_document
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
 from headgate.mcp.client.pins import FilePins
@@ -141,6 +141,7 @@ def build_console(
         imports=ImportRuns(intake, uploads),
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
+        key_ages=partial(key_ages, program.home),
     )
 
 

@@ -217,7 +217,7 @@ def mcp_url(settings: Settings) -> str:
 
 def server_address(settings: Settings) -> str:
     """Return where agents find the server: the public address, or that of the server that runs; empty without one."""
-    return settings.public_url or _served_address(Path(settings.home) / _ADDRESS) or ""
+    return settings.public_url or served_address(settings.home) or ""
 
 
 def welcome_url(address: str, link: str) -> str:

@@ -15,6 +15,7 @@ from headgate.console.addresses import console_addresses
 from headgate.hosting import build_console
 from headgate.model.ids import ConnectionId
 from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
+from tests.console.clients import Client, approve, query_of
 from tests.in_process import LocalProgram, local_program, record, settings_for
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -179,6 +180,73 @@ async def test_connect_settings_and_styles_are_shown(scene: Scene):
     assert "claude mcp add --transport http headgate" in (await scene.browser.get("/console/connect")).words
     assert "Address for agents" in (await scene.browser.get("/console/settings")).words
     assert "Colours" in (await scene.browser.get("/console/styles")).words
+
+
+async def test_the_dot_of_a_program_turns_green_with_its_first_read(scene: Scene):
+    async def dot(program: str) -> str:
+        shown = await scene.browser.get("/console/connect", ("hx-request", "true"))
+        assert f'<span id="dot-{program}" class="state soft small" hx-swap-oob="true">' in shown.text
+        return Shown(200, [], shown.text.partition(f'id="dot-{program}"')[2].partition("</span> ")[2]).words
+
+    client = Client(scene.program)
+    await client.register(client_name="Cursor")
+    assert (await dot("cursor")).startswith("not connected")
+    sent = query_of(await approve(scene.browser, client, f"{scene.connection}/messages"))
+    token = (await client.redeem(sent["code"])).body["access_token"]
+    assert (await dot("cursor")).startswith("approved, has not read yet")
+    assert (await scene.program.get("/v1/streams/messages/records", token)).status == 200
+    assert (await dot("cursor")).startswith("connected")
+    assert (await dot("codex")).startswith("not connected")
+    home = await scene.browser.get("/console")
+    assert "Cursor read 2 records" in home.words
+    assert client.id not in home.words, "an agent is called by its name"
+    assert (
+        "Cursor GET /v1/streams/{stream}/records"
+        in (await scene.browser.get(f"/console/records/messages/m1?connection_id={scene.connection}")).words
+    )
+
+
+async def test_no_client_passes_for_the_owner_or_for_another_client(scene: Scene):
+    clients = [Client(scene.program, redirect=f"https://{one}.example/back") for one in "abc"]
+    for client, name in zip(clients, ("You", "Twin", "Twin"), strict=True):
+        await client.register(client_name=name)
+        await approve(scene.browser, client, f"{scene.connection}/messages")
+    shown = await scene.browser.get("/console/agents")
+    for client, name in zip(clients, ("You", "Twin", "Twin"), strict=True):
+        assert f"{name} ({client.id[-4:]})" in shown.words
+
+
+async def test_the_first_page_dates_what_there_is_and_says_what_needs_attention(scene: Scene):
+    rows = [record("m3", sent_at="2025-02-03T00:00:00Z"), record("m4", sent_at="2026-05-06T00:00:00Z")]
+    await scene.program.ingest(scene.connection, "messages", rows)
+    shown = await scene.browser.get("/console")
+    assert "3 Feb 2025 to 6 May 2026" in shown.words
+    assert "Needs attention" not in shown.words
+    made = grant(
+        stream_grant("messages", "id", connections=(ConnectionId(scene.connection),)), id_="grt_open"
+    )
+    await scene.program.grant(made)
+    shown = await scene.browser.get("/console")
+    assert "Needs attention agent has 1 grant without an end and without a daily limit." in shown.words
+    assert 'href="/console/agents/agent"' in shown.text
+
+
+async def test_a_source_is_erased_after_its_name_was_typed_and_the_password_is_recent(scene: Scene):
+    shown = await scene.browser.get("/console/settings")
+    path = f"/console/settings/erase/{scene.connection}"
+    assert path in shown.text
+    assert "Seal key" in shown.words
+    assert "Log key" in shown.words
+    assert "HEADGATE_PUBLIC_URL=" in shown.words
+    assert (await scene.browser.post(path, typed="home mail")).status == 400
+    scene.program.clock.at += 6 * 60 * 1_000_000
+    asked = await scene.browser.post(path, typed="Home mail")
+    assert (asked.location or "").startswith("/console/confirm?next=%2Fconsole%2Fsettings%2Ferase%2F")
+    assert "Home mail" in (await scene.browser.get("/console/data")).words
+    await scene.browser.post("/console/confirm", password=PASSWORD, next=path)
+    assert (await scene.browser.post(path, typed="Home mail")).location == "/console/settings?done=erased"
+    assert "Home mail" not in (await scene.browser.get("/console/data")).words
+    assert (await scene.browser.get(path)).status == 404
 
 
 async def test_the_password_is_changed_and_other_sessions_end(scene: Scene):

@@ -78,6 +78,8 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
     ("POST", "/console/settings/tokens/{mark}/revoke", preferences.revoke_token),
     ("POST", "/console/settings/passkeys", passkeys.add),
     ("POST", "/console/settings/passkeys/{mark}/remove", passkeys.remove),
+    ("GET", "/console/settings/erase/{connection_id}", preferences.ask_to_erase),
+    ("POST", "/console/settings/erase/{connection_id}", preferences.erase),
     ("GET", "/console/styles", preferences.styles),
     ("POST", "/console/sign-out", sign_in.sign_out),
     ("GET", CONFIRM, sign_in.ask_again),

@@ -1,31 +1,132 @@
-"""How to connect an agent: one recommended path for each client."""
+"""How to connect an agent: one recommended way for each program, and a dot that turns green when it has read."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headgate.auth.clients import ClientOverview
+from headgate.console.agents import agent_path
 from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
 from headgate.web.replies import HttpReply
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """The way to connect one program."""
+
+    id: str
+    program: str
+    steps: str
+    #: What to copy.
+    text: str
+    #: Parts of the names under which it registers, in small letters.
+    known_as: tuple[str, ...]
+    #: Whether it runs elsewhere, and so needs an address that the world can reach.
+    is_remote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedAgent:
+    """An agent that may read, and whether it has."""
+
+    name: str
+    path: str
+    has_read: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectView:
-    """Where agents connect, and which have."""
+    """Where agents connect, how, and which have."""
 
     url: str
-    agents: tuple[tuple[str, bool], ...]
+    ways: tuple[tuple[Way, str], ...]
+    agents: tuple[ConnectedAgent, ...]
+    is_public: bool
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Show how to connect; the list of agents that have is asked for again every few seconds."""
+    """Show how to connect; the dots and the list are asked for again every few seconds."""
+    await console.flush_log()
     url = console.facts.mcp_url
-    agents = tuple(
-        (one.client_id, any(g.last_day is not None for g in one.active))
-        for one in console.clients.overview()
-        if one.active
+    agents = [one for one in console.clients.overview() if one.active]
+    view = ConnectView(
+        url,
+        tuple((way, _state(way, agents)) for way in _ways(url)),
+        tuple(ConnectedAgent(one.name, agent_path(one.client_id), _has_read(one)) for one in agents),
+        url.startswith("https://"),
     )
-    view = ConnectView(url, agents)
     if asked.is_partial:
         return part("connected.html", asked, view)
     return page("connect.html", Frame("Connect an agent", asked, "connect"), view)
+
+
+def _state(way: Way, agents: Sequence[ClientOverview]) -> str:
+    """Say how far a program is: nothing, ``waits`` for its first read, or ``good``."""
+    found = [one for one in agents if _is_way(way, one)]
+    if any(_has_read(one) for one in found):
+        return "good"
+    return "waits" if found else ""
+
+
+def _is_way(way: Way, agent: ClientOverview) -> bool:
+    name = agent.name.casefold().replace("-", " ")
+    return any(name.startswith(one) for one in way.known_as)
+
+
+def _has_read(agent: ClientOverview) -> bool:
+    return any(one.last_day is not None for one in agent.active)
+
+
+def _ways(url: str) -> tuple[Way, ...]:
+    cursor = json.dumps({"mcpServers": {"headgate": {"url": url}}})
+    code = json.dumps({"name": "headgate", "type": "http", "url": url})
+    return (
+        Way(
+            "claude",
+            "Claude on the web, desktop or phone",
+            "Settings, Connectors, Add custom connector; paste this address.",
+            url,
+            ("claude",),
+            is_remote=True,
+        ),
+        Way(
+            "chatgpt",
+            "ChatGPT",
+            "Settings, Apps and connectors, Create; paste this address.",
+            url,
+            ("chatgpt", "openai"),
+            is_remote=True,
+        ),
+        Way(
+            "claude-code",
+            "Claude Code",
+            "Run this; then type /mcp inside Claude Code to sign in.",
+            f"claude mcp add --transport http headgate {url}",
+            ("claude code",),
+        ),
+        Way(
+            "codex",
+            "Codex",
+            "Run this; it opens the browser.",
+            f"codex mcp add headgate --url {url}",
+            ("codex",),
+        ),
+        Way("cursor", "Cursor", "Put this into ~/.cursor/mcp.json.", cursor, ("cursor",)),
+        Way(
+            "vs-code",
+            "VS Code",
+            "Run this.",
+            f"code --add-mcp '{code}'",
+            ("visual studio code", "vs code", "vscode"),
+        ),
+        Way(
+            "other",
+            "Anything else that speaks MCP",
+            "Give it the address above, or make a token on the machine that serves.",
+            "headgate grants create --client NAME --days 30",
+            (),
+        ),
+    )

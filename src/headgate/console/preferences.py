@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from headgate.auth.clients import token_mark
 from headgate.auth.passwords import LEAST_CHARS
-from headgate.console.pages import Frame, OwnerRequest, cookies_of, page, see_other
+from headgate.console.pages import CONFIRM, Frame, OwnerRequest, cookies_of, page, see_other
 from headgate.console.passkeys import PasskeysView, settings_view
+from headgate.console.records import ConnectionCard, connection_cards
 from headgate.console.services import ConsoleFacts, ConsoleServices
 from headgate.console.words import day
-from headgate.errors import AuthenticationFailed, InvalidRequest, RateLimited
+from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, RateLimited
+from headgate.model.ids import ConnectionId
 from headgate.web.replies import HttpReply
 
 _PATH = "/console/settings"
+#: The keys of a home by their files.
+_KEYS = {
+    "seal.json": ("Seal key", "makes cursors and handles that only this server can read"),
+    "audit": ("Log key", "seals the log, so that a changed entry is noticed"),
+    "introspection": ("Introspection password", "lets a resource server of yours check tokens"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +43,20 @@ class SettingsView:
     facts: ConsoleFacts
     tokens: tuple[TokenLine, ...]
     passkeys: PasskeysView
+    #: Name, purpose and age of each key of the home.
+    keys: tuple[tuple[str, str, str], ...]
+    connections: tuple[ConnectionCard, ...]
     problem: str = ""
     least_chars: int = LEAST_CHARS
+
+
+@dataclass(frozen=True, slots=True)
+class EraseView:
+    """What a page that asks before it erases shows."""
+
+    name: str
+    records: int
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +77,10 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         "token": "The token has ended.",
         "passkey": "The passkey is added; it signs you in from now on.",
         "no-passkey": "The passkey is removed.",
+        "erased": "The source and its records are erased.",
     }
     notice = notices.get(asked.query.get("done"), "")
-    return page("settings.html", Frame("Settings", asked, "settings", notice), _view(console, asked))
+    return page("settings.html", Frame("Settings", asked, "settings", notice), await _view(console, asked))
 
 
 async def change_password(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -69,7 +91,7 @@ async def change_password(console: ConsoleServices, asked: OwnerRequest) -> Http
             asked.session, form.get("old"), form.get("new"), cookies_of(asked.request)
         )
     except (AuthenticationFailed, InvalidRequest, RateLimited) as error:
-        view = _view(console, asked, f"{error.message} {error.hint}")
+        view = await _view(console, asked, f"{error.message} {error.hint}")
         return page("settings.html", Frame("Settings", asked, "settings"), view, status=error.status)
     return see_other(f"{_PATH}?done=password")
 
@@ -81,12 +103,42 @@ async def revoke_token(console: ConsoleServices, asked: OwnerRequest) -> HttpRep
     return see_other(f"{_PATH}?done=token")
 
 
+async def ask_to_erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Ask whether a source is to be erased."""
+    return _erase_page(asked, await _card(console, asked))
+
+
+async def erase(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Erase a source with its records, after its name was typed and the owner was asked for the password."""
+    form = await asked.form()
+    card = await _card(console, asked)
+    if not asked.session.is_fresh:
+        return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
+    if form.get("typed").strip() != card.name:
+        return _erase_page(asked, card, f"Type {card.name} to erase it.")
+    await console.intake.disconnect(ConnectionId(card.id))
+    return see_other(f"{_PATH}?done=erased")
+
+
+async def _card(console: ConsoleServices, asked: OwnerRequest) -> ConnectionCard:
+    for card in await connection_cards(console):
+        if card.id == asked.places["connection_id"]:
+            return card
+    raise NotFound("There is no such source.", hint="Look at the list in the settings.")
+
+
+def _erase_page(asked: OwnerRequest, card: ConnectionCard, problem: str = "") -> HttpReply:
+    view = EraseView(card.name, card.records, problem)
+    status = InvalidRequest.status if problem else 200
+    return page("erase.html", Frame(f"Erase {card.name}", asked, "settings"), view, status=status)
+
+
 async def styles(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the design: tokens and components."""
     return page("styles.html", Frame("Styles", asked), StylesView())
 
 
-def _view(console: ConsoleServices, asked: OwnerRequest, problem: str = "") -> SettingsView:
+async def _view(console: ConsoleServices, asked: OwnerRequest, problem: str = "") -> SettingsView:
     tokens = tuple(
         TokenLine(
             token_mark(one),
@@ -97,4 +149,18 @@ def _view(console: ConsoleServices, asked: OwnerRequest, problem: str = "") -> S
         )
         for one in console.clients.owner_tokens()
     )
-    return SettingsView(console.facts, tokens, settings_view(console, asked), problem)
+    return SettingsView(
+        console.facts,
+        tokens,
+        settings_view(console, asked),
+        _keys(console),
+        await connection_cards(console),
+        problem,
+    )
+
+
+def _keys(console: ConsoleServices) -> tuple[tuple[str, str, str], ...]:
+    ages = console.key_ages()
+    return tuple(
+        (name, what, f"since {day(ages[file])}") for file, (name, what) in _KEYS.items() if file in ages
+    )

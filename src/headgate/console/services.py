@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from headgate.audit.activity import Activity
@@ -55,6 +55,8 @@ class ConsoleServices:
     #: None when no servers are named.
     gateway: HostedGateway | None
     gateway_callers: GatewayCallers
+    #: When each key of the home was made, in microseconds since 1970, by its file.
+    key_ages: Callable[[], Mapping[str, int]]
 
     def note_refusal(self, context: RequestContext, error: HeadgateError) -> None:
         """Log that a password or a passkey was not accepted. What is not looked at any more, is not logged."""
