@@ -127,6 +127,29 @@ async def test_a_record_shows_all_fields_and_who_has_read_it(scene: Scene):
     assert (await scene.browser.get(path.replace("m1", "m9"))).status == 404
 
 
+async def test_the_address_that_an_agent_cites_opens_the_record_for_the_owner_alone(scene: Scene):
+    await scene.program.ingest(scene.connection, "messages", [record("a/b ü", subject="Cited")])
+    params = {"name": "search", "arguments": {"q": "Cited"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")]
+    found = await scene.program.ask(
+        "POST", "/mcp", scene.token, body=json.dumps(body).encode(), headers=headers
+    )
+    url = found.body["result"]["structuredContent"]["results"][0]["url"]
+    path = url.removeprefix("http://127.0.0.1")
+    assert path.startswith("/v1/streams/messages/records/")
+    as_browser = ("accept", "text/html,application/xhtml+xml")
+    sent = await scene.browser.get(path, as_browser)
+    assert (sent.location or "").startswith("/console/records/messages/a%2Fb")
+    assert "Cited" in (await scene.browser.get(sent.location or "")).words
+    stranger = Browser(scene.program)
+    again = await stranger.get((await stranger.get(path, as_browser)).location or "")
+    assert (again.location or "").startswith("/console/sign-in?next=")
+    assert (await scene.program.get(path, headers=[("accept", "application/json")])).status == 401
+    read = await scene.program.get(path, scene.token, headers=[as_browser])
+    assert read.status == 200, "a token is never taken for a person"
+
+
 async def test_agents_are_described_in_words_and_stopped(scene: Scene):
     await scene.agent_reads()
     shown = await scene.browser.get("/console/agents")

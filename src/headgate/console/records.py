@@ -230,6 +230,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     where = connection_id(given) if given else None
     body = (await console.own_records().record(RecordQuery(stream, key, where))).body()
     found = ConnectionId(body["connection_id"])
+    await console.flush_log()
     view = RecordView(
         id=key,
         title=title(body),

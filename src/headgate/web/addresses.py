@@ -76,6 +76,8 @@ class Address:
     check: Callable[[RequestContext], None] | None = None
     #: What the address takes and answers, where it is part of the REST interface.
     endpoint: Endpoint | None = None
+    #: Where a person is sent who follows a link to it in a browser, with the same places; empty sends them nowhere.
+    page: str = ""
     #: The name of the address in metrics and logs: its method and path unless set.
     route: str = ""
 

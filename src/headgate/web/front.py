@@ -7,8 +7,9 @@ its reply or a refusal; at the end count and log the request, whatever became of
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from time import perf_counter
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -21,11 +22,12 @@ from headgate.web.admission import EdgeAdmission
 from headgate.web.context import REQUEST, RequestContext, read_headers
 from headgate.web.guard import Guard
 from headgate.web.refusals import Flavour, refusal
-from headgate.web.replies import HttpReply, ResponseSender
+from headgate.web.replies import NO_STORE, HttpReply, ResponseSender
 from headgate.web.services import WebServices
 
 _ID_BYTES = 8
 _IDS_A_FETCH = 256
+_SEE_OTHER = 303
 
 
 class Front:
@@ -78,8 +80,13 @@ class Front:
         address, places = self._table.find(scope["method"], scope["raw_path"])
         context.route = address.route
         try:
-            self._check(context, address, scope)
-            reply = await address.handler(WebRequest(context, self._services, places, scope, receive, sender))
+            self._guard.check(context, scope)
+            if address.page and _is_followed_link(context, scope):
+                reply = _page_of(address, places, scope)
+            else:
+                self._check(context, address)
+                request = WebRequest(context, self._services, places, scope, receive, sender)
+                reply = await address.handler(request)
         except HeadgateError as error:
             reply = self._refusal(error, context, address.flavour)
         except Exception as error:
@@ -92,9 +99,8 @@ class Front:
         if reply is not None:
             await sender.reply(reply, address.headers)
 
-    def _check(self, context: RequestContext, address: Address, scope: Scope) -> None:
+    def _check(self, context: RequestContext, address: Address) -> None:
         """Refuse what can be refused before the handler; nothing of a body is read before all of it has passed."""
-        self._guard.check(context, scope)
         if address.check is not None:
             address.check(context)
         if address.max_body_bytes is not None:
@@ -119,6 +125,20 @@ class Front:
                 duration_ms=round(seconds * 1000, 2),
                 client_id=context.client_id,
             )
+
+
+def _is_followed_link(context: RequestContext, scope: Scope) -> bool:
+    """Say whether a person opened the address in a browser: a program sends a token, and asks for no page."""
+    sent = context.headers.values
+    accepted = sent.get(b"accept", b"").partition(b",")[0].strip()
+    return scope["method"] == "GET" and b"authorization" not in sent and accepted == b"text/html"
+
+
+def _page_of(address: Address, places: Mapping[str, str], scope: Scope) -> HttpReply:
+    path = address.page.format_map({name: quote(value, safe="") for name, value in places.items()})
+    query = scope["query_string"]
+    location = path.encode() + (b"?" + query if query else b"")
+    return HttpReply(status=_SEE_OTHER, headers=((b"location", location), NO_STORE))
 
 
 def _check_length(context: RequestContext, most_bytes: int) -> None:

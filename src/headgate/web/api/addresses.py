@@ -44,6 +44,8 @@ _HANDLERS: Mapping[str, EndpointHandler] = {
 }
 #: A client asks for a window without naming a field to learn of these types, so they are in refusals too.
 _MORE_HEADERS: Mapping[str, tuple[Header, ...]] = {"window": ((WINDOW_TYPES.encode(), b"text, json"),)}
+#: Agents cite records by their address here; for the owner's browser that is a page of the console.
+_PAGES = {"record": "/console/records/{stream}/{id}"}
 _CALLERS = {Who.READER: Callers.READERS, Who.OWNER: Callers.OWNER}
 
 
@@ -58,6 +60,7 @@ def api_addresses() -> tuple[Address, ...]:
             headers=(PDPP_VERSION, *_MORE_HEADERS.get(endpoint.id, ())),
             check=_check_version,
             endpoint=endpoint,
+            page=_PAGES.get(endpoint.id, ""),
         )
         for endpoint in ENDPOINTS
     )
