@@ -83,7 +83,7 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
 
         found = await find_connection(stores, connection)
         declared = (await stores.store.declarations())[found.connector_key]
-        reaches = [Reach(name, (found.id,), ()) for name in declared.streams]
+        reaches = [Reach(name, (found.id,), (), with_hidden=True) for name in declared.streams]
         counts = {one.stream: one.record_count for one in await stores.store.summaries(reaches)}
         streams = {str(name): counts.get(name, 0) for name in declared.streams}
         return {**await _row(stores, found), "streams": streams}

@@ -28,6 +28,8 @@ class Reach(msgspec.Struct, frozen=True, cache_hash=True):
     resources: frozenset[RecordId] | None = None
     #: All fields that the reader may ever see: records are dated by their last change in these. None: by any change.
     visible: tuple[FieldName, ...] | None = None
+    #: Whether it covers what a rule of the owner hides from every client.
+    with_hidden: bool = False
 
 
 class Position(msgspec.Struct, frozen=True):

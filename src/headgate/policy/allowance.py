@@ -82,6 +82,7 @@ class StreamScope:
             time=self.time,
             resources=self.resources,
             visible=None if self.is_owner else tuple(self.capability.fields),
+            with_hidden=self.is_owner,
         )
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:

@@ -76,7 +76,7 @@ async def export_connection(
             fields = tuple(declared[name].fields)
             write = writer_of(name, fields)
             counts[name] = 0
-            async for rows in _pages(store, Reach(name, (connection.id,), fields)):
+            async for rows in _pages(store, Reach(name, (connection.id,), fields, with_hidden=True)):
                 counts[name] += len(rows)
                 blobs.update(one for row in rows for one in _blob_ids(row))
                 write(rows)
@@ -92,7 +92,8 @@ async def _export_native(
     counts: dict[str, int] = {}
     for name, stream in chosen.items():
         counts[name] = 0
-        async for rows in _pages(store, Reach(name, (connection.id,), tuple(stream.fields))):
+        reach = Reach(name, (connection.id,), tuple(stream.fields), with_hidden=True)
+        async for rows in _pages(store, reach):
             counts[name] += len(rows)
             await files.write(name, rows)
     files.close()

@@ -315,7 +315,9 @@ class _Import:
         return StreamCount(self._accepted.get(stream, 0), grown + removed, removed)
 
     async def _counts(self) -> dict[str, int]:
-        reaches = [Reach(StreamName(name), (self._connection.id,), ()) for name in self._streams]
+        reaches = [
+            Reach(StreamName(name), (self._connection.id,), (), with_hidden=True) for name in self._streams
+        ]
         found = {one.stream: one.record_count for one in await self._store.summaries(reaches)}
         return {name: found.get(StreamName(name), 0) for name in self._streams}
 

@@ -45,6 +45,8 @@ class Incoming:
     has_objects: bool = False
     #: Where a record that is stored all the same breaks its schema.
     problems: tuple[RecordProblem, ...] = ()
+    #: Whether a rule of the owner hides it from every client.
+    is_hidden: bool = False
 
 
 class _LineEnvelope(msgspec.Struct):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headgate.model.declaration import SourceDeclaration
+from headgate.model.hiding import HidingRule, RuleCount, RuleId
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.plan import (
     AggregatePlan,
@@ -169,6 +170,34 @@ class RecordWriter(Protocol):
         self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId, *, at: int
     ) -> bool:
         """Remove a record; a tombstone stays for readers that had seen it. Says whether it was there."""
+        ...
+
+    async def rules(self) -> tuple[HidingRule, ...]:
+        """Give the owner's rules on what no client ever sees, the oldest first."""
+        ...
+
+    async def count_found(self, rule: HidingRule) -> RuleCount:
+        """Count the records that a rule finds, whether it is one of the owner's or not."""
+        ...
+
+    async def hidden_counts(self) -> Mapping[RuleId, int]:
+        """Count what each rule hides."""
+        ...
+
+    async def add_rule(self, rule: HidingRule, *, at: int) -> int:
+        """Add a rule; when this returns no client can see what it finds. Gives how many records it hid.
+
+        Raises:
+            ResourceLimit: there are as many rules as there may be.
+        """
+        ...
+
+    async def remove_rule(self, rule_id: RuleId, *, at: int) -> int:
+        """Remove a rule. Gives how many records clients may see again, as far as their grants go.
+
+        Raises:
+            NotFound: there is no such rule.
+        """
         ...
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:

@@ -115,7 +115,7 @@ class NativeFiles:
     async def _rows_of_message(self, message_id: str) -> list[dict[str, Any]]:
         fields = tuple(map(FieldName, ("id", "message_id", "name", "mime_type", "file")))
         plan = PagePlan(
-            Reach(_ATTACHMENTS, (self.connection_id,), fields),
+            Reach(_ATTACHMENTS, (self.connection_id,), fields, with_hidden=True),
             _ATTACHMENTS_MOST,
             Order.ASC,
             by_cursor_field=False,

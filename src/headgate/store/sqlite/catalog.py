@@ -20,6 +20,7 @@ from headgate.errors import (
     StreamNotDeclared,
 )
 from headgate.model.declaration import SourceDeclaration, StreamDeclaration
+from headgate.model.hiding import HidingRule
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach, SearchReach
 from headgate.model.record import Connection
@@ -86,11 +87,13 @@ class StreamTable:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One stream of one connection."""
+    """One stream of one connection; what rules hide of it is on another shelf than the rest."""
 
     sid: int
     connection_id: ConnectionId
     stream: StreamTable
+    #: It holds the records that a rule of the owner hides from every client.
+    is_hidden: bool = False
     #: The stream's name.
     name: StreamName = field(init=False)
 
@@ -147,6 +150,10 @@ class Catalog:
     shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
         default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
     )
+    #: The shelves of what rules hide, where there is any.
+    hidden_shelves: Mapping[tuple[ConnectionId, StreamName], Shelf] = field(
+        default_factory=dict[tuple[ConnectionId, StreamName], Shelf]
+    )
     by_sid: Mapping[int, Shelf] = field(default_factory=dict[int, Shelf])
     #: What an older version declared and the newest does not: stored, and out of every reach.
     retired: Mapping[tuple[ConnectorKey, StreamName], StreamTable] = field(
@@ -157,6 +164,8 @@ class Catalog:
     versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]] = field(
         default_factory=dict[ConnectorKey, Sequence[SourceDeclaration]]
     )
+    #: What no client ever sees.
+    rules: tuple[HidingRule, ...] = ()
     memo: CatalogMemo = field(default_factory=CatalogMemo, compare=False, repr=False)
 
     @property
@@ -187,9 +196,16 @@ class Catalog:
         """
         keys = [(connection_id, reach.stream) for connection_id in reach.connection_ids]
         found = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
+        if reach.with_hidden:
+            found += [shelf for key in keys if (shelf := self.hidden_shelves.get(key)) is not None]
         if reach.time is not None and any(shelf.stream.time_field != reach.time.field for shelf in found):
             raise GrantInvalid(f"Time cannot be bounded by '{reach.time.field}' in this stream.")
         return found
+
+    def shelves_at(self, connection_id: ConnectionId, stream: StreamName) -> list[Shelf]:
+        """Give both shelves of a stream of a connection: that of what may be shown, and that of what is hidden."""
+        key = (connection_id, stream)
+        return [at[key] for at in (self.shelves, self.hidden_shelves) if key in at]
 
 
 def time_field(stream: StreamDeclaration) -> FieldName | None:
@@ -209,7 +225,7 @@ def current(database: Database, known: Catalog) -> Catalog:
 def bump_catalog(database: Database) -> None:
     """Raise the number of the catalog, inside a writer's transaction: every cache of it, in any process, ends.
 
-    Whatever changes declarations, connections, shelves or column blocks must call this.
+    Whatever changes declarations, connections, shelves, rules or column blocks must call this.
     """
     database.run(SQL["raise_catalog_number"])
 
@@ -226,19 +242,33 @@ def load(database: Database, number: int) -> Catalog:
     retired = {key for key in known if key[1] not in declarations[key[0]].streams}
     by_stid = {stream.stid: stream for stream in known.values()}
     rows = database.all(SQL["shelves"])
-    shelves = [Shelf(sid, ConnectionId(connection), by_stid[stid]) for sid, connection, stid in rows]
+    shelves = [
+        Shelf(sid, ConnectionId(connection), by_stid[stid], bool(hidden))
+        for sid, connection, stid, hidden in rows
+    ]
     live = [shelf for shelf in shelves if _key_of(shelf.stream) not in retired]
     return Catalog(
         number,
         declarations,
         dict(sorted(connections.items(), key=lambda item: (item[1].created_at, item[0]))),
         {key: stream for key, stream in known.items() if key not in retired},
-        {(shelf.connection_id, shelf.stream.declaration.name): shelf for shelf in live},
+        {(shelf.connection_id, shelf.name): shelf for shelf in live if not shelf.is_hidden},
+        {(shelf.connection_id, shelf.name): shelf for shelf in live if shelf.is_hidden},
         {shelf.sid: shelf for shelf in live},
         {key: known[key] for key in retired},
         tuple(shelf for shelf in shelves if _key_of(shelf.stream) in retired),
         versions,
+        _rules(database),
     )
+
+
+def _rules(database: Database) -> tuple[HidingRule, ...]:
+    rows = database.all(SQL["hiding_rules"])
+    try:
+        return tuple(msgspec.json.decode(document, type=HidingRule) for (document,) in rows)
+    except msgspec.MsgspecError as error:
+        # A rule that cannot be read would hide nothing.
+        raise IntegrityBroken("A stored rule is damaged.", hint="Restore a backup.") from error
 
 
 def _key_of(stream: StreamTable) -> tuple[ConnectorKey, StreamName]:

@@ -7,6 +7,7 @@ than the read. Searches and reads over columns take longer and have a thread eac
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from headgate import memory
 from headgate.errors import ConnectionNotFound, HeadgateError, StreamNotDeclared, Unsupported
 from headgate.home import Home
 from headgate.model.declaration import SourceDeclaration
+from headgate.model.hiding import HidingRule, RuleCount, RuleId
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
 from headgate.model.plan import (
     AggregatePlan,
@@ -65,7 +67,7 @@ from headgate.store.sqlite.read.search import search
 from headgate.store.sqlite.read.search_modes import SearchMemory, search_by_meaning
 from headgate.store.sqlite.read.windows import windows
 from headgate.store.sqlite.readonly import start_writer
-from headgate.store.sqlite.write import accounts, declare, ingest
+from headgate.store.sqlite.write import accounts, declare, hiding, ingest
 from headgate.store.sqlite.write.blobs import BlobFiles, find_blobs
 from headgate.store.sqlite.write.vector_making import model_key
 from headgate.store.sqlite.write.vector_thread import VectorThread
@@ -160,6 +162,7 @@ class SqliteStore:
     def __init__(self, home: Home, now: Callable[[], int], model: MeaningModel | None = None) -> None:
         path = home.path / FILE
         self._now = now
+        self._path = path
         self._writer = start_writer(path, idle_tasks=(ChangeRetention(now),))
         self._files = BlobFiles(home.path / BLOBS)
         self._reader = _SqliteReader(path, _LOOP_BYTES)
@@ -324,6 +327,44 @@ class SqliteStore:
         )
         self._report_texts()
         return was_there
+
+    async def rules(self) -> tuple[HidingRule, ...]:
+        """Give the owner's rules on what no client ever sees, the oldest first."""
+        return self._reader.catalog().rules
+
+    async def count_found(self, rule: HidingRule) -> RuleCount:
+        """Count the records that a rule finds, whether it is one of the owner's or not."""
+        return await asyncio.to_thread(
+            self._scan, lambda database, catalog: hiding.count(database, catalog, rule)
+        )
+
+    async def hidden_counts(self) -> Mapping[RuleId, int]:
+        """Count what each rule hides."""
+        return await asyncio.to_thread(self._scan, hiding.hidden_counts)
+
+    async def add_rule(self, rule: HidingRule, *, at: int) -> int:
+        """Add a rule; when this returns no client can see what it finds. Gives how many records it hid."""
+        found = await asyncio.to_thread(
+            self._scan, lambda database, catalog: hiding.find(database, catalog, rule)
+        )
+        hidden = await self._writer.run_alone(lambda database: hiding.add(database, rule, found, at=at))
+        self._report_texts()
+        return hidden
+
+    async def remove_rule(self, rule_id: RuleId, *, at: int) -> int:
+        """Remove a rule. Gives how many records clients may see again, as far as their grants go."""
+        shown = await self._writer.run_alone(lambda database: hiding.remove(database, rule_id, at=at))
+        self._report_texts()
+        return shown
+
+    def _scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
+        """Read the whole store in this thread, on a connection for this alone, however long it takes."""
+        database = open_reader(self._path, register=_prepare)
+        try:
+            with translate_errors(), database.reading(math.inf):
+                return work(database, current(database, Catalog()))
+        finally:
+            database.db.close()
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
         """Store a file under the digest of its content; gives its id and size."""

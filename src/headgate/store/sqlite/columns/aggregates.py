@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from headgate.errors import ResourceLimit
 from headgate.model.ids import ConnectionId, FieldName
@@ -184,7 +185,7 @@ def summaries(
 
 
 def _one_connection(reach: Reach, connection_id: ConnectionId) -> Reach:
-    return Reach(reach.stream, (connection_id,), (), reach.time, reach.resources, reach.visible)
+    return replace(reach, connection_ids=(connection_id,), fields=())
 
 
 def _summary(
@@ -195,14 +196,12 @@ def _summary(
     if scope is None:
         return ShelfSummary(connection_id, reach.stream, 0, None)
     if scope.is_whole:
-        shelf = scope.shelves[0]
-        found = counts[shelf.sid]
-        updated_at = (
-            found.updated_at
-            if reach.visible is None
-            else _dated(database, shelf.sid, scope.stream, reach.visible)
-        )
-        return ShelfSummary(connection_id, reach.stream, found.live, updated_at)
+        found = [counts[shelf.sid] for shelf in scope.shelves]
+        if reach.visible is None:
+            updated_at = max((one.updated_at for one in found if one.updated_at is not None), default=None)
+        else:
+            updated_at = _dated(database, scope.shelves[0].sid, scope.stream, reach.visible)
+        return ShelfSummary(connection_id, reach.stream, sum(one.live for one in found), updated_at)
     count = select(database, cache, scope, reach, (), ()).count()
     # The time of the last change may be that of a hidden record: a client that sees a part must not learn it.
     return ShelfSummary(connection_id, reach.stream, count, None)

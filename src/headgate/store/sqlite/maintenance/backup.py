@@ -140,8 +140,12 @@ def restore(source: Path, home: Home, progress: Progress, *, revoke_at: int | No
 
 def shelf_digests(database: Database) -> dict[str, str]:
     """Compute a digest of each shelf's records, tombstones included; inside a read transaction."""
-    shelves = database.all(SQL["shelf_names"])
-    return {f"{connection_id}/{name}": _shelf_digest(database, sid) for sid, connection_id, name in shelves}
+    found: dict[str, str] = {}
+    for sid, connection_id, name in database.all(SQL["shelf_names"]):
+        key = f"{connection_id}/{name}"
+        # The second of two holds what rules hide. The column that says so is not in files of older versions.
+        found[f"{key}/hidden" if key in found else key] = _shelf_digest(database, sid)
+    return found
 
 
 def _shelf_digest(database: Database, sid: int) -> str:

@@ -53,12 +53,14 @@ def erase_record(
     try:
         with database.writing():
             catalog = current(database, Catalog())
-            shelf = catalog.shelves.get((connection_id, stream))
-            row = None if shelf is None else _find(database, shelf, record_id)
-            if shelf is None or row is None:
+            # One that a rule has hidden since has a tombstone among the others, with its key.
+            shelves = catalog.shelves_at(connection_id, stream)
+            found = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
+            if not found:
                 raise NotFound(f"There is no record '{record_id}' in that stream.")
-            _erase_words(database, shelf, row)
-            _erase_rows(database, shelf, row, _erased_id(key, row.rid, record_id))
+            for shelf, row in found:
+                _erase_words(database, shelf, row)
+                _erase_rows(database, shelf, row, _erased_id(key, row.rid, record_id))
             _erase_notes(database)
     finally:
         # Also when nothing was found: an earlier try may have been stopped right before this.

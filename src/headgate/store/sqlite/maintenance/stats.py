@@ -5,7 +5,8 @@ The tables are queried directly: loading the catalog, and the code that parses d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,10 +95,28 @@ def _declared(database: Database) -> _Declared:
 
 def _connection(database: Database, declared: _Declared, row: _ConnectionRow) -> ConnectionStats:
     shelves = [_ShelfRow(*one) for one in database.all(SQL["shelves_of_connection"], (row.connection_id,))]
-    streams = [
-        _stream(database, shelf, declared[_StreamKey(row.connector_key, shelf.name)]) for shelf in shelves
-    ]
-    return ConnectionStats(row.connection_id, row.connector_key, row.display_name, tuple(streams))
+    streams: dict[str, StreamStats] = {}
+    for shelf in shelves:
+        found = _stream(database, shelf, declared[_StreamKey(row.connector_key, shelf.name)])
+        known = streams.get(shelf.name)
+        # What rules hide is on another shelf than the rest.
+        streams[shelf.name] = found if known is None else _together(known, found)
+    return ConnectionStats(row.connection_id, row.connector_key, row.display_name, tuple(streams.values()))
+
+
+def _together(one: StreamStats, other: StreamStats) -> StreamStats:
+    def of_both(choose: Callable[[list[int]], int], *values: int | None) -> int | None:
+        known = [value for value in values if value is not None]
+        return choose(known) if known else None
+
+    return replace(
+        one,
+        record_count=one.record_count + other.record_count,
+        about_bytes=one.about_bytes + other.about_bytes,
+        oldest=of_both(min, one.oldest, other.oldest),
+        newest=of_both(max, one.newest, other.newest),
+        last_updated=of_both(max, one.last_updated, other.last_updated),
+    )
 
 
 def _stream(database: Database, shelf: _ShelfRow, declared: _DeclaredStream) -> StreamStats:

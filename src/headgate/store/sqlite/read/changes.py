@@ -247,12 +247,21 @@ def _entry(
         record_id, _state_at(span.horizon, lives, now)
     )
     if was_visible and not is_visible:
+        if span.reach.with_hidden and _is_elsewhere(database, catalog, candidate):
+            return None
         return _tombstone(catalog, span, candidate, lives, now)
     if not is_visible or not span.covers(record_id, now):
         return None
     if was_visible and not _has_changed(span, candidate):
         return None
     return maker.make_intact(candidate.found)
+
+
+def _is_elsewhere(database: Database, catalog: Catalog, candidate: _Candidate) -> bool:
+    """Say whether a record that left its shelf is on the other one: a rule has hidden it, or hides it no longer."""
+    here = catalog.by_sid[candidate.sid]
+    others = [one for one in catalog.shelves_at(here.connection_id, here.name) if one.sid != here.sid]
+    return any(database.one(SQL["live_record"], (one.sid, candidate.record_id)) for one in others)
 
 
 def _lives(database: Database, candidate: _Candidate) -> list[_Life]:

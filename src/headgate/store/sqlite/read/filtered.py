@@ -15,7 +15,7 @@ from headgate.store.sqlite.columns.cache import ColumnCache
 from headgate.store.sqlite.columns.selection import Selection, select
 from headgate.store.sqlite.columns.specs import NO_INTEGER, Array, OwnColumn
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read.pages import PageKey, page, page_keys
+from headgate.store.sqlite.read.pages import PageKey, page, page_keys, place_of
 from headgate.store.sqlite.read.scope import SqlScope, column_of, scope_of
 from headgate.store.sqlite.row_numbers import RID_SHIFT
 from headgate.store.sqlite.statements import SQL
@@ -91,7 +91,10 @@ def _placed(
         for rid, sort in zip(rids[chosen].tolist(), sorts[chosen].tolist(), strict=True)
     ]
     keys.sort(key=lambda key: (key.sort, key.record_id, key.sid), reverse=plan.order is Order.DESC)
-    return [key for key in keys if _is_after(catalog, key, plan)]
+    if plan.after is None:
+        return keys
+    place = (plan.after.sort, plan.after.record_id, place_of(database, catalog, plan.after, plan))
+    return [key for key in keys if _is_after(key, place, plan)]
 
 
 def _joined(selection: Selection, number: int) -> tuple[Array, Array]:
@@ -127,12 +130,7 @@ def _key(database: Database, rid: int, sort: Any) -> PageKey:
     return PageKey(rid, rid >> RID_SHIFT, database.value(SQL["record_key"], (rid,)), sort)
 
 
-def _is_after(catalog: Catalog, key: PageKey, plan: PagePlan) -> bool:
-    after = plan.after
-    if after is None:
-        return True
-    shelf = catalog.shelves.get((after.connection_id, plan.reach.stream))
-    place: Any = (after.sort, after.record_id, shelf.sid if shelf is not None else 0)
+def _is_after(key: PageKey, place: Any, plan: PagePlan) -> bool:
     here: Any = (key.sort, key.record_id, key.sid)
     return here < place if plan.order is Order.DESC else here > place
 

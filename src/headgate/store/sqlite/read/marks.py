@@ -26,11 +26,15 @@ def marked_records(
         StreamNotDeclared: its connector has no such stream.
     """
     catalog.stream_of(connection_id, stream)
-    shelf = catalog.shelves.get((connection_id, stream))
-    if shelf is None:
+    shelves = catalog.shelves_at(connection_id, stream)
+    if not shelves:
         return MarkedRecords((), None)
-    first, end = shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
-    rows = database.all(SQL["marked_records"], (first + after, end, limit + 1))
+    # Counted on from the first record of the first shelf.
+    first = shelves[0].sid << RID_SHIFT
+    rows: list[tuple[int, str]] = []
+    for shelf in shelves:
+        start = max(first + after, shelf.sid << RID_SHIFT)
+        rows += database.all(SQL["marked_records"], (start, (shelf.sid + 1) << RID_SHIFT, limit + 1))
     records = tuple(MarkedRecord(RecordId(key), _problems(database, rid)) for rid, key in rows[:limit])
     return MarkedRecords(records, rows[limit - 1][0] - first if len(rows) > limit else None)
 

@@ -15,7 +15,7 @@ from headgate.model.query import Count, Order
 from headgate.model.record import Children, Record
 from headgate.model.reference import digest_of_key
 from headgate.model.rows import Extent, Page
-from headgate.store.sqlite.catalog import Catalog, Shelf, StreamTable
+from headgate.store.sqlite.catalog import Catalog, StreamTable
 from headgate.store.sqlite.column_values import ColumnKind, column_value
 from headgate.store.sqlite.database import Database
 from headgate.store.sqlite.read.damaged_rows import readable_rows
@@ -27,6 +27,7 @@ from headgate.store.sqlite.read.rows import (
     TooLargeHere,
 )
 from headgate.store.sqlite.read.scope import PageShape, SqlScope, column_of, scope_of
+from headgate.store.sqlite.statements import SQL
 
 _SEARCHES_AT_ONCE = 5
 _ROWS_AT_ONCE = 25
@@ -165,14 +166,14 @@ def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlSc
     wanted = plan.limit + 1
     after = plan.after
     if not plan.by_cursor_field or scope.stream.declaration.cursor_field is None:
-        return _part(database, scope, plan, _BY_KEY, _after_key(catalog, after, plan), wanted)
+        return _part(database, scope, plan, _BY_KEY, _after_key(database, catalog, after, plan), wanted)
     found: list[PageKey] = []
     if after is None or after.sort is not None:
-        place = None if after is None else (after.sort, *_key_place(catalog, after, plan))
+        place = None if after is None else (after.sort, *_key_place(database, catalog, after, plan))
         found = _part(database, scope, plan, _BY_SORT, place, wanted)
         after = None
     if len(found) < wanted:
-        place = _after_key(catalog, after, plan)
+        place = _after_key(database, catalog, after, plan)
         found += _part(database, scope, plan, _WITHOUT_SORT, place, wanted - len(found))
     return found
 
@@ -222,13 +223,26 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
     )
 
 
-def _after_key(catalog: Catalog, after: Position | None, plan: PagePlan) -> tuple[Any, ...] | None:
-    return None if after is None else _key_place(catalog, after, plan)
+def _after_key(
+    database: Database, catalog: Catalog, after: Position | None, plan: PagePlan
+) -> tuple[Any, ...] | None:
+    return None if after is None else _key_place(database, catalog, after, plan)
 
 
-def _key_place(catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, int]:
-    shelf = catalog.shelves.get((after.connection_id, plan.reach.stream))
-    return after.record_id, shelf.sid if shelf is not None else 0
+def _key_place(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> tuple[str, int]:
+    return after.record_id, place_of(database, catalog, after, plan)
+
+
+def place_of(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> int:
+    """Give the shelf of the record after which a page goes on: its number settles ties between connections."""
+    key = (after.connection_id, plan.reach.stream)
+    shelf = catalog.shelves.get(key)
+    if shelf is None:
+        return 0
+    hidden = catalog.hidden_shelves.get(key) if plan.reach.with_hidden else None
+    if hidden is not None and database.one(SQL["live_record"], (hidden.sid, after.record_id)) is not None:
+        return hidden.sid
+    return shelf.sid
 
 
 def _position(catalog: Catalog, key: PageKey, plan: PagePlan) -> Position:
@@ -279,8 +293,8 @@ def _children(
     database: Database, catalog: Catalog, parent: Record, plan: ExpandPlan, preview_chars: int | None
 ) -> Children:
     scope = scope_of(catalog, plan.child)
-    shelf = _same_connection(scope, parent)
-    if scope is None or shelf is None:
+    sids = _same_connection(scope, parent)
+    if scope is None or not sids:
         return Children((), has_more=False)
     held = _holds_key(scope.stream, plan, parent.id)
     if held is None:
@@ -290,9 +304,9 @@ def _children(
     rows = database.rows(
         FoundRow,
         f"SELECT {COLUMNS} FROM {scope.stream.table} t JOIN record r ON r.rid = t.rid "
-        f"WHERE {condition} AND r.sid = ? AND r.deleted = 0{scope.where} "
+        f"WHERE {condition} AND r.sid IN ({sids}) AND r.deleted = 0{scope.where} "
         f"ORDER BY {by_sort}r.record_id DESC LIMIT ?",
-        (*values, shelf.sid, *scope.values, plan.limit + 1),
+        (*values, *scope.values, plan.limit + 1),
     )
     maker = RecordMaker(database, catalog, plan.child, preview_chars=preview_chars)
     made = [maker.make_intact(row) for row in rows[: plan.limit]]
@@ -303,9 +317,10 @@ def _children(
     )
 
 
-def _same_connection(scope: SqlScope | None, parent: Record) -> Shelf | None:
+def _same_connection(scope: SqlScope | None, parent: Record) -> str:
+    """Give the shelves of the parent's connection, as a list for SQL."""
     shelves = scope.shelves if scope is not None else ()
-    return next((shelf for shelf in shelves if shelf.connection_id == parent.connection_id), None)
+    return ",".join(str(shelf.sid) for shelf in shelves if shelf.connection_id == parent.connection_id)
 
 
 def _holds_key(stream: StreamTable, plan: ExpandPlan, key: RecordId) -> tuple[str, tuple[Any, ...]] | None:

@@ -60,7 +60,19 @@ UPDATE field SET col=?, kind=? WHERE stid=? AND name=?
 
 -- name: shelves
 -- Every shelf, in the order of their numbers.
-SELECT sid, connection_id, stid FROM shelf ORDER BY sid
+SELECT sid, connection_id, stid, hidden FROM shelf ORDER BY sid
+
+-- name: hiding_rules
+-- The owner's rules, the oldest first.
+SELECT document FROM hiding_rule ORDER BY created_at, id
+
+-- name: insert_hiding_rule
+-- Add a rule.
+INSERT INTO hiding_rule VALUES(?, ?, ?)
+
+-- name: delete_hiding_rule
+-- Remove a rule; one row if there was one.
+DELETE FROM hiding_rule WHERE id=? RETURNING 1
 
 -- name: shelves_of_stream
 -- The shelves of one stream, in any connection.

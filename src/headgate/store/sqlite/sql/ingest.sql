@@ -24,7 +24,7 @@ INSERT INTO idempotency VALUES(?, ?, ?, ?)
 
 -- name: shelf_to_fill
 -- The number of a shelf and of its next record.
-SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=?
+SELECT sid, next_n FROM shelf WHERE connection_id=? AND stid=? AND hidden=?
 
 -- name: update_shelf
 -- Note what a batch did to its shelf.
@@ -76,3 +76,12 @@ DELETE FROM invalid WHERE rid=?
 -- name: mark_record
 -- Note where a record breaks its schema.
 INSERT OR REPLACE INTO invalid VALUES(?, ?, ?, ?)
+
+-- name: records_to_move
+-- The live ones of the records with the row numbers in a JSON list.
+SELECT r.rid, r.record_id, r.emitted_at, r.long, r.body FROM json_each(?) j JOIN record r ON r.rid = j.value
+WHERE r.deleted=0 ORDER BY r.rid
+
+-- name: marks_to_move
+-- Where a record breaks its schema, and which field cannot be read.
+SELECT pointer, message, fid FROM invalid WHERE rid=?

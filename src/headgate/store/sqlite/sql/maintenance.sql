@@ -1,6 +1,6 @@
 -- name: shelf_names
 -- Every shelf with its connection and the name of its stream.
-SELECT sid, connection_id, name FROM shelf JOIN stream USING (stid) ORDER BY connection_id, name
+SELECT sid, connection_id, name FROM shelf JOIN stream USING (stid) ORDER BY connection_id, name, sid
 
 -- name: shelf_records
 -- What a backup's digest of a shelf covers: its records, tombstones included, in order of arrival.

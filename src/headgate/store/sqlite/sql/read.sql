@@ -44,6 +44,10 @@ GROUP BY i.rid ORDER BY i.rid LIMIT ?
 -- Where a record breaks its schema.
 SELECT pointer, message FROM invalid WHERE rid=? ORDER BY pointer
 
+-- name: live_record
+-- One row if a shelf has a live record of that key.
+SELECT rid FROM record WHERE sid=? AND record_id=? AND deleted=0
+
 -- name: lives
 -- What a record was before each change that moved it into or out of some scope.
 SELECT seq, was_live, was_ts, at FROM life WHERE rid=? ORDER BY seq

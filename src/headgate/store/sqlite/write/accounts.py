@@ -32,6 +32,12 @@ def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
     bump_catalog(database)
 
 
+def make_hidden_shelf(database: Database, connection_id: ConnectionId, stid: int) -> None:
+    """Make the shelf for what rules hide of a stream of a connection."""
+    database.run(SQL["make_hidden_shelf"], (connection_id, stid))
+    bump_catalog(database)
+
+
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
     """Give a connection another name.
 

@@ -8,21 +8,20 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from headgate.errors import IdempotencyConflict, InvalidRecord, ResourceLimit
+from headgate.errors import IdempotencyConflict, InvalidRecord
 from headgate.model.declaration import Semantics
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.record import Op
 from headgate.model.rows import IngestReport, LineError, OnInvalid, RecordProblem
+from headgate.policy.hiding import Hider
 from headgate.store.lines import Incoming, read_line
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.catalog import Catalog, StreamTable, current
 from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.row_numbers import MAX_SID
 from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.accounts import make_shelves
 from headgate.store.sqlite.write.record_check import RecordCheck
-from headgate.store.sqlite.write.shelf_changes import ShelfChanges, stored_records
+from headgate.store.sqlite.write.shelf_pair import ShelfPair
 
 _KEEP_KEY_US = DAY_US
 
@@ -52,6 +51,7 @@ def check(batch: Batch, catalog: Catalog) -> CheckedBatch:
     """
     stream = catalog.stream_of(batch.connection_id, batch.stream)
     problems_of = RecordCheck(stream).problems
+    hider = Hider(catalog.rules, batch.stream)
     incoming: list[Incoming] = []
     errors: list[LineError] = []
     invalid: list[LineError] = []
@@ -59,7 +59,10 @@ def check(batch: Batch, catalog: Catalog) -> CheckedBatch:
         outcome = read_line(index, line, stream.declaration, received_at=batch.received_at)
         if isinstance(outcome, LineError):
             errors.append(outcome)
-        elif outcome.op is Op.DELETE or not (problems := problems_of(outcome.values)):
+            continue
+        if hider.hides(outcome.values):
+            outcome = replace(outcome, is_hidden=True)
+        if outcome.op is Op.DELETE or not (problems := problems_of(outcome.values)):
             incoming.append(outcome)
         elif batch.on_invalid is OnInvalid.KEEP:
             incoming.append(replace(outcome, problems=problems))
@@ -109,9 +112,9 @@ def delete(
 ) -> bool:
     """Remove one record, inside the writer's transaction; says whether it was there."""
     catalog = current(database, Catalog())
-    table, shelf = catalog.stream_of(connection_id, stream), catalog.shelves.get((connection_id, stream))
-    stored = None if shelf is None else stored_records(database, shelf.sid, [record_id]).get(record_id)
-    if stored is None or stored.is_deleted:
+    table = catalog.stream_of(connection_id, stream)
+    shelves = catalog.shelves_at(connection_id, stream)
+    if not any(database.one(SQL["live_record"], (shelf.sid, record_id)) for shelf in shelves):
         return False
     line = Incoming(record_id, Op.DELETE, at, b"", {})
     _write(database, CheckedBatch(Batch(connection_id, stream, (), at), table, catalog.number, [line]))
@@ -141,36 +144,17 @@ def _earlier_report(database: Database, key: str, digest: bytes, now: int) -> In
 
 
 def _write(database: Database, checked: CheckedBatch) -> None:
-    changes = _shelf(database, checked)
-    before = changes.seq
+    batch = checked.batch
     is_append_only = checked.stream.declaration.semantics is Semantics.APPEND_ONLY
     items = _first_of_each(checked.incoming) if is_append_only else _last_of_each(checked.incoming)
-    cleared = {item.id for item in checked.incoming if item.op is Op.DELETE} if is_append_only else None
-    stored = stored_records(database, changes.sid, items)
-    for key, item in items.items():
-        old = stored.get(key)
-        if old is None:
-            if item.op is Op.UPSERT:
-                changes.add(item)
-        elif cleared is None or old.is_deleted or key in cleared:
-            # What an append-only stream holds stays as it is, unless this very batch has removed it.
-            changes.change(item, old)
-    if changes.seq != before:
-        changes.flush()
-
-
-def _shelf(database: Database, checked: CheckedBatch) -> ShelfChanges:
-    seq: int = database.value(SQL["change_number"])
-    key = (checked.batch.connection_id, checked.stream.stid)
-    row = database.one(SQL["shelf_to_fill"], key)
-    if row is None:
-        make_shelves(database, checked.stream.connector_key)
-        row = database.one(SQL["shelf_to_fill"], key)
-    assert row is not None
-    sid, next_n = row
-    if sid > MAX_SID:
-        raise ResourceLimit(f"A store holds at most {MAX_SID} streams of connections.")
-    return ShelfChanges(database, checked.stream, sid, next_n, seq, checked.batch.received_at)
+    pair = ShelfPair(database, checked.stream, batch.connection_id, batch.received_at)
+    stored = pair.stored(items)
+    if is_append_only:
+        # What an append-only stream holds stays as it is, unless this very batch has removed it.
+        cleared = {item.id for item in checked.incoming if item.op is Op.DELETE}
+        held = {key for known in stored.values() for key, old in known.items() if not old.is_deleted}
+        items = {key: item for key, item in items.items() if key in cleared or key not in held}
+    pair.put(items, stored)
 
 
 def _last_of_each(incoming: Iterable[Incoming]) -> dict[RecordId, Incoming]:
