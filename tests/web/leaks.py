@@ -278,6 +278,11 @@ def search_in_the_order_of_a_hidden_time(patch: Patch) -> None:
     patch.setattr(decide, "_search_reach", lambda *given: replace(original(*given), shows_time=True))
 
 
+def cover_what_rules_hide(patch: Patch) -> None:
+    original = allowance.StreamScope.reach
+    patch.setattr(allowance.StreamScope, "reach", lambda *given: replace(original(*given), with_hidden=True))
+
+
 LEAKS = [
     filter_on_a_hidden_field,
     group_by_a_hidden_field,
@@ -306,4 +311,5 @@ LEAKS = [
     page_in_the_order_of_a_hidden_field,
     children_in_the_order_of_a_hidden_field,
     search_in_the_order_of_a_hidden_time,
+    cover_what_rules_hide,
 ]

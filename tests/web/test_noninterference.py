@@ -164,6 +164,7 @@ QUERIES = (
     "how is the amber",
     "amber OR zz",
     "zz",
+    "zeppelin",
 )
 SEARCH = st.tuples(
     one_of("/v1/search", "/v1/search/semantic", "/v1/search/hybrid"),
@@ -319,6 +320,7 @@ def test_every_kind_of_leak_is_planted():
         "error text": "error_that_tells_hidden_from_missing",
         "schema": "schema_with_the_size_of_everything",
         "has_more": "has_more_because_of_hidden_records",
+        "rules": "cover_what_rules_hide",
     }
     assert set(kinds.values()) <= {leak.__name__ for leak in LEAKS}
 

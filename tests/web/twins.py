@@ -14,6 +14,7 @@ from unittest import mock
 from urllib.parse import quote, urlencode
 
 from headgate.model.grant import Grant, TimeConstraint
+from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.store.sqlite import engine
 from headgate.store.sqlite.read.search_modes import SearchMemory
@@ -26,6 +27,8 @@ VISIBLE = ("id", "sender", "subject", "sent_at", "size")
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord")
 #: Words that only hidden text holds: other forms of the visible ones, and such as a typing error away.
 _HIDDEN_WORDS = (*WORDS, "ambers", "birches", "cedars", "fjords", "embers", "fjort", "deltas", "ambrer")
+#: Who and what a rule of the owner hides.
+RULED = "zeppelin"
 #: Bookmarks are random on purpose, and search cursors hold the engine's own numbers, sealed.
 _SEALED = re.compile(rb"(?:ch|se)1\.[A-Za-z0-9_-]+")
 
@@ -192,11 +195,18 @@ def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[
             "sent_at": f"2026-02-{own.randint(1, 28):02}T00:00:00Z",
             "subject": " ".join(own.choices(_HIDDEN_WORDS, k=own.randint(1, 6))),
         }
-        match own.randint(0, 4):
+        match own.randint(0, 6):
             case 0 | 1:
                 yield own.choice((HOME, WORK)), "messages", [_line(data, _hidden(own))]
             case 2:
                 yield HIDDEN, "messages", [_line(_visible(own, key, turn), _hidden(own))]
+            case 5:
+                # In time and on granted connections, and yet hidden: by a rule of the owner.
+                made = _visible(own, key, turn) | {"sender": RULED}
+                yield own.choice((HOME, WORK)), "messages", [_line(made, _hidden(own))]
+            case 6:
+                line = record(f"x{key}", text=" ".join((RULED, *own.choices(_HIDDEN_WORDS, k=3))))
+                yield own.choice((HOME, WORK)), "notes", [line]
             case 3:
                 yield HOME, "diary", [record(key, body=" ".join(own.choices(WORDS, k=9)))]
             case _:
@@ -205,6 +215,8 @@ def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[
 
 async def _build(program: LocalProgram, seed: int, own_seed: int) -> Twin:
     await program.declare("mail", document())
+    rule = HidingRule(RuleId("rul_1"), RuleKind.WORDS, RULED)
+    await program.services.store.add_rule(rule, at=program.clock.at)
     for name in (HOME, WORK, HIDDEN):
         with mock.patch.object(engine.secrets, "token_bytes", lambda _n, name=name: bytes.fromhex(name[4:])):
             await program.connect("mail", "" if name == WORK else name[4:6])

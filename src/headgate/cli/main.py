@@ -27,6 +27,7 @@ from headgate.cli import (
     mcp,
     ops,
     owner,
+    rules,
     serve,
     service,
     sources,
@@ -49,6 +50,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(grants.app, name="grants")
 app.add_typer(owner.app, name="owner")
 app.add_typer(clients.app, name="clients")
+app.add_typer(rules.app, name="rules")
 app.add_typer(audit.app, name="audit")
 app.add_typer(ops.app, name="ops")
 app.add_typer(store.app, name="store")

@@ -1,0 +1,140 @@
+"""``headgate rules``: what no client ever sees, whatever it was granted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.import_text import printable
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, settings_of
+from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
+from headgate.model.instants import iso
+
+if TYPE_CHECKING:
+    from headgate.wiring import HomeStores
+
+app = typer.Typer(help="Hide records from every client.", rich_markup_mode=None)
+_Stream = Annotated[str, typer.Option(help="Only in this stream.", metavar="STREAM")]
+_Field = Annotated[str, typer.Option(help="Only in this field.", metavar="FIELD")]
+_SHOWN_CHARS = 80
+
+
+@app.callback()
+def _noun() -> None:
+    """Hide records from every client."""
+
+
+@app.command("list")
+def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the rules, and how many records each hides."""
+
+    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+        from headgate.reading.rules import active_rules  # noqa: PLC0415 - needs the extra
+
+        return [_document(one.rule, hidden=one.hidden) for one in await active_rules(stores.store)]
+
+    found = with_stores(settings_of(context).settings, work)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    if not found:
+        typer.echo("There is no rule: clients see what their grants allow.", err=True)
+    for one in found:
+        typer.echo(f"{one['id']}  hides {one['hidden']}  {_words(one)}")
+
+
+@app.command()
+def add(  # noqa: PLR0913 - the options of a command
+    context: typer.Context,
+    *,
+    value: Annotated[
+        str, typer.Option(help="A value of --field; * stands for any characters.", metavar="VALUE")
+    ] = "",
+    words: Annotated[str, typer.Option(help="Words in a row, in any text.", metavar="WORDS")] = "",
+    pattern: Annotated[str, typer.Option(help="A regular expression, in any text.", metavar="REGEX")] = "",
+    ready: Annotated[
+        ReadySet | None, typer.Option("--set", help="What Headgate recognises by itself.")
+    ] = None,
+    field: _Field = "",
+    stream: _Stream = "",
+    only_count: Annotated[
+        bool, typer.Option("--count", help="Only count what it would hide; add nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a rule. When the command ends, no client can see what it finds; you still do."""
+    kind, text = _chosen(value, words, pattern, ready)
+
+    async def work(stores: HomeStores) -> dict[str, Any]:
+        from headgate.auth.tokens import fresh_id  # noqa: PLC0415 - needs the extra
+        from headgate.reading.rules import ChosenRule, add_rule, try_rule  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+        chosen = ChosenRule(kind, text, field, stream)
+        if only_count:
+            found = await try_rule(stores.store, chosen)
+            return {"found": found.total, "streams": found.by_stream, "hidden_before": found.hidden_before}
+        made = await add_rule(stores.store, chosen, RuleId(fresh_id("rul")), now())
+        return _document(made.rule, hidden=made.hidden)
+
+    done = with_stores(settings_of(context).settings, work)
+    if as_json:
+        typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
+    elif only_count:
+        streams = ", ".join(f"{count} of {name}" for name, count in done["streams"].items())
+        typer.echo(f"It finds {done['found']} records{f': {streams}' if streams else ''}.")
+    else:
+        typer.echo(f"{done['id']} hides {done['hidden']} records that clients could see.")
+
+
+@app.command()
+def remove(
+    context: typer.Context,
+    rule: Annotated[str, typer.Argument(help="The rule's id; see 'headgate rules list'.", metavar="RULE")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a rule: clients see again what their grants allow and no other rule hides."""
+
+    async def work(stores: HomeStores) -> int:
+        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+        return await stores.store.remove_rule(RuleId(rule), at=now())
+
+    shown = with_stores(settings_of(context).settings, work)
+    text = f"{rule} is removed; {shown} records are hidden no longer."
+    typer.echo(json.dumps({"id": rule, "shown": shown}) if as_json else text)
+
+
+def _chosen(value: str, words: str, pattern: str, ready: ReadySet | None) -> tuple[RuleKind, str]:
+    given = {
+        RuleKind.VALUE: value,
+        RuleKind.WORDS: words,
+        RuleKind.PATTERN: pattern,
+        RuleKind.SET: "" if ready is None else ready.value,
+    }
+    chosen = [(kind, text) for kind, text in given.items() if text]
+    if len(chosen) != 1:
+        raise typer.BadParameter("give one of --value, --words, --pattern and --set")
+    return chosen[0]
+
+
+def _document(rule: HidingRule, *, hidden: int) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "kind": rule.kind.value,
+        "text": rule.text,
+        "field": rule.field,
+        "stream": rule.stream,
+        "created_at": iso(rule.created_at),
+        "hidden": hidden,
+    }
+
+
+def _words(one: dict[str, Any]) -> str:
+    where = f" in {one['field']}" if one["field"] else ""
+    of = f" of {one['stream']}" if one["stream"] else ""
+    return f"{one['kind']} {printable(one['text'], _SHOWN_CHARS)}{where}{of}"

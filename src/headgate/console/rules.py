@@ -1,0 +1,159 @@
+"""Rules: what no agent ever sees. Each with how many records it hides; a new one is counted before it is added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.auth.tokens import fresh_id
+from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
+from headgate.console.services import ConsoleServices
+from headgate.console.words import counted
+from headgate.errors import HeadgateError, InvalidRequest, NotFound
+from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
+from headgate.reading.rules import ActiveRule, ChosenRule, active_rules, add_rule, try_rule
+from headgate.web.replies import HttpReply
+
+_PATH = "/console/rules"
+_SETS = {
+    ReadySet.ONE_TIME_CODES: ("One-time codes", "messages with a code for signing in or confirming"),
+    ReadySet.PASSWORD_RESETS: ("Password resets", "messages that let somebody set a new password"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One rule in words."""
+
+    id: str
+    words: str
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetLine:
+    """A ready set, and whether a rule with it is there."""
+
+    name: str
+    title: str
+    explanation: str
+    is_used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulesView:
+    """Every rule, and the form for another."""
+
+    rules: tuple[RuleLine, ...]
+    sets: tuple[SetLine, ...]
+    streams: tuple[str, ...]
+    fields: tuple[str, ...]
+    chosen: ChosenRule
+    #: What the chosen rule would hide, in words; or why it cannot work.
+    found: str = ""
+    problem: str = ""
+
+
+async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show the rules."""
+    hidden, shown = asked.query.get("hidden"), asked.query.get("shown")
+    notice = f"The rule hides {counted(int(hidden), 'record')} from now on." if hidden.isdecimal() else ""
+    if shown.isdecimal():
+        notice = f"The rule is removed; {counted(int(shown), 'record')} may be shown again."
+    view = await _view(console, ChosenRule(RuleKind.VALUE, ""))
+    return page("rules.html", Frame("Rules", asked, "rules", notice), view)
+
+
+async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Add a rule, or count what it would hide: htmx asks for that while the owner types, a button without it."""
+    form = await asked.form()
+    try:
+        chosen = _chosen(form)
+        if asked.is_partial:
+            return part("rule_count.html", asked, await _counted(console, chosen))
+        if form.get("do") == "count":
+            view = await _counted(console, chosen)
+            return page("rules.html", Frame("Rules", asked, "rules"), view)
+        made = await add_rule(console.reads.store, chosen, RuleId(fresh_id("rul")), console.clock())
+    except InvalidRequest as error:
+        view = await _view(console, _typed(form), problem=f"{error.message} {error.hint}")
+        if asked.is_partial:
+            return part("rule_count.html", asked, view)
+        return page("rules.html", Frame("Rules", asked, "rules"), view, status=error.status)
+    return see_other(f"{_PATH}?hidden={made.hidden}")
+
+
+async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Remove a rule."""
+    await asked.form()
+    try:
+        shown = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
+    except NotFound as error:
+        raise _gone(error) from None
+    return see_other(f"{_PATH}?shown={shown}")
+
+
+def rule_words(rule: HidingRule) -> str:
+    """Describe a rule in a sentence."""
+    of = f" of {rule.stream}" if rule.stream else ""
+    where = f"{rule.field}{of}" if rule.field else f"any text{of}"
+    match rule.kind:
+        case RuleKind.VALUE:
+            return f"{where} is “{rule.text}”"
+        case RuleKind.WORDS:
+            return f"{where} holds the words “{rule.text}”"
+        case RuleKind.PATTERN:
+            return f"{where} matches {rule.text}"
+        case RuleKind.SET:
+            return f"{_SETS[ReadySet(rule.text)][0]} in {where}"
+
+
+def _gone(error: HeadgateError) -> NotFound:
+    return NotFound(error.message, hint="It may have been removed meanwhile.")
+
+
+def _typed(form: Form) -> ChosenRule:
+    kind = form.get("kind")
+    is_known = kind in set(RuleKind)
+    return ChosenRule(
+        RuleKind(kind) if is_known else RuleKind.VALUE,
+        form.get("text"),
+        form.get("field").strip(),
+        form.get("stream").strip(),
+    )
+
+
+def _chosen(form: Form) -> ChosenRule:
+    if form.get("kind") not in set(RuleKind):
+        raise InvalidRequest("Choose what the rule looks at.", param="kind")
+    return _typed(form)
+
+
+async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
+    found = await try_rule(console.reads.store, chosen)
+    streams = ", ".join(f"{count} of {name}" for name, count in found.by_stream.items())
+    text = f"It finds {counted(found.total, 'record')}{f': {streams}' if streams else ''}."
+    if found.hidden_before:
+        text += f" Other rules hide {counted(found.hidden_before, 'of these', 'of these')} already."
+    return await _view(console, chosen, found=text)
+
+
+async def _view(
+    console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = ""
+) -> RulesView:
+    rules = await active_rules(console.reads.store)
+    used = {one.rule.text for one in rules if one.rule.kind is RuleKind.SET}
+    sources = (await console.reads.catalog()).declarations.values()
+    streams = {name: stream for source in sources for name, stream in source.streams.items()}
+    return RulesView(
+        rules=tuple(_line(one) for one in rules),
+        sets=tuple(SetLine(name.value, *words, name.value in used) for name, words in _SETS.items()),
+        streams=tuple(sorted(streams)),
+        fields=tuple(sorted({name for stream in streams.values() for name in stream.fields})),
+        chosen=chosen,
+        found=found,
+        problem=problem,
+    )
+
+
+def _line(one: ActiveRule) -> RuleLine:
+    return RuleLine(one.rule.id, rule_words(one.rule), one.hidden)
