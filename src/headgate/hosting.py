@@ -14,13 +14,11 @@ from urllib.parse import urlsplit
 from headgate import __version__
 from headgate.audit.activity import Activity
 from headgate.audit.chain import load_audit_key
-from headgate.auth.clients import Clients
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.limits import RequestLimits
 from headgate.auth.oauth.client_documents import ClientDocuments
-from headgate.auth.oauth.entries import client_names
 from headgate.auth.oauth.service import AuthorizationService
 from headgate.auth.passkeys import PasskeyParty, Passkeys, passkey_names
 from headgate.auth.revoke import revoke_grant
@@ -122,12 +120,7 @@ def build_console(
     intake, uploads = build_intake(program), PendingUploads(program.home, program.clock)
     return ConsoleServices(
         sessions=build_sessions(program, passkey_names(settings.public_url, settings.host, settings.port)),
-        clients=Clients(
-            program.ledger,
-            clock=program.clock,
-            latest=program.latest,
-            names=partial(client_names, program.oauth_store),
-        ),
+        clients=program.clients(),
         activity=Activity(program.ledger, program.home),
         reads=program.read_services,
         admission=program.admission,

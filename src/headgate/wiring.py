@@ -27,6 +27,7 @@ from headgate.auth.clients import Clients
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
 from headgate.auth.latest_time import LatestTime
+from headgate.auth.oauth.entries import client_names
 from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
@@ -145,6 +146,11 @@ class AppServices:
     clock: Callable[[], int]
     latest: LatestTime
     oauth_store: OAuthStore
+
+    def clients(self) -> Clients:
+        """Return the owner's view of clients and tokens."""
+        names = partial(client_names, self.oauth_store)
+        return Clients(self.ledger, clock=self.clock, latest=self.latest, names=names)
 
     @property
     def surface(self) -> Surface:

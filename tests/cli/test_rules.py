@@ -42,7 +42,7 @@ def test_rules_are_added_listed_and_removed_while_a_server_runs(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         (("add",), "give one of --value, --words, --pattern and --set"),
         (("add", "--words", "a", "--set", "one-time-codes"), "give one of --value"),
@@ -51,10 +51,10 @@ def test_rules_are_added_listed_and_removed_while_a_server_runs(tmp_path: Path):
         (("remove", "rul_x"), "There is no such rule."),
     ],
 )
-def test_what_cannot_work_is_one_line(tmp_path: Path, words: tuple[str, ...], said: str):
+def test_what_cannot_work_is_one_line(tmp_path: Path, words: tuple[str, ...], reported: str):
     done = run(tmp_path, "rules", *words)
     assert done.code != 0
-    assert said in done.err
+    assert reported in done.err
     assert done.err.count("\n") == 1
 
 

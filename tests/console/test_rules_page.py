@@ -85,7 +85,7 @@ async def test_a_ready_set_is_one_button_and_the_owner_still_finds_what_it_hides
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "reported"),
     [
         ({"kind": "pattern", "text": "("}, "This is not a regular expression"),
         ({"kind": "value", "text": "x", "field": "sendr"}, "No stream has a field 'sendr'."),
@@ -95,14 +95,14 @@ async def test_a_ready_set_is_one_button_and_the_owner_still_finds_what_it_hides
     ],
 )
 async def test_a_rule_that_cannot_work_is_explained_and_not_added(
-    scene: Scene, rule: dict[str, str], said: str
+    scene: Scene, rule: dict[str, str], reported: str
 ):
     whole = await scene.browser.post(RULES, **rule, do="add")
     part = await scene.browser.post(RULES, ("hx-request", "true"), **rule)
     assert whole.status == 400
-    assert said in whole.words or said in whole.text.replace("&#39;", "'").replace("&lt;", "<").replace(
-        "&gt;", ">"
-    )
+    assert reported in whole.words or reported in whole.text.replace("&#39;", "'").replace(
+        "&lt;", "<"
+    ).replace("&gt;", ">")
     assert "<b>" not in whole.text
     assert "note bad" in part.text
     assert "No rule" in (await scene.browser.get(RULES)).words

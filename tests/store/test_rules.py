@@ -108,7 +108,7 @@ class Copy:
             if isinstance(entry, Record):
                 self.records[key] = body(entry)
             else:
-                # Nobody is informed of the end of what they did not have.
+                # The end of a record is reported only to a reader that had it.
                 del self.records[key]
         return [(entry.id, isinstance(entry, Record)) for entry in page.entries]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headgate.audit.budget import DailyBudgets
@@ -117,6 +117,14 @@ class Admission:
     def owner_access(self) -> Access:
         """Return what the owner reads with who is signed in; the result is for one request."""
         return Access(TokenKind.OWNER, OWNER, None, (), epoch=self._ledger.version())
+
+    def access_as(self, granted: Sequence[IssuedGrant]) -> Access:
+        """Return what a client reads with under these grants, for the owner to look at; nothing is counted for it."""
+        first = granted[0]
+        kind = TokenKind.CLIENT if first.package_id is None else TokenKind.MCP_PACKAGE
+        grants = tuple(one.grant for one in granted)
+        client, package = first.grant.client_id, first.package_id
+        return Access(kind, OWNER, client, grants, package, epoch=self._ledger.version())
 
     def look_up(self, token: str) -> IssuedToken | None:
         """Find a token that has not ended itself, whatever became of its grant."""

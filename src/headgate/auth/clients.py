@@ -42,6 +42,21 @@ class ClientOverview:
         """The grants that can be read under; one for a single use stays readable after its token was issued."""
         return tuple(one for one in self.grants if one.state in {GrantState.ACTIVE, GrantState.CONSUMED})
 
+    def readable(self, grant_id: GrantId | None = None) -> tuple[IssuedGrant, ...]:
+        """Give the grants of one token: those of a package, or one alone; without an id, the newest.
+
+        Raises:
+            NotFound: the client can read nothing, or has no such grant.
+        """
+        active = [one.issued for one in self.active]
+        chosen = [one for one in active if grant_id in {None, one.grant.id}]
+        if not chosen:
+            raise NotFound(f"'{self.client_id}' has no such grant, or none that it can read with.")
+        first = chosen[0]
+        if first.package_id is None:
+            return (first,)
+        return tuple(one for one in active if one.package_id == first.package_id)
+
     @property
     def today(self) -> int:
         """How many records were shown today; a read under a package is counted for each of its grants."""

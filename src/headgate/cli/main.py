@@ -32,6 +32,7 @@ from headgate.cli import (
     service,
     sources,
     store,
+    trying,
     watch,
 )
 from headgate.cli.terminal import State, fail
@@ -63,6 +64,7 @@ app.command("import")(imports.import_files)
 app.command("export")(export.export)
 app.command("watch")(watch.watch)
 app.command("stop-all")(owner.stop_all)
+app.command("try")(trying.try_tool)
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 

@@ -16,7 +16,7 @@ from headgate.model.instants import DAY_US
 from headgate.web.replies import HttpReply
 
 _FIELDS_NAMED = 12
-_AGENTS = "/console/agents"
+AGENTS = "/console/agents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,11 @@ class AgentsView:
         return sum(one.can_read for one in self.agents)
 
 
+def agent_path(client: str) -> str:
+    """Return the address of a client's page."""
+    return f"{AGENTS}/{quote(client, safe='')}"
+
+
 async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show every client."""
     await console.flush_log()
@@ -98,23 +103,18 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("agent.html", Frame(card.name, asked, "agents"), card)
 
 
-def agent_path(client: str) -> str:
-    """Return the console's address of a client."""
-    return f"{_AGENTS}/{quote(client, safe='')}"
-
-
 async def revoke(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """End one grant."""
     await asked.form()
     await console.clients.revoke_grant(grant_id(asked.places["grant_id"]))
-    return see_other(f"{_AGENTS}?stopped=1")
+    return see_other(f"{AGENTS}?stopped=1")
 
 
 async def stop(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """End every grant of one client."""
     await asked.form()
     ended = await console.clients.stop(client_id(asked.places["client"]))
-    return see_other(f"{_AGENTS}?stopped={ended}")
+    return see_other(f"{AGENTS}?stopped={ended}")
 
 
 async def stop_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -122,7 +122,7 @@ async def stop_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     ended = await console.clients.stop_all()
     await console.gateway_callers.stop_all()
-    return see_other(f"{_AGENTS}?stopped={ended}")
+    return see_other(f"{AGENTS}?stopped={ended}")
 
 
 async def _names(console: ConsoleServices) -> dict[str, str]:

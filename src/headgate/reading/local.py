@@ -18,7 +18,7 @@ from headgate.audit.disclose import disclosed
 from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
 from headgate.model.declaration import Cardinality
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
-from headgate.model.grant import Access
+from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId, RequestId, StreamName
 from headgate.model.plan import AggregatePlan, ChangesPlan, ExpandPlan, PagePlan, TimeGroups
 from headgate.model.query import (
@@ -64,6 +64,8 @@ class ReadContext(msgspec.Struct, frozen=True):
     via: str
     #: Warnings of the edge, to stand among those of the answer.
     warnings: tuple[ReadWarning, ...] = ()
+    #: The owner looks at what the access would be shown: the read is the owner's in the log.
+    is_look: bool = False
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -182,14 +184,14 @@ class LocalResourceServer(msgspec.Struct):
 
     def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
         access = self._context.access
+        who = (access.token_kind, access.client_id, access.grant_ids, access.package_id)
+        if self._context.is_look:
+            who = (TokenKind.OWNER, None, (), None)
         self._services.discloser.write(
             Disclosure(
                 self._services.clock(),
                 self._context.request_id,
-                access.token_kind,
-                access.client_id,
-                access.grant_ids,
-                access.package_id,
+                *who,
                 self._context.via,
                 outcome,
                 size_bytes,

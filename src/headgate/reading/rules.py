@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.errors import InvalidRequest
@@ -32,7 +33,7 @@ class ActiveRule:
 async def active_rules(store: Store) -> tuple[ActiveRule, ...]:
     """List the rules with what each hides, the oldest first."""
     rules = await store.rules()
-    counts = await store.hidden_counts() if rules else {}
+    counts: Mapping[RuleId, int] = await store.hidden_counts() if rules else {}
     return tuple(ActiveRule(one, counts.get(one.id, 0)) for one in rules)
 
 
@@ -64,7 +65,7 @@ async def _made(store: Store, chosen: ChosenRule, rule_id: RuleId, now: int) -> 
 
 
 async def _refuse_unknown(store: Store, field: FieldName | None, stream: StreamName | None) -> None:
-    """Refuse a name that nothing declares: a rule with a typing error would hide nothing, and nobody would notice.
+    """Refuse a name that nothing declares: a rule with a typing error would hide nothing, and would not be noticed.
 
     Raises:
         InvalidRequest: it does.

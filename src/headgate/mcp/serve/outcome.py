@@ -27,6 +27,10 @@ class Outcome(msgspec.Struct, frozen=True):
         failing = {"isError": True} if self.is_error else {}
         return {"content": content, "structuredContent": self.structured, **failing, "_meta": dict(_META)}
 
+    def whole(self) -> Json:
+        """Write it with every part decoded, for a person to look at."""
+        return msgspec.json.decode(msgspec.json.encode(self.wire()))
+
 
 def link(uri: str, name: str, *, mime_type: str | None = None, size: int | None = None) -> Json:
     """Write a link to a resource."""

@@ -2,7 +2,7 @@
 CREATE TABLE hiding_rule(
   id TEXT PRIMARY KEY, document BLOB NOT NULL, created_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
--- Records that a rule hides lie on a shelf of their own: what clients read never comes near them. It is made when the
+-- Records that a rule hides lie on a separate shelf: what clients read never comes near them. It is made when the
 -- first of them comes in, so its number is always larger than that of the shelf for the others.
 CREATE TABLE shelf_with_hidden(
   sid INTEGER PRIMARY KEY AUTOINCREMENT, connection_id TEXT NOT NULL, stid INTEGER NOT NULL,

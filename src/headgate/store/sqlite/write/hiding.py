@@ -30,7 +30,7 @@ _AT_ONCE = 500
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Found(NamedTuple):
+class FoundRecords(NamedTuple):
     """The records that a rule finds on each shelf, by row number, and the change number as of which."""
 
     rids: Mapping[int, Sequence[int]]
@@ -47,11 +47,11 @@ class _Moving(NamedTuple):
     body: bytes
 
 
-def find(database: Database, catalog: Catalog, rule: HidingRule) -> Found:
+def find(database: Database, catalog: Catalog, rule: HidingRule) -> FoundRecords:
     """Find the records that may be shown now, and that a rule would hide; in a read transaction."""
     seq: int = database.value(SQL["change_number"])
     shelves = _shelves(catalog, is_hidden=False)
-    return Found({shelf.sid: [*_matches(database, shelf, rule)] for shelf in shelves}, seq)
+    return FoundRecords({shelf.sid: [*_matches(database, shelf, rule)] for shelf in shelves}, seq)
 
 
 def count(database: Database, catalog: Catalog, rule: HidingRule) -> RuleCount:
@@ -74,7 +74,7 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
     }
 
 
-def add(database: Database, rule: HidingRule, found: Found, *, at: int) -> int:
+def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -> int:
     """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were.
 
     Raises:
@@ -133,7 +133,7 @@ def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int
 def _values(
     database: Database, shelf: Shelf, rid: int, long: bytes | None, body: bytes
 ) -> Mapping[str, Any] | None:
-    """Give what a record says; None: it is damaged, and is shown to nobody."""
+    """Give what a record says; None: it is damaged, and is never shown."""
     try:
         return values_of(database, shelf.stream, rid, long, body)
     except (msgspec.MsgspecError, UnicodeDecodeError):

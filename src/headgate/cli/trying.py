@@ -1,0 +1,56 @@
+"""``headgate try``: run a tool as an agent would be answered."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headgate.cli.extras import needs_extra
+from headgate.cli.terminal import AsJson, settings_of
+from headgate.model.ids import client_id, grant_id
+
+if TYPE_CHECKING:
+    from headgate.mcp.serve.outcome import Outcome
+
+
+def try_tool(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="A JSON object, or NAME=VALUE.", metavar="[ARGUMENT]...")
+    ] = None,
+    *,
+    client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
+    grant: Annotated[
+        str | None, typer.Option(help="Under this grant of it; else the newest.", metavar="GRANT")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a tool under the grants of a client, and print exactly what it would be shown.
+
+    The log names it as your own look, and nothing is counted for the client. With --json the whole result is printed,
+    with its structure.
+    """
+    settings = settings_of(context).settings
+    with needs_extra("serve"):
+        import asyncio  # noqa: PLC0415 - slow to import
+
+        from headgate.mcp.serve.looking import look, read_arguments  # noqa: PLC0415 - needs the extra
+        from headgate.wiring import build_services, mcp_url, prepare  # noqa: PLC0415 - needs the extra
+
+    given = read_arguments(tool, arguments or [])
+
+    async def work() -> Outcome:
+        services = build_services(settings, prepare(settings))
+        async with services.running():
+            granted = (
+                services.clients().client(client_id(client)).readable(grant_id(grant) if grant else None)
+            )
+            access = services.admission.access_as(granted)
+            address = mcp_url(settings).removesuffix("/mcp")
+            return await look(services.read_services, access, tool, given, address)
+
+    done = asyncio.run(work())
+    typer.echo(json.dumps(done.whole(), ensure_ascii=False, indent=2) if as_json else done.text)
