@@ -17,7 +17,7 @@ help: ## say what each command does
 	@tools/setup dev
 
 run: .venv/.serve ## serve an invented person's records at http://127.0.0.1:8321
-	@exec $(BIN)/headgate serve --demo
+	@exec $(BIN)/headgate demo
 
 check: .venv/.dev ## lint and types only
 	@$(BIN)/ruff check

@@ -33,8 +33,8 @@ from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ClientId, ConnectorKey, StreamName
 from headgate.settings import Settings, resolve
-from headgate.sources.demo import DemoAccount, fill
 from headgate.store.protocol import Batch
+from tests.stitched import StitchedAccount, fill
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))
 SECONDS = 0.6
@@ -86,7 +86,7 @@ def main() -> None:
 async def _prepare(home: Path) -> Prepared:
     settings = _settings(home)
     async with wiring.open_stores(settings) as stores:
-        accounts = [DemoAccount(ConnectorKey("mail"), "Home mail", RECORDS)]
+        accounts = [StitchedAccount(ConnectorKey("mail"), "Home mail", RECORDS)]
         connection = (await fill(stores.store, accounts))["Home mail"]
         long = [
             {"id": name, "subject": name, "sent_at": "2020-01-01T00:00:00Z", "body": "words " * (size // 6)}
@@ -129,7 +129,7 @@ def _serve(way: str, home: Path) -> None:
         _serve_echo()
         return
     settings = replace(_settings(home), mcp_fast_path=way != "sdk")
-    hosting.run_server(settings, lambda address, _home: print(address, flush=True))
+    hosting.run_server(settings, lambda address, _home, _link: print(address, flush=True))
 
 
 def _serve_echo() -> None:

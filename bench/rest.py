@@ -160,7 +160,7 @@ def serve_unlogged(settings: Settings, ready: Any) -> None:
 
 
 def serve_home(settings: Settings, ready: Any) -> None:
-    run_server(settings, lambda address, _home: ready.put(address))
+    run_server(settings, lambda address, _home, _link: ready.put(address))
 
 
 def started(target: Callable[..., None], *arguments: Any) -> tuple[Any, int]:

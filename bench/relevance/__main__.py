@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.relevance.demo import NAME as DEMO, demo_questions
 from bench.relevance.manuals import MANUALS, Section, fetch, sections
 from bench.relevance.scoring import Question, Scores, grades_of, mean, score
 from bench.relevance.searchers import OwnStore, Searched, Searcher, full_text, tantivy_index
+from bench.relevance.stitched import NAME as STITCHED, stitched_questions
 from bench.relevance.vectors import cached_model
 from bench.store import CACHE
 from headgate.model.query import SearchMode
@@ -41,11 +41,13 @@ def main() -> None:
         own = _own(stack, Path(directory) / "multilingual", texts, "multilingual")
         own_english = _own(stack, Path(directory) / "english", english, "english") if asked.english else None
         for name, lines in anchors.items():
-            found = own.demo_records if name == DEMO else texts[name]
+            found = own.stitched_records if name == STITCHED else texts[name]
             questions = (
-                demo_questions(lines, own.demo_records) if name == DEMO else _questions(texts[name], lines)
+                stitched_questions(lines, own.stitched_records)
+                if name == STITCHED
+                else _questions(texts[name], lines)
             )
-            is_english = name == DEMO or name in english
+            is_english = name == STITCHED or name in english
             searchers = _searchers(own, own_english if is_english else None, name, found)
             measured[name] = _measure(questions, searchers)
     _print(measured, {name: len(found) for name, found in anchors.items()}, each=asked.each)
@@ -83,7 +85,7 @@ def _questions(texts: Sequence[Section], anchors: Sequence[str]) -> list[Questio
 def _searchers(
     own: OwnStore, own_english: OwnStore | None, name: str, texts: Sequence[Searched]
 ) -> dict[str, Searcher | None]:
-    language = "en" if name == DEMO else _MANUALS[name].language
+    language = "en" if name == STITCHED else _MANUALS[name].language
     by_meaning = (SearchMode.SEMANTIC, SearchMode.HYBRID)
     return {
         "Headgate": own.searcher(name),

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import apsw
 import msgspec
 
-from bench.relevance.demo import COMPARED, NAME as DEMO, SEARCHED, DemoRecord, fill_demo
 from bench.relevance.manuals import Section
+from bench.relevance.stitched import COMPARED, NAME as STITCHED, SEARCHED, StitchedRecord, fill_stitched
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach, SearchPlan, SearchReach
@@ -61,19 +61,19 @@ _DECLARATION: dict[str, Any] = {
 
 
 class OwnStore:
-    """A home with one connection for each manual, and one with the demo; searched as a grant for a set sees it."""
+    """A home with one connection for each manual, and one with the stitched records; searched as a grant for a set sees it."""
 
     def __init__(
         self, directory: Path, manuals: Mapping[str, Sequence[Section]], model: MeaningModel | None = None
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._store = SqliteStore(open_home(directory / "manuals"), lambda: _NOW, model)
-        self._demo_store = SqliteStore(open_home(directory / "demo"), lambda: _NOW, model)
+        self._stitched_store = SqliteStore(open_home(directory / "stitched"), lambda: _NOW, model)
         self._connections = self._loop.run_until_complete(self._fill(manuals))
-        filled = self._loop.run_until_complete(fill_demo(self._demo_store))
+        filled = self._loop.run_until_complete(fill_stitched(self._stitched_store))
         self._accounts: dict[ConnectionId, int] = filled[0]
-        self.demo_records: Sequence[DemoRecord] = filled[1]
-        for store in (self._store, self._demo_store):
+        self.stitched_records: Sequence[StitchedRecord] = filled[1]
+        for store in (self._store, self._stitched_store):
             while not self._loop.run_until_complete(store.wait_for_vectors(60)):
                 pass
 
@@ -87,11 +87,11 @@ class OwnStore:
         return made
 
     def searcher(self, name: str, mode: SearchMode = SearchMode.LEXICAL) -> Searcher:
-        """Search one manual, or the demo, in a mode."""
-        if name == DEMO:
+        """Search one manual, or the stitched records, in a mode."""
+        if name == STITCHED:
             reach = Reach(StreamName("messages"), tuple(self._accounts), (FieldName("id"),))
             searched = SearchReach(reach, _names(SEARCHED), meaning_fields=_names(COMPARED))
-            return self._searcher(self._demo_store, searched, mode, with_connection=True)
+            return self._searcher(self._stitched_store, searched, mode, with_connection=True)
         reach = Reach(StreamName("sections"), (self._connections[name],), (FieldName("id"),))
         searched = SearchReach(reach, _names(("text",)), meaning_fields=_names(("text",)))
         return self._searcher(self._store, searched, mode, with_connection=False)
@@ -115,7 +115,7 @@ class OwnStore:
 
     def close(self) -> None:
         """Close the stores and their loop."""
-        for store in (self._store, self._demo_store):
+        for store in (self._store, self._stitched_store):
             self._loop.run_until_complete(store.close())
         self._loop.close()
 

@@ -208,10 +208,9 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
 
 def run_server(
     settings: Settings,
-    announce: Callable[[str, Home], None],
-    show_link: Callable[[str], None] = lambda _link: None,
+    announce: Callable[[str, Home, str | None], None],
 ) -> None:
-    """Serve a home over HTTP until asked to stop; while no password is set, show the link that sets one.
+    """Serve a home over HTTP until asked to stop; `announce` gets the link that sets the first password, if there is none.
 
     Raises:
         ConfigInvalid: others could listen to what is sent here.
@@ -228,9 +227,7 @@ def run_server(
 
     def ready(link: str | None) -> None:
         log.info("serving", address=address, home=str(home.path))
-        announce(address, home)
-        if link is not None:
-            show_link(welcome_url(settings.public_url or address, link))
+        announce(address, home, None if link is None else welcome_url(settings.public_url or address, link))
 
     def work(number: int) -> bool:
         program = build_services(settings, home)

@@ -45,7 +45,6 @@ from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
-from headgate.sources.demo import fill
 from headgate.sources.protocol import LiveSource
 from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
@@ -60,6 +59,7 @@ from headgate.telemetry import configure_logs, get_logger
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
 _MAX_ADDRESS_BYTES = 1024
+_DEMO_DAYS = 30
 
 
 def now() -> int:
@@ -304,23 +304,25 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The token of the demonstration's one client, and its connections by name."""
+    """The token of the demonstration's one client, its connections by name, and how many records they have."""
 
     token: str
+    records: int
     connections: Mapping[str, ConnectionId]
 
 
-def make_demo(settings: Settings) -> Demo:
-    """Fill an empty home with an invented person's records, and grant all of them to one client."""
+def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _done, _total: None) -> Demo:
+    """Fill an empty home with an invented person's records, and grant all of them to one client for 30 days."""
+    from headgate.sources.demo.filling import fill  # noqa: PLC0415 - only the demonstration needs it
 
     async def make() -> Demo:
         async with open_stores(settings) as stores:
-            connections = await fill(stores.store)
-            conditions = Conditions(client_id("demo-agent"))
+            connections, records = await fill(stores.store, show)
+            conditions = Conditions(client_id("demo-agent"), days=_DEMO_DAYS)
             issued = await issue(
                 stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=now()
             )
-            return Demo(issued.access_token, connections)
+            return Demo(issued.access_token, records, connections)
 
     return asyncio.run(make())
 

@@ -26,7 +26,7 @@ def whole_file(session: TextSession, uri: str) -> bytes:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("world", "stream", "path"), [("shapes", "scans", "file"), ("demo", "attachments", "file")]
+    ("world", "stream", "path"), [("shapes", "scans", "file"), ("stitched", "attachments", "file")]
 )
 def test_every_file_is_reached(home: SharedHome, world: str, stream: str, path: str, way: str):
     session, truth = home.session(world, way), home.worlds[world]

@@ -30,8 +30,8 @@ def month(time: str) -> str:
 PLACES = (
     ("crowd", "bank0", "payments", ("amount", "payee", "paid_at")),
     ("crowd", "bank23", "payments", ("amount", "payee", "paid_at")),
-    ("demo", "mail", "messages", ("size", "sender", "sent_at")),
-    ("demo", "chat", "messages", ("reactions", "author", "sent_at")),
+    ("stitched", "mail", "messages", ("size", "sender", "sent_at")),
+    ("stitched", "chat", "messages", ("reactions", "author", "sent_at")),
 )
 
 

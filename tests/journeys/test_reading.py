@@ -63,8 +63,8 @@ def test_records_of_every_shape_are_read_whole(home: SharedHome, stream: str, wa
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stream", ["messages", "attachments", "channels"])
-def test_records_of_the_demo_are_read_whole(home: SharedHome, stream: str, way: str):
-    read_stream(TextAgent(home.session("demo", way)), home.worlds["demo"], stream)
+def test_stitched_records_are_read_whole(home: SharedHome, stream: str, way: str):
+    read_stream(TextAgent(home.session("stitched", way)), home.worlds["stitched"], stream)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -13,7 +13,7 @@ from tests.journeys.worlds import WAYS, WrittenWorld
 
 #: A word, and the fields that are searched, by world.
 SEARCHES = {
-    "demo": [("bridge", ("subject", "body", "text")), ("minutes", ("subject", "body", "text"))],
+    "stitched": [("bridge", ("subject", "body", "text")), ("minutes", ("subject", "body", "text"))],
     "crowd": [("rent", ("note",))],
     "shapes": [("bridge", ("label", "body", "title")), ("世界は広い", ("題", "本文", "title", "body"))],
 }
@@ -56,7 +56,7 @@ def test_every_hit_is_shown_once_and_can_be_opened(home: SharedHome, world: str,
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("world", "word"), [("demo", "minutes"), ("shapes", "世界は広い"), ("shapes", "canal")]
+    ("world", "word"), [("stitched", "minutes"), ("shapes", "世界は広い"), ("shapes", "canal")]
 )
 def test_a_hit_in_a_long_field_leads_to_the_words_around_it(
     home: SharedHome, world: str, word: str, way: str

@@ -16,10 +16,10 @@ from headgate import wiring
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import ConnectorKey
 from headgate.settings import Settings
-from headgate.sources.demo import fill
 from headgate.store.protocol import Batch, Store
 from tests.mcp.serve.odd import declaration_of, stream_of
 from tests.mcp.serve.world import SMALL
+from tests.stitched import fill
 
 WAYS = ("hosted", "stdio", "remote")
 Record = dict[str, Any]
@@ -141,7 +141,7 @@ class _World:
         return {"blob_id": blob, "mime_type": mime_type, "size_bytes": size, "sha256": digest}
 
 
-async def _demo(world: _World) -> None:
+async def _stitched(world: _World) -> None:
     await fill(world, SMALL)  # type: ignore[arg-type] - it forwards what it does not record
 
 
@@ -307,7 +307,7 @@ async def _shapes(world: _World) -> None:
         await write(world)
 
 
-WORLDS = {"demo": _demo, "crowd": _crowd, "wide": _wide, "shapes": _shapes}
+WORLDS = {"stitched": _stitched, "crowd": _crowd, "wide": _wide, "shapes": _shapes}
 
 
 async def write_worlds(settings: Settings, names: Sequence[str] = tuple(WORLDS)) -> dict[str, WrittenWorld]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headgate import wiring
+from headgate.auth.grants import Choice, Conditions, issue
 from headgate.errors import CallError, Unauthorized
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.operations.access import AccessControl
@@ -18,6 +22,7 @@ from headgate.operations.envelope import McpMeta
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
 from headgate.operations.spec import OutputKind
+from tests.mcp.serve.product import settings_for
 from tests.peers.journeys import (
     NAMES,
     PeerResult,
@@ -27,6 +32,7 @@ from tests.peers.journeys import (
     reads_a_long_field_by_structure,
     reads_a_long_field_by_text,
 )
+from tests.stitched import fill
 
 pytestmark = pytest.mark.anyio
 ERAS = pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -34,33 +40,40 @@ ERAS = pytest.mark.parametrize("era", ["modern", "legacy"])
 
 @asynccontextmanager
 async def shown(*flags: str, **environment: str) -> AsyncIterator[tuple[str, str]]:
-    """Run ``headgate serve --demo`` in a process; yield its address and the token it prints."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", "serve", "--demo", "--port", "0", *flags),
-        env={
-            "HEADGATE_RATE_LIMIT": "0",
-            "HEADGATE_LOG_LEVEL": "error",
-            "HEADGATE_SEMANTIC_MODEL": "off",
-            **environment,
-        },
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    try:
-        output = ""
-        async with asyncio.timeout(60):
-            while "stop " not in output:
-                line = await process.stdout.readline()
-                assert line, output
-                output += line.decode()
-        address = re.search(r"MCP URL +(\S+)/mcp", output)
-        token = re.search(r"token +(\S+)", output)
-        assert address
-        assert token
-        yield address[1], token[1]
-    finally:
-        process.terminate()
-        await process.wait()
+    """Run ``headgate serve`` in a process on stitched records; yield its address and a token for all of them."""
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory) / "home"
+        token = await _filled(home)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "headgate", "--home", str(home), "serve", "--port", "0", *flags),
+            env={
+                "HEADGATE_RATE_LIMIT": "0",
+                "HEADGATE_LOG_LEVEL": "error",
+                "HEADGATE_SEMANTIC_MODEL": "off",
+                **environment,
+            },
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(60):
+                line = (await process.stdout.readline()).decode()
+            address = re.search(r" serves (\S+)", line)
+            assert address
+            yield address[1], token
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def _filled(home: Path) -> str:
+    async with wiring.open_stores(settings_for(home)) as stores:
+        await fill(stores.store)
+        conditions = Conditions("demo-agent")
+        issued = await issue(
+            stores.ledger, Choice(), conditions, catalog=await stores.catalog(), now=wiring.now()
+        )
+        return issued.access_token
 
 
 class OperationsPeer:

@@ -46,6 +46,8 @@ app = typer.Typer(
     help="A gate for personal data: agents read what you granted, and nothing else.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    # Every command takes it from here.
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(config.app, name="config")
 app.add_typer(grants.app, name="grants")
@@ -66,6 +68,7 @@ app.command("watch")(watch.watch)
 app.command("stop-all")(owner.stop_all)
 app.command("try")(trying.try_tool)
 app.command("serve")(serve.serve)
+app.command("demo")(serve.serve_demo)
 app.command("mcp")(mcp.mcp)
 
 
@@ -75,7 +78,7 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
     *,
@@ -87,6 +90,8 @@ def main(
     """A gate for personal data: agents read what you granted, and nothing else."""
     del version
     context.obj = State(flags={"home": None if home is None else str(home)}, environment=dict(os.environ))
+    if context.invoked_subcommand is None:
+        serve.serve_home(context)
 
 
 def _sentence(error: typer.TyperException) -> str:

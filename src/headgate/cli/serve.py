@@ -1,78 +1,128 @@
-"""``headgate serve``: answer on HTTP until stopped."""
+"""``headgate serve``: answer on HTTP until stopped; ``headgate demo``: the same with an invented person's records."""
 
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headgate import __version__, memory
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import settings_of
+from headgate.cli.terminal import progress_line, progress_note, settings_of
+from headgate.clients.programs import PROGRAMS, HttpServer, inspector_line, shell_line
 from headgate.home import Home
+
+Host = Annotated[str | None, typer.Option(help="The address to listen on.", metavar="ADDRESS")]
+Port = Annotated[str | None, typer.Option(help="The port to listen on; 0 takes any.", metavar="PORT")]
+Workers = Annotated[str | None, typer.Option(help="How many processes serve.", metavar="N")]
 
 
 def serve(
     context: typer.Context,
     *,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = None,
-    port: Annotated[
-        str | None, typer.Option(help="The port to listen on; 0 takes any.", metavar="PORT")
-    ] = None,
-    workers: Annotated[str | None, typer.Option(help="How many processes serve.", metavar="N")] = None,
+    host: Host = None,
+    port: Port = None,
+    workers: Workers = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy with https stands before this server.")
     ] = False,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="Serve an invented person's records from a home that is thrown away."),
+        typer.Option(
+            "--demo", help="Serve an invented person's records from a home that is deleted at the end."
+        ),
     ] = False,
 ) -> None:
     """Serve the home over HTTP until Ctrl-C or SIGTERM."""
-    memory.economise()
     if demo:
-        _serve_demo(context, host=host, port=port, workers=workers)
+        serve_demo(context, host=host, port=port, workers=workers)
         return
-    proxy = "true" if behind_proxy else None
-    settings = settings_of(context, host=host, port=port, workers=workers, behind_proxy=proxy).settings
+    serve_home(context, host=host, port=port, workers=workers, behind_proxy="true" if behind_proxy else None)
+
+
+def serve_home(context: typer.Context, **flags: str | None) -> None:
+    """Serve the home of the settings; it is created if it is not there."""
+    memory.economise()
+    settings = settings_of(context, **flags).settings
     # The server's libraries are an extra, and slow to import: only this command needs them.
-    with needs_extra("serve"):
+    with progress_note("Starting ..."), needs_extra("serve"):
         from headgate.hosting import run_server  # noqa: PLC0415
-    run_server(settings, _announce, _show_link)
+    run_server(settings, lambda address, home, link: typer.echo(_words(address, home, link), nl=True))
 
 
-def _announce(address: str, home: Home) -> None:
-    typer.echo(f"Headgate {__version__} serves {address}\n  home  {home.path}\n  stop  Ctrl-C")
+def serve_demo(
+    context: typer.Context,
+    *,
+    host: Host = None,
+    port: Port = None,
+    workers: Workers = None,
+) -> None:
+    """Serve an invented person's year: the same as 'headgate serve --demo'."""
+    memory.economise()
+    with progress_note("Starting ..."), needs_extra("serve"):
+        from headgate.hosting import run_server  # noqa: PLC0415 - as above
+        from headgate.wiring import make_demo  # noqa: PLC0415 - as above
+    with tempfile.TemporaryDirectory(prefix="headgate-demo-") as directory:
+        settings = settings_of(context, home=f"{directory}/home", host=host, port=port, workers=workers)
+        with progress_line("Writing an invented person's year:") as show:
+            demo = make_demo(settings.settings, show)
+
+        def announce(address: str, home: Home, link: str | None) -> None:
+            typer.echo(_demo_words(HttpServer(f"{address}/mcp", demo.token), demo.records, home.path, link))
+
+        run_server(settings.settings, announce)
 
 
-def _show_link(link: str) -> None:
-    typer.echo(
+def _words(address: str, home: Home, link: str | None) -> str:
+    lines = [f"Headgate {__version__} serves {address}", f"  home     {home.path}"]
+    if link is None:
+        lines.append(f"  console  {address}/console")
+    else:
+        lines += [_console(link)]
+    return "\n".join([*lines, "  stop     Ctrl-C"])
+
+
+def _console(link: str) -> str:
+    return (
         f"  console  {link}\n           opens once, within 15 minutes, and asks for a password of your choice"
     )
 
 
-def _serve_demo(context: typer.Context, **flags: str | None) -> None:
-    with needs_extra("serve"):
-        from headgate.hosting import run_server  # noqa: PLC0415 - as above
-        from headgate.wiring import make_demo  # noqa: PLC0415 - as above
-    with tempfile.TemporaryDirectory(prefix="headgate-demo-") as directory:
-        settings = settings_of(context, home=f"{directory}/home", **flags).settings
-        demo = make_demo(settings)
-        run_server(settings, lambda address, _home: typer.echo(_demo_words(address, demo.token)), _show_link)
+def _demo_words(server: HttpServer, records: int, home: Path, link: str | None) -> str:
+    from headgate.sources.demo.filling import OWNER, QUESTIONS  # noqa: PLC0415 - only the demonstration needs it
+
+    address = server.url.removesuffix("/mcp")
+    lines = [
+        f"Headgate {__version__} serves an invented year of {OWNER} at {address}",
+        f"  {records:,} records: two mail accounts, calendar, chat, bank and notes. All of it is invented.",
+        _console(link) if link else f"  console  {address}/console",
+        f"  MCP URL  {server.url}",
+        f"  token    {server.token}",
+        "Connect one of these:",
+        *(f"  {title:<14}  {line}" for title, line in _client_lines(server, home)),
+        "Ask, for instance:",
+        *(f"  - {question}" for question in QUESTIONS),
+        "See what was read, and stop it, in the console or in another terminal:",
+        f"  headgate --home {home} audit list",
+        f"  headgate --home {home} grants revoke demo-agent",
+        "  stop     Ctrl-C; everything shown here is deleted",
+    ]
+    return "\n".join(lines)
 
 
-def _demo_words(address: str, token: str) -> str:
-    url = f"{address}/mcp"
-    return f"""\
-Headgate {__version__} serves an invented person's mail and chat at {address}
-  MCP URL    {url}
-  token      {token}
-  Claude     claude mcp add --transport http headgate {url} --header "Authorization: Bearer {token}"
-  Inspector  npx @modelcontextprotocol/inspector --cli --server-url {url} --transport http \\
-               --method tools/list --header "Authorization: Bearer {token}"
-Ask, for instance:
-  - What was agreed in the minutes of the meeting on the bridge?
-  - Who wrote most of my mail, and in which month?
-  - Is there anything about the boat, in mail or in chat?
-  stop       Ctrl-C; everything shown here is thrown away"""
+def _client_lines(server: HttpServer, home: Path) -> list[tuple[str, str]]:
+    """Write one line for each program: its command, or ours that writes its file."""
+    lines = [
+        (
+            one.title,
+            shell_line(one, server) or _connect_line(one.name, home, is_http=one.url_member is not None),
+        )
+        for one in PROGRAMS.values()
+    ]
+    return [*lines, ("Inspector", inspector_line(server))]
+
+
+def _connect_line(name: str, home: Path, *, is_http: bool) -> str:
+    return f"headgate --home {home} connect {name} --yes --write{' --http' if is_http else ''}"

@@ -41,6 +41,21 @@ def fail(message: str, hint: str, exit_code: int) -> NoReturn:
 
 
 @contextmanager
+def progress_note(text: str) -> Generator[None]:
+    """Show a line on standard error while slow work runs, if it is a terminal; erase it at the end."""
+    is_shown = sys.stderr.isatty()
+    if is_shown:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    try:
+        yield
+    finally:
+        if is_shown:
+            sys.stderr.write(f"\r{' ' * len(text)}\r")
+            sys.stderr.flush()
+
+
+@contextmanager
 def progress_line(verb: str) -> Generator[Callable[[int, int], None]]:
     """Show the progress of long work on one line of standard error, if it is a terminal; erase it at the end."""
     is_shown = sys.stderr.isatty()

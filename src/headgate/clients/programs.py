@@ -188,3 +188,14 @@ def shell_line(program: AgentProgram, server: StdioServer | HttpServer) -> str |
             ]
         )
     return None
+
+
+def inspector_line(server: HttpServer) -> str:
+    """Write the command by which the MCP Inspector lists the tools; `@latest`, because npx may choose an old one."""
+    return shlex.join(
+        [
+            *("npx", "-y", "@modelcontextprotocol/inspector@latest", "--cli", server.url),
+            *("--transport", "http", "--method", "tools/list"),
+            *("--header", f"Authorization: Bearer {server.token}"),
+        ]
+    )

@@ -18,10 +18,10 @@ from headgate.auth.grants import Choice, Conditions, issue, issue_owner_token
 from headgate.home import open_home
 from headgate.model.grant import GrantState
 from headgate.settings import Settings, resolve
-from headgate.sources.demo import fill
 from headgate.web.app import build_app
 from tests.mcp.serve.hosting import serving
 from tests.mcp.serve.world import SMALL
+from tests.stitched import fill
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.query import SearchQuery
-from headgate.sources.demo import DemoAccount
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World, world
+from tests.stitched import StitchedAccount
 
 VERSIONS = ("2025-11-25", "2026-07-28")
 SENTENCE = "The bridge needs planks, and the canal is high this week; bring gloves and a saw. "
@@ -23,7 +23,9 @@ SENTENCE = "The bridge needs planks, and the canal is high this week; bring glov
 
 def in_two_accounts(work: Callable[[World], Awaitable[None]]) -> None:
     async def go() -> None:
-        async with world((DemoAccount("mail", "Home mail", 0), DemoAccount("mail", "Work mail", 0))) as made:
+        async with world(
+            (StitchedAccount("mail", "Home mail", 0), StitchedAccount("mail", "Work mail", 0))
+        ) as made:
             await work(made)
 
     asyncio.run(go())

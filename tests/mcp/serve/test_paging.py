@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings, strategies as st
 
-from headgate.sources.demo import DemoAccount
 from headgate.text.budget import size
 from tests.mcp.serve.prepared import names_the_key
 from tests.mcp.serve.test_bytes import in_two_accounts, message
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World, world
+from tests.stitched import StitchedAccount
 
 WORDS = {"latin": "bridge plank ", "cjk": "bridge 世界は広い橋 ", "hidden": "bridge \u202e\u200b "}
 LEFT = re.compile(r"(\d+) more of this page are not printed.*?repeat the call (.*?) and with limit=(\d+)")
@@ -127,7 +127,9 @@ def test_paging_shows_every_id_exactly_once_for_all_keys_scripts_and_limits(
 
 def test_the_source_of_a_record_is_printed_where_a_page_has_several():
     async def go() -> None:
-        async with world((DemoAccount("mail", "Home mail", 0), DemoAccount("mail", "Work mail", 0))) as w:
+        async with world(
+            (StitchedAccount("mail", "Home mail", 0), StitchedAccount("mail", "Work mail", 0))
+        ) as w:
             await w.add("Home mail", "messages", message("m1", "short"))
             one = await w.call(mail(w), "query_records", stream="messages")
             assert "source=" not in one.text

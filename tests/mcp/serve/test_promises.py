@@ -24,12 +24,12 @@ from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
 from headgate.model.wire import Json
-from headgate.sources.demo import DemoAccount
 from headgate.text.quote import unfenced
 from tests.mcp.serve.prepared import CountingPort, found, hit, page, record, run
 from tests.mcp.serve.product import product
 from tests.mcp.serve.test_world import in_world, mail, read
 from tests.mcp.serve.world import World
+from tests.stitched import StitchedAccount
 
 OUTPUT = {tool["name"]: jsonschema.Draft202012Validator(tool["outputSchema"]) for tool in TOOLS}
 ENCODED = base64.b64encode(bytes(range(256)) * 40).decode()
@@ -364,4 +364,4 @@ def test_accounts_of_one_kind_are_distinguished_in_a_search():
         assert "source_mix={" in answer.text
         assert len(answer.structured["source_mix"]) == 2
 
-    in_world(work, (DemoAccount("mail", "Home mail", 40), DemoAccount("mail", "Work mail", 40)))
+    in_world(work, (StitchedAccount("mail", "Home mail", 40), StitchedAccount("mail", "Work mail", 40)))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from headgate.sources.demo import DemoAccount
 from headgate.text.budget import SEARCH_TEXT
 from tests.mcp.serve.test_bytes import message
 from tests.mcp.serve.test_world import mail
 from tests.mcp.serve.world import World, world
+from tests.stitched import StitchedAccount
 
 
 def in_an_account(work: Callable[[World], Awaitable[None]]) -> None:
     async def go() -> None:
-        async with world((DemoAccount("mail", "Home mail", 0), DemoAccount("mail", "Work mail", 0))) as made:
+        async with world(
+            (StitchedAccount("mail", "Home mail", 0), StitchedAccount("mail", "Work mail", 0))
+        ) as made:
             await made.add(
                 "Home mail",
                 "messages",

@@ -18,12 +18,12 @@ from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL, TOOLS
 from headgate.model.grant import Access, StreamGrant, TimeConstraint
 from headgate.model.instants import instant
 from headgate.reading.port import ResourceServer
-from headgate.sources.demo import DemoAccount
 from headgate.text.quote import unfenced
 from tests.mcp.serve.world import MAIL, NOW, SMALL, World, world
+from tests.stitched import StitchedAccount
 
 
-def in_world(work: Callable[[World], Awaitable[None]], accounts: tuple[DemoAccount, ...] = SMALL) -> None:
+def in_world(work: Callable[[World], Awaitable[None]], accounts: tuple[StitchedAccount, ...] = SMALL) -> None:
     async def go() -> None:
         async with world(accounts) as made:
             await work(made)
@@ -123,7 +123,7 @@ def test_an_id_from_search_opens_what_its_key_alone_would_not():
 
 @pytest.mark.requirement("S2-32")
 def test_every_granted_stream_is_named_with_or_without_records():
-    accounts = tuple(DemoAccount(key, f"{key} {n}", 1) for key in ("mail", "chat") for n in range(12))
+    accounts = tuple(StitchedAccount(key, f"{key} {n}", 1) for key in ("mail", "chat") for n in range(12))
 
     async def work(w: World) -> None:
         names = list(w.connections)
@@ -240,7 +240,7 @@ def test_a_limit_is_for_all_connections_together():
 @pytest.mark.requirement("S2-73", "S2-74", "S2-75", "S2-76", "S2-77", "S2-78")
 @pytest.mark.parametrize(("tool", "arguments"), [("query_records", {}), ("aggregate", {"metric": "count"})])
 def test_a_large_package_answers_ambiguity_from_membership_alone(tool: str, arguments: dict[str, Any]):
-    accounts = tuple(DemoAccount(key, f"{key} {n}", 1) for key in ("mail", "chat") for n in range(20))
+    accounts = tuple(StitchedAccount(key, f"{key} {n}", 1) for key in ("mail", "chat") for n in range(20))
 
     async def work(w: World) -> None:
         names = [list(w.connections)[:20], list(w.connections)[20:]]

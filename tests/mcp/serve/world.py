@@ -26,15 +26,15 @@ from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ResourceServer
 from headgate.reading.services import ReadServices
-from headgate.sources.demo import DemoAccount, fill
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
+from tests.stitched import StitchedAccount, fill
 
 NOW = 1_790_000_000_000_000
 SMALL = (
-    DemoAccount("mail", "Home mail", 170),
-    DemoAccount("mail", "Work mail", 40),
-    DemoAccount("chat", "Village chat", 60),
+    StitchedAccount("mail", "Home mail", 170),
+    StitchedAccount("mail", "Work mail", 40),
+    StitchedAccount("chat", "Village chat", 60),
 )
 MAIL = ("id", "subject", "sender", "sent_at", "body", "size", "is_read", "attachment")
 
@@ -131,7 +131,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(accounts: Sequence[DemoAccount] = SMALL) -> AsyncIterator[World]:
+async def world(accounts: Sequence[StitchedAccount] = SMALL) -> AsyncIterator[World]:
     with tempfile.TemporaryDirectory() as directory:
         home = open_home(Path(directory) / "home")
         store = SqliteStore(home, lambda: NOW)

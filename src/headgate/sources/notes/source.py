@@ -9,10 +9,11 @@ from typing import IO, Any, cast
 
 from headgate.model.instants import instant, iso
 from headgate.sources.cleaning import id_of
-from headgate.sources.declaring import LIST, OBJECT, TEXT, TIME, StreamSpec, declaration
+from headgate.sources.declaring import declaration
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.notes.front_matter import FrontMatterRefused, split_front_matter
 from headgate.sources.notes.html_text import title_and_text
+from headgate.sources.notes.shape import NOTE_STREAM
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 from headgate.sources.texts import clean, decode, one_line
@@ -52,36 +53,6 @@ _NOTE_LINK = re.compile(r"\]\(<?([^()<>\s]{1,300}\.(?:md|markdown))(?:#[^()\s]{0
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^([^\n#>\-\s][^\n]*)\n=+[ \t]*$", re.MULTILINE)
 _CREATED = ("created", "created_at", "date", "date_created", "creation_date")
 _MODIFIED = ("modified", "modified_at", "updated", "updated_at", "lastmod", "last_modified", "date_modified")
-_SPEC = StreamSpec(
-    name="notes",
-    label="Notes",
-    detail="One note: a Markdown, text or HTML file with its tags and the notes it links to.",
-    fields={
-        "id": TEXT,
-        "title": TEXT,
-        "text": TEXT,
-        "folder": TEXT,
-        "kind": TEXT,
-        "author": TEXT,
-        "tags": LIST,
-        "links": LIST,
-        "created_at": TIME,
-        "modified_at": TIME,
-        "properties": OBJECT,
-    },
-    time="modified_at",
-    title="title",
-    words=("title", "text", "author"),
-    groups=("folder", "kind", "author"),
-    views=(
-        (
-            "titles",
-            "Titles, folders and tags without the text",
-            ("id", "title", "folder", "tags", "modified_at"),
-        ),
-        ("texts", "The notes without their properties", ("id", "title", "text", "folder", "modified_at")),
-    ),
-)
 
 
 class NotesSource:
@@ -104,7 +75,7 @@ class NotesSource:
     def declare(self, found: Recognised) -> Mapping[str, Any]:
         """Declare one stream."""
         del found
-        return declaration("notes", "Notes", [_SPEC])
+        return declaration("notes", "Notes", [NOTE_STREAM])
 
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read one note after the other."""

@@ -1,7 +1,8 @@
-"""An invented person's mail and chat, to show the program with: seeded, so that it is the same every time.
+"""Mail and chat stitched together from a few sentences at random: seeded, so that it is the same every time.
 
 None of the people exist. Two mail accounts and two chat workspaces have streams of the same name, some texts are
-long, and a few records carry a file.
+long, and a few records carry a file. Each record is about one of eight subjects and mentions others, which is what
+tests and benchmarks of search grade by.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 
 
 @dataclass(frozen=True, slots=True)
-class DemoAccount:
-    """One connection of the invented person, and how much it brings."""
+class StitchedAccount:
+    """One connection, and how much it brings."""
 
     connector_key: ConnectorKey
     display_name: str
@@ -63,14 +64,14 @@ class DemoAccount:
 
 
 ACCOUNTS = (
-    DemoAccount(ConnectorKey("mail"), "Home mail", 1600),
-    DemoAccount(ConnectorKey("mail"), "Work mail", 1400),
-    DemoAccount(ConnectorKey("chat"), "Village chat", 1100),
-    DemoAccount(ConnectorKey("chat"), "Boat club", 900),
+    StitchedAccount(ConnectorKey("mail"), "Home mail", 1600),
+    StitchedAccount(ConnectorKey("mail"), "Work mail", 1400),
+    StitchedAccount(ConnectorKey("chat"), "Village chat", 1100),
+    StitchedAccount(ConnectorKey("chat"), "Boat club", 900),
 )
 
 
-async def fill(store: Store, accounts: Sequence[DemoAccount] = ACCOUNTS) -> dict[str, ConnectionId]:
+async def fill(store: Store, accounts: Sequence[StitchedAccount] = ACCOUNTS) -> dict[str, ConnectionId]:
     """Fill an empty store; gives the connections by their names."""
     for key, document in _declarations().items():
         await store.declare(ConnectorKey(key), document)
@@ -79,7 +80,7 @@ async def fill(store: Store, accounts: Sequence[DemoAccount] = ACCOUNTS) -> dict
     for number, account in enumerate(accounts):
         connection = await store.create_connection(account.connector_key, account.display_name)
         made[account.display_name] = connection.id
-        chance = random.Random(_SEED + number)  # noqa: S311 - invented data, not secrets
+        chance = random.Random(_SEED + number)
         write = _mail if account.connector_key == "mail" else _chat
         lines = list(write(chance, account.records, picture))
         for stream in dict.fromkeys(name for name, _ in lines):
@@ -108,7 +109,7 @@ def _mail(chance: random.Random, count: int, picture: dict[str, Any]) -> Iterabl
             "sent_at": iso(at),
             "body": _body(chance, topic, number),
             "size": chance.randrange(400, 90_000),
-            "is_read": chance.random() < 0.8,  # noqa: PLR2004 - most mail is read
+            "is_read": chance.random() < 0.8,
         }
         if number % _FILE_EVERY == 1:
             data["attachment"] = picture

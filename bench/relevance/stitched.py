@@ -1,6 +1,6 @@
-"""Questions over the records of the demo, with grades that follow from what each record was written about.
+"""Questions over stitched records, with grades that follow from what each record was written about.
 
-The demo has eight subjects; a record is about one of them, and mentions two others. A line of a file of questions is
+They have eight subjects; a record is about one of them, and mentions two others. A line of a file of questions is
 ``subject: question`` or ``subject, person: question``. A record about the subject (and by the person) is right, one
 that mentions it is near.
 """
@@ -15,17 +15,17 @@ import msgspec
 
 from bench.relevance.scoring import NEAR, RIGHT, Question
 from headgate.model.ids import ConnectionId
-from headgate.sources.demo import _TOPICS, fill
 from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
+from tests.stitched import _TOPICS, fill
 
-NAME = "demo"
+NAME = "stitched"
 SEARCHED = ("subject", "body", "text", "sender", "author")
 COMPARED = ("subject", "body", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class DemoRecord:
+class StitchedRecord:
     """A message: where it is, who wrote it, and all its searched text."""
 
     anchor: str
@@ -50,7 +50,7 @@ class _Copied:
 
     store: SqliteStore
     accounts: dict[ConnectionId, int] = field(default_factory=dict[ConnectionId, int])
-    records: list[DemoRecord] = field(default_factory=list[DemoRecord])
+    records: list[StitchedRecord] = field(default_factory=list[StitchedRecord])
 
     async def declare(self, *arguments: Any) -> None:
         await self.store.declare(*arguments)
@@ -68,14 +68,14 @@ class _Copied:
             self.records += [_record(account, line) for line in batch.lines]
 
 
-async def fill_demo(store: SqliteStore) -> tuple[dict[ConnectionId, int], Sequence[DemoRecord]]:
-    """Fill a store with the demo; gives its connections by number, and its messages."""
+async def fill_stitched(store: SqliteStore) -> tuple[dict[ConnectionId, int], Sequence[StitchedRecord]]:
+    """Fill a store with the stitched records; gives its connections by number, and its messages."""
     copied = _Copied(store)
     await fill(copied)  # pyright: ignore[reportArgumentType] - it has what is used
     return copied.accounts, copied.records
 
 
-def demo_questions(lines: Sequence[str], records: Sequence[DemoRecord]) -> list[Question]:
+def stitched_questions(lines: Sequence[str], records: Sequence[StitchedRecord]) -> list[Question]:
     """Read a file's lines, and grade the records for each."""
     questions: list[Question] = []
     for line in lines:
@@ -86,7 +86,7 @@ def demo_questions(lines: Sequence[str], records: Sequence[DemoRecord]) -> list[
     return questions
 
 
-def _record(account: int, line: bytes) -> DemoRecord:
+def _record(account: int, line: bytes) -> StitchedRecord:
     data = msgspec.json.decode(line)["data"]
     text = " ".join(data[name] for name in SEARCHED if name in data)
-    return DemoRecord(f"{account}/{data['id']}", data.get("sender") or data["author"], text)
+    return StitchedRecord(f"{account}/{data['id']}", data.get("sender") or data["author"], text)
