@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.http_clients import HttpAnswer, ask_once
 from tests.mcp.serve.product import product_app
-from tests.on_socket import environment, headgate
+from tests.on_socket import environment, headgate, serving
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "how-to").glob("connect-*.md"))
@@ -118,6 +119,34 @@ def test_every_flag_that_is_named_exists(page: Path, tmp_path: Path):
     ):
         known |= set(re.findall(r"--[a-z-]+", headgate(tmp_path, *command, COLUMNS="200").out))
     assert set(re.findall(r"--[a-z][a-z-]+", page.read_text(encoding="utf-8"))) <= known
+
+
+def test_chatgpt_finds_the_way_to_the_sign_in_from_the_address_on_its_page(tmp_path: Path):
+    page = ROOT / "docs" / "how-to" / "connect-chatgpt.md"
+    (command,) = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    variable, value = shlex.split(command)[0].split("=")
+    (address,) = set(re.findall(r"https://[\w.]+/mcp", page.read_text(encoding="utf-8")))
+    assert address == f"{value}/mcp"
+    with serving(tmp_path, **{variable: value}) as served:
+
+        def ask(method: str, url: str, **more: Any) -> HttpAnswer:
+            # As a proxy passes it on that says nothing of https.
+            headers = {"Host": value.removeprefix("https://"), "Content-Type": "application/json"}
+            return ask_once(served.address, method, url.removeprefix(value), headers=headers, **more)
+
+        challenge = ask("POST", address).headers["www-authenticate"]
+        resource = ask("GET", re.search(r'resource_metadata="(.*?)"', challenge)[1]).body
+        assert resource["resource"] == address
+        (issuer,) = resource["authorization_servers"]
+        server = ask("GET", f"{issuer}/.well-known/oauth-authorization-server").body
+        assert server["code_challenge_methods_supported"] == ["S256"]
+        wanted = {
+            "client_name": "ChatGPT",
+            "redirect_uris": ["https://chatgpt.com/connector/oauth/abc"],
+            "token_endpoint_auth_method": "none",
+        }
+        made = ask("POST", server["registration_endpoint"], body=json.dumps(wanted).encode())
+        assert made.status == 201, made.content
 
 
 def test_a_client_that_is_set_up_by_the_stdio_page_reads(filled: Path, tmp_path: Path):

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from headgate.text.aggregate import aggregate_text, cut_keys, key_text, read_place
 from headgate.text.budget import AGGREGATE_TEXT, QUERY_TEXT, SEARCH_TEXT, size
 from headgate.text.document import document
-from headgate.text.ladder import Handles, Known, shorten
+from headgate.text.ladder import Handles, Known, Windows, shorten
 from headgate.text.quote import json_text, line, unfenced
 from headgate.text.records import records_text
 from headgate.text.search import search_text
@@ -292,6 +292,28 @@ def test_an_aggregate_is_one_line():
     assert 'count(messages) group_by="channel": 7 group(s) ["k0"=9, "k1"=8' in shown
     assert "other_count=15;" in shown
     assert '"k6"=3' in shown
+
+
+def test_an_aggregate_advises_what_can_be_done_about_the_groups_that_are_missing():
+    def shown(count: int) -> str:
+        groups = [{"key": n, "count": 1, "value": 2} for n in range(count)]
+        return aggregate_text(
+            {"stream": "m", "metric": "sum", "field": "n", "groups": groups, "other_count": 9}
+        )
+
+    assert "raise limit" in shown(99)
+    # The limit cannot be raised.
+    assert "raise limit" not in shown(100)
+    assert "narrow with filter" in shown(100)
+    assert "each value of how many records [0=2 of 1" in shown(3)
+
+
+@pytest.mark.parametrize("windows", [Windows.JSON, Windows.NONE])
+def test_fields_that_are_cut_are_named_or_counted(windows: Windows):
+    row = {"data": {f"field{n}": "words " * 40 for n in range(11)}}
+    shown = records_text("m", {"data": [row]}, [("c/m:1", row)], windows=windows)
+    assert shown.count("…") == 11
+    assert re.search(r"\"field7\"\] and 3 more", shown)
 
 
 def test_an_aggregate_shows_the_values_of_groups_both_keys_and_what_had_no_value():

@@ -174,6 +174,24 @@ def test_only_a_proxy_that_the_owner_named_is_believed_about_scheme_and_client(t
             line.close()
 
 
+def test_callers_of_the_public_address_use_its_scheme_whatever_the_proxy_says(tmp_path: Path):
+    with serving(tmp_path, HEADGATE_PUBLIC_URL="https://records.example.org") as served:
+        line = Line(int(served.address.rpartition(":")[2]))
+        for host, origin in (
+            (b"records.example.org", "https://records.example.org"),
+            (b"Records.Example.org", "https://Records.Example.org"),
+            (b"localhost", "http://localhost"),
+        ):
+            path = b"/.well-known/oauth-protected-resource/mcp"
+            line.send(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (path, host))
+            assert json.loads(line.answer()[2])["resource"] == f"{origin}/mcp"
+            # Where a form of the console comes from is compared with it.
+            form = b"Origin: %b\r\nContent-Length: 0\r\n" % origin.encode()
+            line.send(b"POST /console/sign-in HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (host, form))
+            assert b"Pages of that origin" not in line.answer()[2]
+        line.close()
+
+
 @pytest.mark.parametrize(
     ("target", "status"),
     [

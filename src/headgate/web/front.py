@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from time import perf_counter
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -47,6 +47,9 @@ class Front:
         self._admission = admission
         self._services = services
         self._lifespan = lifespan
+        # A proxy that is not trusted, or does not say, hides that callers of the public address use https.
+        public = urlsplit(services.public_url)
+        self._schemes = {public.netloc.casefold(): public.scheme} if public.netloc else {}
         # Made for each instance: forked workers must not repeat each other's ids.
         self._ids = _random_ids()
 
@@ -60,7 +63,7 @@ class Front:
         context = scope[REQUEST] = RequestContext(
             headers.request_id or next(self._ids),
             headers,
-            scheme=scope["scheme"],
+            scheme=self._schemes.get(headers.host.casefold(), scope["scheme"]),
             client_address=client[0] if client else "",
             started=perf_counter(),
         )

@@ -17,6 +17,7 @@ from headgate.mcp.serve.call import TOOL_HANDLERS, call
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity, result_of
+from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import RequestId, StreamName
 from headgate.model.reference import RecordRef
 from headgate.policy.allowance import SourceCatalog
@@ -181,4 +182,40 @@ def test_every_result_of_every_tool_fits_whatever_the_records_are(
 
     asyncio.run(go())
     assert tried == set(TOOL_HANDLERS)
+    assert found == []
+
+
+def hostile(kind: dict[str, Any], text: str) -> Iterator[Any]:
+    """Give values for an argument, of its type and of others."""
+    yield text
+    yield from ([text], [text] * 50) if kind["type"] == "array" else ()
+    yield from ({text: text}, {text: {"gte": text}}, {"body": text}) if kind["type"] == "object" else ()
+    yield from (10**30, -1) if kind["type"] == "integer" else ()
+
+
+@pytest.mark.parametrize("unit", ["x", "世", "\u0001", '"\\', "a/b:", "pdpp://record/"])
+def test_no_argument_makes_an_answer_large_or_a_tool_fail(tmp_path: Path, unit: str):
+    right: dict[str, dict[str, Any]] = {
+        "schema": {"stream": "papers"},
+        "query_records": {"stream": "papers"},
+        "aggregate": {"stream": "papers", "metric": "count"},
+        "search": {"q": "bridge", "streams": ["papers"]},
+        "fetch": {"id": "papers:1"},
+        "read_record_field": {"id": "papers:1", "field_path": "body"},
+    }
+    found: list[str] = []
+
+    async def go() -> None:
+        async with local_program(tmp_path) as program:
+            reader = await make_reader(program, 1, list(papers([("x", 9)], ("k", 1), 2, wide=False)))
+            for tool in TOOLS:
+                name = tool["name"]
+                for argument, kind in tool["inputSchema"]["properties"].items():
+                    for value in hostile(kind, _of(unit, 20_000)):
+                        given = {**right[name], argument: value}
+                        if argument == "query":
+                            del given["q"]
+                        found.extend(problems(name, given, await call(name, given, reader)))
+
+    asyncio.run(go())
     assert found == []

@@ -40,6 +40,8 @@ async def walked(w: World, tool: str, limit: int, **arguments: Any) -> list[str]
             continue
         assert size(answer.text) <= 8_000
         ids = ids_in(tool, answer.text)
+        # Each is printed once; a shorter one can be a part of others.
+        assert all(sum(one in line for line in answer.text.splitlines()) == 1 for one in ids if len(one) > 40)
         left = LEFT.search(answer.text)
         rows = len(answer.structured["data"]["data"])
         assert len(ids) + (int(left[1]) if left else 0) == rows
