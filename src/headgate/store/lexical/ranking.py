@@ -26,8 +26,8 @@ _CLOSENESS = 0.5
 _CLOSE_MOST = 400_000
 #: Where more than one record in so many holds a word, matches are noted in a column of all records.
 _ONE_IN = 32
-#: The bits of so many needs fit in two bytes.
-_FEW_NEEDS = 16
+#: The bits of so many needs fit in one byte: what is looked through for every record should be small.
+_FEW_NEEDS = 8
 #: Scores are compared in hundredths of what all words together can give about; rarities are in thousandths.
 _STEPS = 100
 RARITY_STEPS = 1000
@@ -64,7 +64,7 @@ class TextColumns(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The records that hold any need, in order of their numbers, and which needs each holds, as bits."""
+    """The records that hold any need, in no order, and which needs each holds, as bits."""
 
     records: Numbers
     bits: Numbers
@@ -81,8 +81,11 @@ def together(found: Sequence[Occurrences]) -> Occurrences:
 
 def holding(needs: Sequence[Numbers], record_end: int) -> Held:
     """Say which records hold which needs; for each need the records of its occurrences are given."""
-    kind = np.uint16 if len(needs) <= _FEW_NEEDS else np.uint64
+    kind = np.uint8 if len(needs) <= _FEW_NEEDS else np.uint64
     if sum(map(len, needs)) * _ONE_IN > record_end:
+        if len(needs) == 1:
+            held = _distinct(needs[0], record_end)
+            return Held(held, np.ones(len(held), kind))
         every = np.zeros(record_end, kind)
         every[needs[0]] = 1
         for place, records in enumerate(needs[1:], 1):
@@ -96,6 +99,14 @@ def holding(needs: Sequence[Numbers], record_end: int) -> Held:
         start, end = end, end + len(records)
         bits[places[start:end]] |= kind(1 << place)
     return Held(held, bits)
+
+
+def _distinct(numbers: Numbers, end: int) -> Numbers:
+    """Give each number once; going through all numbers that there could be takes twice as long."""
+    last: Numbers = np.empty(end, np.int32)
+    places: Numbers = np.arange(len(numbers), dtype=np.int32)
+    last[numbers] = places
+    return numbers[last[numbers] == places]
 
 
 def restricted(found: Occurrences, of_records: Numbers, chosen: Numbers, record_end: int) -> Occurrences:

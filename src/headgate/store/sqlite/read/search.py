@@ -88,7 +88,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """Matches as columns, in order of their numbers."""
+    """Matches as columns; those that are ranked together are in order of their numbers."""
 
     records: Numbers
     bits: Numbers
@@ -96,6 +96,9 @@ class _Matches:
 
     def chosen(self, places: Numbers) -> _Matches:
         return _Matches(self.records[places], self.bits[places], self.is_partial[places])
+
+    def in_order(self) -> _Matches:
+        return self.chosen(np.argsort(self.records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +272,9 @@ class LexicalSearch:
     # Ordering
 
     def _windowed(self, frozen: _Frozen, every: _Matches) -> tuple[_Frozen, _Matches]:
-        """Find the matches that are ranked together, and where they end."""
+        """Find the matches that are ranked together, in order of their numbers, and where they end."""
         if frozen.window == _EVERYTHING and len(every.records) <= RANKED_MOST:
-            return frozen, every
+            return frozen, every.in_order()
         times = self._text.record_times[every.records]
         top, bottom = frozen.window
         if frozen.window != _EVERYTHING:
@@ -280,11 +283,12 @@ class LexicalSearch:
             stays &= (times > bottom[0]) | ((times == bottom[0]) & (rids >= bottom[1]))
             every, times = every.chosen(stays), times[stays]
         if bottom != _EVERYTHING.bottom or len(every.records) <= RANKED_MOST:
-            return frozen, every
-        newest = _newest(times)
-        oldest = newest[np.argmin(times[newest])]
-        edge = (int(times[oldest]), int(self._text.rids(every.records[oldest])))
-        return frozen._replace(window=_RankWindow(top, edge)), every.chosen(newest)
+            return frozen, every.in_order()
+        newest = every.chosen(_newest(times, every.records)).in_order()
+        times = self._text.record_times[newest.records]
+        oldest = np.argmin(times)
+        edge = (int(times[oldest]), int(self._text.rids(newest.records[oldest])))
+        return frozen._replace(window=_RankWindow(top, edge)), newest
 
     def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Ordered:
         """Give what matches are ordered by."""
@@ -399,16 +403,14 @@ def _first(keys: Numbers, wanted: int) -> Numbers:
     return np.concatenate([*found, places])
 
 
-def _newest(times: Numbers) -> Numbers:
-    """Choose the newest matches that are ranked together, of equal ones those that come last.
-
-    Matches are in order of their row numbers.
-    """
+def _newest(times: Numbers, records: Numbers) -> Numbers:
+    """Choose the newest matches that are ranked together, of equal ones those with the largest numbers."""
     rest = len(times) - RANKED_MOST
     edge = np.partition(times, rest)[rest]
     newest = np.flatnonzero(times > edge)
     same = np.flatnonzero(times == edge)
-    return np.sort(np.concatenate((newest, same[len(newest) - RANKED_MOST :])))
+    same = same[np.argsort(records[same])]
+    return np.concatenate((newest, same[len(newest) - RANKED_MOST :]))
 
 
 def _sealed(frozen: _Frozen, seen: Place | None) -> SearchPosition:
