@@ -41,6 +41,7 @@ from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.store.semantic.choice import what_leaves
 from headgate.telemetry import get_logger
 from headgate.web.api.oauth import oauth_addresses
 from headgate.web.app import AppConfig, Lifespan, build_app
@@ -127,7 +128,11 @@ def build_console(
         flush_log=program.pump.flush,
         clock=program.clock,
         facts=ConsoleFacts(
-            __version__, str(program.home.path), mcp_url(settings), public_url=settings.public_url
+            __version__,
+            str(program.home.path),
+            mcp_url(settings),
+            public_url=settings.public_url,
+            meaning=what_leaves(settings.semantic_model),
         ),
         intake=intake,
         uploads=uploads,

@@ -272,6 +272,22 @@ async def test_a_source_is_erased_after_its_name_was_typed_and_the_password_is_r
     assert (await scene.browser.get(path)).status == 404
 
 
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("off", "Off; nothing leaves this machine."),
+        ("multilingual", "On, with a model on this machine; nothing leaves it."),
+        ("https://models.example/v1#small", "at https://models.example/v1. Every text of every field"),
+    ],
+)
+async def test_the_settings_page_says_what_search_by_meaning_sends_away(
+    tmp_path: Path, model: str, shown: str
+):
+    async with local_program(tmp_path, semantic_model=model) as program:
+        browser = await signed_in(program)
+        assert shown in (await browser.get("/console/settings")).words
+
+
 async def test_the_password_is_changed_and_other_sessions_end(scene: Scene):
     other = Browser(scene.program, dict(scene.browser.cookies))
     await other.post("/console/sign-in", password=PASSWORD)

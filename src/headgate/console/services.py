@@ -34,6 +34,8 @@ class ConsoleFacts:
     mcp_url: str
     #: Empty when the owner has set none.
     public_url: str
+    #: Whether there is search by meaning, and what leaves this machine for it.
+    meaning: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,19 @@ def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | No
     return _folder(folder)
 
 
+def what_leaves(choice: str) -> str:
+    """Say in a sentence what search by meaning with this setting sends to other machines."""
+    if choice == "off" or (choice == "auto" and find_spec(_MULTILINGUAL_PACKAGE) is None):
+        return "Off; nothing leaves this machine."
+    if choice.startswith(("http://", "https://")):
+        address, _, model = choice.rpartition("#")
+        return (
+            f"On, with the model {model} at {address}. Every text of every field that is searched by meaning is sent "
+            "there, granted or not, and so is every query."
+        )
+    return "On, with a model on this machine; nothing leaves it."
+
+
 def _package(name: str, title: str, command: str) -> Path:
     """Find the folder of a package without importing it."""
     spec = find_spec(name)
