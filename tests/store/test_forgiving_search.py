@@ -46,6 +46,7 @@ def whole(page: SearchPage) -> list[str]:
         ("les factures de la maison et les ponts", ["facture", "maisons", "pont"]),
         ("las facturas de la casa y los puentes", ["factura", "casas", "puente"]),
         ("как и когда мы получили счета за дома", ["счет", "дом"]),
+        ("시스템이 멈추었습니다", ["시스템", "시스템을", "시스템은"]),
         ("het is de brug die door een boer wordt gebruikt en niet meer gebouwd", ["gebruik", "gebruiken"]),
     ],
 )

@@ -44,6 +44,7 @@ _WORD = re.compile(rf"(?:[^\W_]|[{SIGNS}{UNSPACED}])+")
 _ONE_IN = 8
 _FOLDED_MOST = 65_536
 _PAIR_CHARS = 2
+_SYLLABLES = re.compile("[\uac00-\ud7a3]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]")
 
 
@@ -99,6 +100,11 @@ def without_punctuation(text: str) -> str:
 def is_pair(word: str) -> bool:
     """Say whether a word of the index is two characters of a script without spaces; Korean has spaces."""
     return len(word) == _PAIR_CHARS and RUN.fullmatch(word) is not None and not _HANGUL.search(word)
+
+
+def is_korean(word: str) -> bool:
+    """Say whether a word consists of Korean syllables."""
+    return _SYLLABLES.fullmatch(word) is not None
 
 
 def query_words(text: str, *, is_prefix: bool) -> tuple[tuple[str, ...], bool]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from headgate.model.plan import Term
 from headgate.model.terms import MAX_TERMS
-from headgate.store.lexical.analyser import is_pair, query_words, without_punctuation
+from headgate.store.lexical.analyser import is_korean, is_pair, query_words, without_punctuation
 from headgate.store.lexical.languages import has_forms, question_words
 from headgate.store.lexical.normal_forms import normal_forms
+
+#: Of shorter Korean words one syllable would be left.
+_KOREAN_FROM_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +139,18 @@ def _with_forms(need: Need, forms: Iterable[str]) -> Need:
 
 def _need(term: Term) -> Need | None:
     every = (term, *term.alternatives)
-    choices = [choice for one in every if (choice := _choice(one)) is not None]
+    written = [form for one in every for form in (one, *_without_particle(one))]
+    choices = [choice for one in written if (choice := _choice(one)) is not None]
     if not choices:
         return None
     return Need(" OR ".join(map(_name, every)), tuple(choices), all(one.is_strict for one in every))
+
+
+def _without_particle(term: Term) -> Iterator[Term]:
+    """Leave out the last syllable of a Korean word: it is often a particle, and a text may have another one."""
+    is_plain = not (term.is_strict or term.is_prefix or term.is_excluded) and len(term.words) == 1
+    if is_plain and is_korean(word := without_punctuation(term.words[0])) and len(word) >= _KOREAN_FROM_CHARS:
+        yield Term((word[:-1],))
 
 
 def _choice(term: Term) -> WordChoice | None:
