@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from headgate.errors import ConfigInvalid
+from headgate.model.terms import MAX_QUERY_CHARS
 from headgate.store.semantic import choice
 from headgate.store.semantic.choice import chosen_model
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
+from tests.store.hostile_queries import HOSTILE_QUERIES
 
 pytestmark = pytest.mark.anyio
 _METADATA = "/.well-known/oauth-protected-resource"
@@ -135,6 +137,28 @@ async def test_without_a_model_nothing_is_offered_and_nothing_takes_its_place(tm
             program, token, "tools/call", name="search", arguments={"q": "roof", "mode": mode}
         )
         assert failed["isError"]
+
+
+async def test_a_hostile_query_is_answered_or_refused_by_name_on_every_surface(tmp_path: Path):
+    async with mail(tmp_path, "multilingual") as (program, _, token):
+        queries = [q for q in HOSTILE_QUERIES if "\ud800" not in q]
+        for mode, path in (
+            ("lexical", "/v1/search"),
+            ("semantic", "/v1/search/semantic"),
+            ("hybrid", "/v1/search/hybrid"),
+        ):
+            for q in queries:
+                answer = await program.get(path, token, params={"q": q})
+                refused = (400, "q") if len(q) > MAX_QUERY_CHARS else (answer.status, "q")
+                assert answer.status in {200, 400}
+                named = answer.body["error"]["param"] if answer.status == 400 else "q"
+                assert (answer.status, named) == refused
+                assert len(answer.content) < 20_000
+                called = await _tool(
+                    program, token, "tools/call", name="search", arguments={"q": q, "mode": mode}
+                )
+                assert called.get("isError", False) == (answer.status == 400)
+                assert len(json.dumps(called)) < 40_000
 
 
 def test_a_model_that_is_named_and_missing_is_a_mistake_and_auto_is_then_off(monkeypatch: pytest.MonkeyPatch):
