@@ -141,6 +141,8 @@ class SearchPage(msgspec.Struct, frozen=True):
     damaged: tuple[RecordId, ...] = ()
     #: Whether the word index is still being filled: of the records that are not in it yet only some are found.
     is_index_building: bool = False
+    #: Whether the words stand in more places than one search reads: records may be missing or out of place.
+    is_cut: bool = False
     #: How many visible records, or more, cannot be found by meaning yet, because their vectors are still to be made.
     pending_count: int = 0
 

@@ -18,6 +18,7 @@ class WarningCode(StrEnum):
     PAGE_CUT = "page_cut"
     RECORD_DAMAGED = "record_damaged"
     INDEX_BUILDING = "index_building"
+    SEARCH_PARTIAL = "search_partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,16 @@ def index_building() -> ReadWarning:
         WarningCode.INDEX_BUILDING,
         "The search index is being made: of the records that are not in it yet, only the newest that hold all words as "
         "they were typed are found. Search again later.",
+    )
+
+
+def search_partial() -> ReadWarning:
+    """Build the warning for a search whose words stand in more places than one search reads."""
+    return ReadWarning(
+        WarningCode.SEARCH_PARTIAL,
+        "The words of q stand in more places than one search reads: records may be missing, or not be left out, "
+        "and counts may be wrong. Search for fewer or longer words.",
+        param="q",
     )
 
 

@@ -258,13 +258,13 @@ def titled_hit_row(hit: Hit, labels: Labels, mode: SearchMode = SearchMode.LEXIC
 def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
     """Give the number of matches, and whether all of them were ranked together.
 
-    By words, recall is always complete: cursors lead from one ranked window to the next, down to the oldest match. By
-    meaning it is not while vectors are still to be made.
+    By words, recall is complete unless they stand in more places than one search reads: cursors lead from one ranked
+    window to the next, down to the oldest match. By meaning it is not while vectors are still to be made.
     """
     recall: Body = {
-        "complete": not page.pending_count,
+        "complete": not page.pending_count and not page.is_cut,
         "ranking_scope": "all_matches" if page.ranked_all else "candidate_window",
-        "truncated": False,
+        "truncated": page.is_cut,
         "sources_searched_count": connections,
     }
     if page.ranked_count is not None:
@@ -273,8 +273,8 @@ def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connection
         recall["pending_count"] = page.pending_count
     return {
         # As many as the pages give, so that a reader of the number misses none.
-        "count": None if page.count is None else page.count + page.partial_count,
-        "count_accuracy": "exact" if page.count is not None else "unknown",
+        "count": None if page.count is None or page.is_cut else page.count + page.partial_count,
+        "count_accuracy": "unknown" if page.count is None or page.is_cut else "exact",
         **({"partial_count": page.partial_count} if page.partial_count else {}),
         "understood": _understood(page.understood),
         "recall": recall,

@@ -34,7 +34,7 @@ from headgate.model.query import (
 )
 from headgate.model.record import Record
 from headgate.model.rows import Changes, FieldWindow, FoundBlob, Hit, Page, SearchPage
-from headgate.model.warning import ReadWarning, index_building, page_cut, records_damaged
+from headgate.model.warning import ReadWarning, index_building, page_cut, records_damaged, search_partial
 from headgate.policy import cursors, decide as deciding
 from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.choose import ambiguous
@@ -398,7 +398,8 @@ class LocalResourceServer(msgspec.Struct):
         draw = bodies.hit_row if title_chars is None else bodies.titled_hit_row
         rows = [draw(hit, labels, query.mode) for hit in page.hits]
         searched = {one.id for scope in decision.scopes for one in scope.connections}
-        building = (index_building(),) if page.is_index_building else ()
+        lacks = (index_building(),) if page.is_index_building else ()
+        lacks += (search_partial(),) if page.is_cut else ()
         body: Body = {
             "object": "list",
             "data": rows,
@@ -410,7 +411,7 @@ class LocalResourceServer(msgspec.Struct):
             },
             "meta": bodies.search_meta(
                 page,
-                (*self._context.warnings, *decision.warnings, *building, *records_damaged(page.damaged)),
+                (*self._context.warnings, *decision.warnings, *lacks, *records_damaged(page.damaged)),
                 connections=len(searched),
             ),
         }

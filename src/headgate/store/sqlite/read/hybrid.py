@@ -81,6 +81,7 @@ class HybridSearch:
             understood=self._words.understood(ranking.found),
             damaged=damaged,
             pending_count=similar.pending_count,
+            is_cut=self._words.is_cut or self._meaning.is_cut,
         )
 
     def _until(self, found: dict[int, _Found], horizon: int) -> dict[int, _Found]:

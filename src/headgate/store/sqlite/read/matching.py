@@ -26,6 +26,8 @@ from headgate.store.sqlite.read.visible_text import VisibleText, WordPlace
 _FORMS_SHOWN = 8
 #: Words that are shorter are often one error away from another.
 _CORRECTED_FROM_CHARS = 5
+#: How many occurrences of words one search reads; they take about a gigabyte and a few seconds.
+READ_MOST = 16_000_000
 
 
 class FoundNeed(NamedTuple):
@@ -52,6 +54,9 @@ class Matcher:
     def __init__(self, database: Database, text: VisibleText) -> None:
         self._database = database
         self._text = text
+        self._left = READ_MOST
+        #: Whether the words stand in more places than one search reads.
+        self.is_cut = False
 
     def find(self, need: Need, corrected: Sequence[bytes] = ()) -> FoundNeed:
         """Find a need; ``corrected`` are the words that an earlier page took for it."""
@@ -120,7 +125,11 @@ class Matcher:
         factors = {at.word: factor for at in places}
         if typed is not None:
             factors[typed] = 1.0
-        return FoundNeed(*self._text.occurrences(self._database, places, factors), corrected)
+        # Half of what is left: a word that stands everywhere leaves enough for those that come after it.
+        found = self._text.occurrences(self._database, places, factors, self._left // 2)
+        self._left -= found.read
+        self.is_cut |= found.is_cut
+        return FoundNeed(found.occurrences, found.counts, corrected)
 
     def _find_phrase(self, choice: WordChoice) -> FoundNeed:
         last = choice.words[-1]

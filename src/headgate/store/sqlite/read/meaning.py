@@ -141,6 +141,8 @@ class MeaningSearch:
         self._vectors = vectors
         self._scope: MeaningScope = meaning_scope(database, catalog, plan.reaches, asked.model)
         self._question: SearchQuestion = understand(plan.terms)
+        #: Whether words that must or must not occur stand in more places than one search reads.
+        self.is_cut = False
 
     @property
     def weight(self) -> float:
@@ -163,6 +165,7 @@ class MeaningSearch:
             understood=Understood(excluded=tuple(need.name for need in self._question.excluded)),
             damaged=damaged,
             pending_count=found.pending_count,
+            is_cut=self.is_cut,
         )
 
     def similar(self) -> SimilarRecords:
@@ -218,6 +221,7 @@ class MeaningSearch:
                 stays &= np.isin(passages.rids, holders(need))
             for need in self._question.excluded:
                 stays &= ~np.isin(passages.rids, holders(need))
+            self.is_cut |= matcher.is_cut
         return passages.chosen(stays)
 
     def _with_places(self, passages: _Passages) -> list[SimilarRecord]:

@@ -181,7 +181,13 @@ class LexicalSearch:
             damaged=damaged,
             partial_count=ranking.partial_count,
             understood=self.understood(ranking.found),
+            is_cut=self.is_cut,
         )
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the words stand in more places than one search reads."""
+        return self._matcher.is_cut
 
     def ranking(self) -> LexicalRanking:
         """Find the matches, and give the next of them in order: as many as the plan's limit, and one more."""
@@ -350,7 +356,7 @@ class LexicalSearch:
         return Understood(words, question.left_out, tuple(need.name for need in question.excluded))
 
     def _empty(self, found: Sequence[FoundNeed]) -> SearchPage:
-        return SearchPage((), None, 0, ranked_count=0, understood=self.understood(found))
+        return SearchPage((), None, 0, ranked_count=0, understood=self.understood(found), is_cut=self.is_cut)
 
 
 def _worth(bits: Numbers, rarities: Sequence[int]) -> Numbers:

@@ -45,6 +45,8 @@ SEGMENT_BYTES = 256 * 1024 * 1024
 _TEXTS_MOST = 16
 #: How much memory a search takes for each occurrence of its words, about.
 _OCCURRENCE_BYTES = 64
+#: How many leaves are read by one statement.
+_LEAVES_AT_ONCE = 1024
 _END = b"\0"
 _LEAF_MASK = (1 << LEAF_SHIFT) - 1
 #: No word begins with this byte.
@@ -87,6 +89,10 @@ class FoundWords(NamedTuple):
 
     occurrences: Occurrences
     counts: Mapping[bytes, int]
+    #: How many occurrences were read for it.
+    read: int = 0
+    #: Whether some places were left out, because there are too many.
+    is_cut: bool = False
 
 
 class SegmentMemory:
@@ -327,12 +333,16 @@ class VisibleText:
     # Reading where they stand
 
     def occurrences(
-        self, database: Database, places: Sequence[WordPlace], factors: Mapping[bytes, float]
+        self, database: Database, places: Sequence[WordPlace], factors: Mapping[bytes, float], most: int
     ) -> FoundWords:
-        """Read where words stand, as far as that may be seen; a word that is nowhere visible is not counted."""
+        """Read where words stand, as far as that may be seen; a word that is nowhere visible is not counted.
+
+        At most so many occurrences are read, those of the newest segments first.
+        """
         if not places:
             return FoundWords(NOWHERE, {})
-        leaves = self._leaves(database, sorted({at.lid for at in places}))
+        leaves, read = self._leaves_within(database, {at.lid for at in places}, most)
+        every, places = places, [at for at in places if at.lid in leaves]
         parts = [_part_of(leaves[lid], place) for _, lid, place in places]
         sizes = [len(part) // 4 for part in parts]
         memory.require(sum(sizes) * _OCCURRENCE_BYTES)
@@ -348,7 +358,23 @@ class VisibleText:
         counts: Counter[bytes] = Counter()
         for at, size in zip(places, sizes, strict=True):
             counts[at.word] += size
-        return FoundWords(Occurrences(keys, weights), +counts)
+        return FoundWords(Occurrences(keys, weights), +counts, read, len(places) < len(every))
+
+    def _leaves_within(
+        self, database: Database, lids: Collection[int], most: int
+    ) -> tuple[Mapping[int, Leaf], int]:
+        """Read leaves until they hold so many occurrences, but at least one; returns them, and how many they hold."""
+        in_order, read = sorted(lids, reverse=True), 0
+        found: dict[int, Leaf] = {}
+        for start in range(0, len(in_order), _LEAVES_AT_ONCE):
+            some = self._leaves(database, in_order[start : start + _LEAVES_AT_ONCE])
+            for lid in in_order[start : start + _LEAVES_AT_ONCE]:
+                size = len(some[lid].occurrences) // 4
+                if found and read + size > most:
+                    return found, read
+                found[lid] = some[lid]
+                read += size
+        return found, read
 
     def _leaves(self, database: Database, lids: Sequence[int]) -> Mapping[int, Leaf]:
         stored, found = self._apart(lids)
