@@ -18,6 +18,8 @@ from headgate.sources.cleaning import clean, decoded
 MAX_COMPONENT_BYTES = 16 * 1024 * 1024
 MAX_COMPONENT_LINES = 20_000
 _PARAMETER_CHARS = 200
+#: A card may begin and end with the name of a group: ``home.BEGIN:VCARD`` (RFC 2426).
+_DELIMITER = re.compile(rb"\s*(?:[A-Za-z0-9-]{1,40}\.)?(BEGIN|END)\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)?([A-Za-z0-9_-]+)")
 _PARAMETER = re.compile(r';\s*([A-Za-z0-9_-]+)(?:=((?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*))?')
 _PARAMETER_VALUE = re.compile(r'"([^"]*)"|([^",]+)')
@@ -179,10 +181,10 @@ def _is_soft_break(buffer: bytearray) -> bool:
 
 
 def _delimiter(raw: bytes) -> tuple[bytes, str]:
-    if len(raw) > _PARAMETER_CHARS or raw[:1] not in b"BbEe":
+    found = _DELIMITER.match(raw) if len(raw) <= _PARAMETER_CHARS else None
+    if found is None:
         return b"", ""
-    mark, colon, name = raw.partition(b":")
-    return (mark.strip().upper(), clean(name.decode("latin-1")).strip().upper()) if colon else (b"", "")
+    return found[1].upper(), clean(found[2].decode("latin-1")).strip().upper()
 
 
 def _excess(size: int, count: int) -> str | None:

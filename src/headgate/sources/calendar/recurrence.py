@@ -117,7 +117,9 @@ def _followed(rule: str, begin: datetime, limit: int, most: int) -> list[datetim
 def _parts(text: str) -> dict[str, str] | None:
     if len(text) > _MAX_RULE_CHARS:
         return None
-    pairs = (part.partition("=") for part in text.upper().replace(" ", "").strip(";").split(";"))
+    pairs = (
+        part.partition("=") for part in text.upper().replace(" ", "").replace("\\", "").strip(";").split(";")
+    )
     return {name: value for name, mark, value in pairs if mark}
 
 
