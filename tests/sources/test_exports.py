@@ -247,6 +247,24 @@ def test_contacts_come_back_with_their_ids_and_photos(tmp_path: Path):
     assert comparable(before["contacts"]) == comparable(after["contacts"])
 
 
+TABLE = '''id,name,share,day,at,is_done,note
+1,"Ada, ""Countess""",0.25,2026-03-01,2026-03-01T10:00:00Z,true,"two
+lines"
+2,Jörg,-3.5,2026-03-02,2026-03-02T10:00:00Z,false,
+3,007,1e3,2026-03-03,2026-03-03T10:00:00Z,true,x
+'''
+
+
+@pytest.mark.parametrize("how", [ExportFormat.CSV, ExportFormat.JSONL, ExportFormat.SQLITE])
+def test_a_table_comes_back_with_its_values_and_types(tmp_path: Path, how: ExportFormat):
+    path = tmp_path / "things.csv"
+    path.write_text(TABLE, encoding="utf-8", newline="")
+    before, after, report = there_and_back(tmp_path, path, how)
+    assert report.records == {"things": 3}
+    assert {row.get("note") for row in before["things"]} == {"two\nlines", None, "x"}
+    assert comparable(before["things"]) == comparable(after["things"])
+
+
 def test_what_is_no_mail_is_not_written_as_mail(tmp_path: Path):
     path = tmp_path / "cards.vcf"
     path.write_text(CARDS, encoding="utf-8")
