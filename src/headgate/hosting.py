@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.limits import RequestLimits
 from headgate.auth.oauth.client_documents import ClientDocuments
+from headgate.auth.oauth.entries import TokenFamily
 from headgate.auth.oauth.service import AuthorizationService
 from headgate.auth.passkeys import PasskeyParty, Passkeys, passkey_names
 from headgate.auth.revoke import revoke_grant
@@ -36,6 +38,8 @@ from headgate.mcp.gateway.hosted import HostedGateway
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import ServerIdentity
+from headgate.model.disclosure import Disclosure
+from headgate.model.ids import ClientId, RequestId
 from headgate.settings import Settings
 from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
@@ -111,6 +115,26 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
         latest=program.latest,
         documents=ClientDocuments(fetch_document, program.clock),
         reuse_window_seconds=settings.refresh_window,
+        on_reuse=partial(_note_reuse, program),
+    )
+
+
+def _note_reuse(program: AppServices, family: TokenFamily) -> None:
+    """Log that the tokens of a client were revoked because one of them was used twice."""
+    get_logger().warning(
+        "a refresh token was used again, so its tokens were revoked", client_id=family.client_id
+    )
+    program.read_services.discloser.write(
+        Disclosure(
+            at=program.clock(),
+            request_id=RequestId(f"req_{secrets.token_hex(8)}"),
+            token_kind=family.kind.value,
+            client_id=ClientId(family.client_id),
+            grant_ids=family.grant_ids,
+            package_id=family.package_id,
+            via="POST /oauth/token",
+            outcome="refresh_token_reused",
+        )
     )
 
 

@@ -12,17 +12,14 @@ from typing import Any
 import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
-from headgate.auth.oauth.client_documents import ClientDocuments, FetchedDocument
-from headgate.auth.oauth.clients import is_document_url
+from headgate.audit.report import all_entries, read_event
 from headgate.auth.oauth.metadata import server_metadata
 from headgate.auth.oauth.service import add_owner_client
-from headgate.errors import AddressBlocked, InvalidClientMetadata
-from headgate.mcp.client.documents import fetch_document
-from headgate.mcp.client.network import DialOptions
-from tests.console.browsers import Browser, signed_in
-from tests.console.clients import CHALLENGE, Client, approve, open_consent, query_of
-from tests.in_process import LocalProgram, local_program
-from tests.schema.declarations import declaration
+from headgate.errors import InvalidClientMetadata
+from tests.console.browsers import PASSWORD, Browser
+from tests.console.clients import CHALLENGE, Client, approve, change, open_consent, query_of
+from tests.console.granting import World, make
+from tests.in_process import local_program
 
 pytestmark = pytest.mark.anyio
 SECOND = 1_000_000
@@ -31,31 +28,6 @@ SECOND = 1_000_000
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-class World:
-    def __init__(self, program: LocalProgram, connection: str, browser: Browser) -> None:
-        self.program, self.connection, self.browser = program, connection, browser
-        self.key = f"{connection}/messages"
-
-    async def connected(self, **register: Any) -> tuple[Client, dict[str, Any]]:
-        """Give a client that holds tokens, and them."""
-        client = Client(self.program)
-        await client.register(**register)
-        code = query_of(await approve(self.browser, client, self.key))["code"]
-        return client, (await client.redeem(code)).body
-
-    async def code(self, client: Client, **changes: Any) -> str:
-        return query_of(await approve(self.browser, client, self.key, **changes))["code"]
-
-    async def reads(self, token: str) -> int:
-        return (await self.program.get("/v1/streams", token)).status
-
-
-async def make(program: LocalProgram) -> World:
-    await program.declare("mail", declaration())
-    connection = await program.connect("mail", "Home mail")
-    return World(program, connection, await signed_in(program))
 
 
 @pytest.fixture
@@ -284,6 +256,11 @@ async def test_a_refresh_token_may_be_used_again_within_the_window_and_not_after
     for token in (second, sibling.body):
         assert await world.reads(token["access_token"]) == 401
         assert (await client.refresh(token["refresh_token"])).body["error"] == "invalid_grant"
+    # The owner sees it in the log, under the client's name.
+    await world.program.services.pump.flush()
+    events = map(read_event, all_entries(world.program.services.ledger))
+    noted = [(one.client_id, one.outcome) for one in events if one.via == "POST /oauth/token"]
+    assert noted == [(client.id, "refresh_token_reused")]
 
 
 @pytest.mark.hostile("31")
@@ -393,88 +370,24 @@ async def test_a_client_ends_its_own_tokens_and_no_others(world: World):
     assert [one.revoked_at is None for one in world.program.services.ledger.grants()] == [False]
 
 
-@pytest.mark.hostile("35")
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://169.254.169.254/a", "https://[::1]/a", "http://client.example/a", "https://localhost/a",
-        "https://x.localhost/a", "https://client.example", "https://client.example:8443/a",
-        "https://u@client.example/a", "https://client.example/a#b", "https://client.example/../a",
-        "https://2130706433/a",
-    ],
-)  # fmt: skip
-async def test_a_document_at_a_wrong_address_is_never_fetched(url: str):
-    async def fetch(_url: str) -> FetchedDocument:
-        pytest.fail("it was fetched")
-
-    assert not is_document_url(url)
-    assert await ClientDocuments(fetch, lambda: 0).client(url) is None
-
-
-@pytest.mark.hostile("36")
-async def test_a_name_that_leads_to_a_private_address_is_not_called():
-    async def resolve(_host: str, _port: int) -> list[str]:
-        return ["10.0.0.7", "127.0.0.1", "64:ff9b::7f00:1"]
-
-    with pytest.raises(AddressBlocked):
-        await fetch_document("https://client.example/a", DialOptions(resolve=resolve))
-
-
-URL = "https://client.example/mcp.json"
-DOCUMENT = {"client_id": URL, "client_name": "Good", "redirect_uris": ["https://client.example/cb"]}
-
-
-def answered(status: int = 200, kind: str = "application/json", **changes: Any) -> FetchedDocument:
-    return FetchedDocument(status, kind, "max-age=600", json.dumps({**DOCUMENT, **changes}).encode())
-
-
-@pytest.mark.hostile("37")
-@pytest.mark.parametrize(
-    "found",
-    [
-        answered(302), answered(404), answered(kind="text/html"), answered(client_id=URL + "x"),
-        answered(redirect_uris=[]), answered(redirect_uris="https://client.example/cb"),
-        answered(redirect_uris=["javascript:x"]), answered(client_secret="x"), answered(padding="x" * 6000),
-        answered(token_endpoint_auth_method="private_key_jwt"), FetchedDocument(200, "application/json", "", b"[]"),
-    ],
-)  # fmt: skip
-async def test_a_document_that_is_not_right_makes_no_client_and_is_not_fetched_again_at_once(
-    found: FetchedDocument,
-):
-    fetched: list[str] = []
-    clock = [0]
-
-    async def fetch(url: str) -> FetchedDocument:
-        fetched.append(url)
-        return found
-
-    documents = ClientDocuments(fetch, lambda: clock[0])
-    assert await documents.client(URL) is None
-    assert await documents.client(URL) is None
-    assert len(fetched) == 1
-    clock[0] += 31 * SECOND
-    await documents.client(URL)
-    assert len(fetched) == 2
-
-
-async def test_a_client_with_a_document_is_verified_by_its_host_and_remembered_as_its_headers_say():
-    fetched: list[str] = []
-    clock = [0]
-
-    async def fetch(url: str) -> FetchedDocument:
-        fetched.append(url)
-        return answered()
-
-    documents = ClientDocuments(fetch, lambda: clock[0])
-    client = await documents.client(URL)
-    assert client is not None
-    assert client.verified_host == "client.example"
-    clock[0] += 599 * SECOND
-    await documents.client(URL)
-    assert len(fetched) == 1
-    clock[0] += 2 * SECOND
-    await documents.client(URL)
-    assert len(fetched) == 2
+@pytest.mark.hostile("39")
+async def test_a_request_is_decided_by_the_session_that_opened_it_and_once(world: World):
+    client = Client(world.program)
+    await client.register()
+    path, shown = await open_consent(world.browser, client)
+    shown = await change(world.browser, path, shown, **{f"pick/{world.key}": "1"})
+    other = Browser(world.program)
+    await other.post("/console/sign-in", password=PASSWORD)
+    await other.get("/console/confirm")
+    assert (await other.get(path)).status == 404
+    assert (await change(other, path, shown, decision="approve")).status == 404
+    answers = await asyncio.gather(
+        *(change(world.browser, path, shown, decision="approve") for _ in range(20))
+    )
+    codes = [one for one in answers if one.status == 303]
+    print(f"20 parallel approvals: {len(codes)} code")  # noqa: T201 - the figure is read in the output
+    assert len(codes) == 1
+    assert len(world.program.services.ledger.grants()) == 1
 
 
 @pytest.mark.hostile("35", "41", "44")

@@ -59,3 +59,16 @@ def test_the_owner_adds_a_passkey_and_signs_in_with_it(tmp_path: Path):
         expect(page.get_by_role("button", name="Use a passkey")).to_have_count(0)
         assert problems == []
         browser.close()
+
+
+@pytest.mark.hostile("38")
+def test_no_page_of_another_site_frames_the_owners_pages(tmp_path: Path):
+    with serving_demo(tmp_path) as demo, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        for path in ("/console/sign-in", "/oauth/authorize?client_id=x", "/oauth/consent/x"):
+            page.goto("about:blank")
+            page.set_content(f'<iframe src="{demo.address}{path}"></iframe>')
+            framed = page.frames[1]
+            framed.wait_for_url("chrome-error://chromewebdata/")
+        browser.close()

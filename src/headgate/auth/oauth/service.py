@@ -37,7 +37,6 @@ from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US
 from headgate.policy.resolve import Terms
 from headgate.store.oauth import OAuthRows, OAuthStore
-from headgate.telemetry import get_logger
 
 Pairs = Sequence[tuple[str, str]]
 #: How long the owner may take to decide.
@@ -87,6 +86,7 @@ class AuthorizationService:
         latest: LatestTime,
         documents: ClientDocuments,
         reuse_window_seconds: int,
+        on_reuse: Callable[[TokenFamily], None],
         ticks: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
@@ -94,6 +94,8 @@ class AuthorizationService:
         self._latest = latest
         self._documents = documents
         self._window_us = reuse_window_seconds * SECOND_US
+        #: Is called when a refresh token is used again after its window, which looks like a theft.
+        self._on_reuse = on_reuse
         self._by_address = TokenBuckets(16 / 60, 16, ticks)
         self._overall = TokenBuckets(120 / 600, 120, ticks)
 
@@ -344,9 +346,7 @@ class AuthorizationService:
 
         reply, reused = await self._store.change(work)
         if reused is not None:
-            get_logger().warning(
-                "a refresh token was used again, so its tokens were revoked", client_id=reused.client_id
-            )
+            self._on_reuse(reused)
         return OAuthReply(reply.status, reply.body, (*reply.headers, *_NO_STORE))
 
     def _rules(self, place: OAuthPlace) -> TokenRules:
