@@ -1,36 +1,55 @@
 """Every page as a person sees it: in light and dark, wide and on a phone, without a serious finding of axe.
 
-``HEADGATE_PICTURES=docs/images`` also writes a picture of each; the clock stands still and the records are the
-demonstration's, so that a page which did not change gives the same picture.
+``HEADGATE_PICTURES=docs/images`` also writes a picture of each. The clock stands still, the records are the
+demonstration's, and what is random is replaced, so that a page which did not change gives the same picture.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
 from headgate.model.ids import ConnectionId
 from headgate.sources.demo import fill
-from tests.console.browsers import Browser, open_link, signed_in
+from tests.console.browsers import PASSWORD, Browser, open_link, signed_in
 from tests.console.clients import Client, approve, open_consent, query_of
 from tests.console.test_browser import CHROMIUM
-from tests.in_process import LocalProgram, local_program
-from tests.peers.serving import serving
+from tests.console.test_servers import WEATHER
+from tests.hostile.server import FaultyServer, faulty_server, tool
+from tests.in_process import NOW, LocalProgram, local_program
+from tests.peers.serving import PEERS, serving
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
-AXE = Path(__file__).parents[2] / ".cache" / "peers" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = PEERS.parent / "axe-core" / "axe.min.js"
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.skipif(not AXE.exists(), reason="needs the Node peers"),
+]
 DAY = 86_400_000_000
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = {1280: 800, 390: 844}
-MOST_HEIGHT = 1800
-REMOTE = "http://127.0.0.1:9/mcp"
+MOST_HEIGHT = 1100
+PICTURES = os.environ.get("HEADGATE_PICTURES")
+#: Replaces what differs from run to run, in the texts of a page.
+STEADY = r"""
+() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    node.data = node.data.replace(/127\.0\.0\.1:\d+/g, "127.0.0.1:8321")
+      .replace(/\S+\/home$/, "/home/you/.local/share/headgate")
+      .replace(/^[0-9a-f]{12}$/, "3f8a21c09b7d").replace(/hg_\S+/, "hg_shown-once");
+  }
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -40,33 +59,75 @@ class Gallery:
     address: str
     page: Page
     connections: dict[str, ConnectionId]
+    remote: FaultyServer
 
-    async def show(self, path: str) -> None:
+    async def look(self, name: str, path: str) -> None:
+        """Open a page, and look at it."""
         answer = await self.page.goto(f"{self.address}{path}")
         assert answer is not None
-        assert answer.status in {200, 404}, path
+        assert answer.status == (404 if name == "error" else 200), path
+        await self.capture(name)
+
+    async def capture(self, name: str) -> None:
+        """Look at the page as it is."""
+        for scheme in SCHEMES:
+            for width, height in WIDTHS.items():
+                is_judged = (scheme, width) in {("light", 1280), ("dark", 390)}
+                if not is_judged and not PICTURES:
+                    continue
+                await self.page.emulate_media(color_scheme=scheme)
+                await self.page.set_viewport_size({"width": width, "height": height})
+                if is_judged:
+                    found = await _findings(self.page)
+                    assert not found, f"{name} {scheme} {width}: " + "\n".join(found)
+                if PICTURES:
+                    await self._picture(f"{name}-{width}-{scheme}", width, height)
+
+    async def _picture(self, name: str, width: int, height: int) -> None:
+        await self.page.evaluate(STEADY)
+        tall: Any = await self.page.evaluate("document.documentElement.scrollHeight")
+        await self.page.set_viewport_size({"width": width, "height": min(max(tall, height), MOST_HEIGHT)})
+        await self.page.screenshot(path=Path(PICTURES or "") / f"{name}.png", animations="disabled")
+
+    async def sign_in(self) -> None:
+        """Sign the real browser in with the session of the other one."""
+        await self.browser.post("/console/sign-in", password=PASSWORD)
+        await self.browser.get("/console/confirm")
+        for name, value in self.browser.cookies.items():
+            await self.page.context.add_cookies([{"name": name, "value": value, "url": self.address}])
 
 
 @asynccontextmanager
 async def gallery(place: Path) -> AsyncIterator[Gallery]:
-    async with (
-        local_program(place) as program,
-        serving(program.app) as address,
-        async_playwright() as playwright,
-    ):
-        browser = await signed_in(program)
-        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = await chromium.new_context(reduced_motion="reduce")
-        page = await context.new_page()
-        yield Gallery(program, browser, address, page, await fill(program.services.store))
-        await chromium.close()
+    async with faulty_server(tools=[WEATHER, tool("echo")]) as remote:
+        servers = place / "servers.json"
+        servers.write_text(json.dumps({"mcpServers": {"city": {"type": "http", "url": remote.url}}}))
+        async with (
+            local_program(place, gateway_servers=str(servers)) as program,
+            serving(program.app) as address,
+            async_playwright() as playwright,
+        ):
+            for key in program.services.home.keys.iterdir():
+                os.utime(key, (NOW // 1_000_000, NOW // 1_000_000))
+            browser = await signed_in(program)
+            chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            page = await (await chromium.new_context(reduced_motion="reduce", locale="en-GB")).new_page()
+            yield Gallery(program, browser, address, page, {}, remote)
+            await chromium.close()
 
 
-async def _sign_in(shown: Gallery) -> None:
-    cookies = [
-        {"name": name, "value": value, "url": shown.address} for name, value in shown.browser.cookies.items()
+async def _findings(page: Page) -> list[str]:
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text())
+    report = await page.evaluate("axe.run({resultTypes: ['violations']})")
+    found = [
+        f"{one['impact']} {one['id']}: {node['html'][:200]}"
+        for one in report["violations"]
+        if one["impact"] in {"serious", "critical"}
+        for node in one["nodes"]
     ]
-    await shown.page.context.add_cookies(cookies)  # type: ignore[arg-type]
+    is_wide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return [*found, *(["wider than the screen"] if is_wide else [])]
 
 
 @dataclass
@@ -101,75 +162,82 @@ async def _agents_read(shown: Gallery) -> None:
     await shown.program.services.pump.flush()
 
 
-async def test_look(tmp_path: Path):
+async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
     async with gallery(tmp_path) as shown:
-        await _look(shown, "sign-in", "/console/sign-in")
-        await _look(shown, "welcome", await open_link(shown.program))
-        await shown.browser.post("/console/sign-in", password="six green boats at noon")
-        await _sign_in(shown)
-        await _look(shown, "home-empty", "/console")
+        await shown.look("sign-in", "/console/sign-in")
+        await shown.look("welcome", await open_link(shown.program))
+        await shown.sign_in()
+        await shown.look("home-empty", "/console")
+        await shown.look("agents-empty", "/console/agents")
+        shown.connections.update(await fill(shown.program.services.store))
         await _agents_read(shown)
-        shown.browser.cookies.clear()
-        await shown.browser.post("/console/sign-in", password="six green boats at noon")
-        await shown.browser.get("/console/confirm")
-        await _sign_in(shown)
+        await shown.sign_in()
         mail = shown.connections["Home mail"]
-        pages = {
+        agent = next(one for one in shown.program.services.ledger.grants()).grant.client_id
+        for name, path in {
             "home": "/console",
             "search": "/console/search?q=boat",
             "data": "/console/data",
             "stream": f"/console/data/{mail}/messages",
-            "record": f"/console/records/messages/m00091?connection_id={mail}",
+            "record": f"/console/records/messages/m01599?connection_id={mail}",
             "agents": "/console/agents",
+            "agent": f"/console/agents/{agent}",
             "activity": "/console/activity",
             "connect": "/console/connect",
             "add": "/console/add",
             "settings": "/console/settings",
+            "erase": f"/console/settings/erase/{mail}",
             "styles": "/console/styles",
             "confirm": "/console/confirm",
             "device": "/oauth/device",
             "error": "/console/agents/none",
-        }
-        for name, path in pages.items():
-            await _look(shown, name, path)
-        client = Client(shown.program)
-        await client.register(client_name="Claude")
-        path, _ = await open_consent(shown.browser, client)
-        await _look(shown, "consent-empty", path)
-        await shown.page.check(f'[name="pick/{mail}/messages"]')
-        await shown.page.wait_for_selector("caption")
-        await _capture(shown, "consent")
+        }.items():
+            await shown.look(name, path)
+        await _import_is_fit(shown, tmp_path)
+        await _servers_are_fit(shown)
+        await _consent_is_fit(shown)
 
 
-async def _look(shown: Gallery, name: str, path: str) -> None:
-    await shown.show(path)
-    await _capture(shown, name)
+async def _import_is_fit(shown: Gallery, place: Path) -> None:
+    table = "date,title,amount\n2026-03-01,Roof tiles,420.50\n2026-03-04,Bilge pump,89.90\n"
+    (place / "repairs.csv").write_text(table)
+    page = shown.page
+    await page.goto(f"{shown.address}/console/add")
+    await page.set_input_files("#file", place / "repairs.csv")
+    await page.get_by_role("button", name="Look into it").click()
+    await expect(page.get_by_role("button", name="Import")).to_be_visible()
+    await shown.capture("add-preview")
+    await page.get_by_role("button", name="Import").click()
+    await expect(page.get_by_text("repairs.csv is in.")).to_be_visible()
+    await shown.capture("add-done")
 
 
-async def _capture(shown: Gallery, name: str) -> None:
-    page, found = shown.page, []
-    place = os.environ.get("HEADGATE_PICTURES")
-    for scheme in SCHEMES:
-        for width, height in WIDTHS.items():
-            await page.emulate_media(color_scheme=scheme)
-            await page.set_viewport_size({"width": width, "height": height})
-            if (scheme, width) in {("light", 1280), ("dark", 390)}:
-                found += await _findings(page, f"{name} {scheme} {width}")
-            if place:
-                tall: Any = await page.evaluate("document.documentElement.scrollHeight")
-                await page.set_viewport_size({"width": width, "height": min(max(tall, height), MOST_HEIGHT)})
-                await page.screenshot(
-                    path=Path(place) / f"{name}-{width}-{scheme}.png", animations="disabled"
-                )
-    assert not found, "\n".join(found)
+async def _servers_are_fit(shown: Gallery) -> None:
+    page = shown.page
+    await page.goto(f"{shown.address}/console/servers")
+    change = {"type": "object", "required": ["place"], "properties": {"place": {"type": "string"}}}
+    shown.remote.tools[0] = tool("weather", description="Tells the weather.", inputSchema=change)
+    await page.get_by_role("button", name="Ask for its tools again").click()
+    await expect(page.get_by_role("button", name="Approve weather")).to_be_visible()
+    await page.fill("#name", "night-report")
+    await page.get_by_role("button", name="Choose its operations").click()
+    await page.check('[value="city/echo"]')
+    await shown.capture("caller")
+    await page.check('[value="city/echo"]')
+    await page.get_by_role("button", name="Save").click()
+    await shown.look("servers", "/console/servers")
 
 
-async def _findings(page: Page, where: str) -> list[str]:
-    await page.evaluate(AXE.read_text())
-    report = await page.evaluate("axe.run({resultTypes: ['violations']})")
-    wide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return [
-        f"{where}: {one['impact']} {one['id']}: {node['html'][:200]}"
-        for one in report["violations"]
-        for node in one["nodes"]
-    ] + ([f"{where}: wider than the screen"] if wide else [])
+async def _consent_is_fit(shown: Gallery) -> None:
+    client, mail = (
+        Client(shown.program, redirect="http://127.0.0.1:3030/back"),
+        shown.connections["Home mail"],
+    )
+    await client.register(client_name="Study helper")
+    path, _ = await open_consent(shown.browser, client)
+    await shown.look("consent-empty", path)
+    await shown.page.check(f'[name="pick/{mail}/messages"]')
+    await expect(shown.page.locator("caption")).to_be_visible()
+    await shown.page.uncheck(f'[id="field/{mail}/messages/body"]')
+    await expect(shown.page.locator("td s").first).to_be_visible()
+    await shown.capture("consent")
