@@ -34,9 +34,10 @@ pytestmark = [
     pytest.mark.skipif(not AXE.exists(), reason="needs the Node peers"),
 ]
 DAY = 86_400_000_000
+WORDS = ("boat", "bridge", "garden", "concert", "recipe")
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = {1280: 800, 390: 844}
-MOST_HEIGHT = 1100
+MOST_HEIGHT = {1280: 1000, 390: 844}
 PICTURES = os.environ.get("HEADGATE_PICTURES")
 #: Replaces what differs from run to run, in the texts of a page.
 STEADY = r"""
@@ -86,7 +87,9 @@ class Gallery:
     async def _picture(self, name: str, width: int, height: int) -> None:
         await self.page.evaluate(STEADY)
         tall: Any = await self.page.evaluate("document.documentElement.scrollHeight")
-        await self.page.set_viewport_size({"width": width, "height": min(max(tall, height), MOST_HEIGHT)})
+        await self.page.set_viewport_size(
+            {"width": width, "height": min(max(tall, height), MOST_HEIGHT[width])}
+        )
         await self.page.screenshot(path=Path(PICTURES or "") / f"{name}.png", animations="disabled")
 
     async def sign_in(self) -> None:
@@ -134,31 +137,40 @@ async def _findings(page: Page) -> list[str]:
 class Agent:
     client: Client
     refresh_token: str
-    path: str
 
-    async def read(self, times: int) -> None:
+    async def read(self, *words: str) -> None:
         issued = await self.client.refresh(self.refresh_token)
         self.refresh_token = issued.body["refresh_token"]
-        for _ in range(times):
+        for one in words:
             self.client.program.clock.at += 60_000_000
-            answer = await self.client.program.get(self.path, issued.body["access_token"])
+            call = {"name": "search", "arguments": {"q": one}}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            headers = [
+                ("content-type", "application/json"),
+                ("accept", "application/json, text/event-stream"),
+            ]
+            answer = await self.client.program.ask(
+                "POST", "/mcp", issued.body["access_token"], body=json.dumps(body).encode(), headers=headers
+            )
             assert answer.status == 200, answer.content
 
 
 async def _agent(shown: Gallery, name: str, connection: str) -> Agent:
+    # One after the other: lists are ordered by time.
+    shown.program.clock.at += 1_000_000
     client = Client(shown.program)
     await client.register(client_name=name)
     location = await approve(shown.browser, client, f"{shown.connections[connection]}/messages")
     issued = await client.redeem(query_of(location)["code"])
-    return Agent(client, issued.body["refresh_token"], "/v1/streams/messages/records?limit=20")
+    return Agent(client, issued.body["refresh_token"])
 
 
 async def _agents_read(shown: Gallery) -> None:
     first, second = await _agent(shown, "Claude", "Home mail"), await _agent(shown, "Cursor", "Village chat")
     for day in range(24):
         shown.program.clock.at += DAY
-        await first.read(day * 7 % 6)
-        await second.read(day * 3 % 4)
+        await first.read(*WORDS[: day * 7 % 6])
+        await second.read(*WORDS[: day * 3 % 4])
     await shown.program.services.pump.flush()
 
 

@@ -25,7 +25,7 @@ _GRADES: Mapping[str, tuple[str, str]] = {
     "wording": ("only the wording changed", ""),
     "widened": ("takes or gives more than before", "warn"),
     "narrowed": ("takes or gives less than before", "warn"),
-    "breaking": ("is another tool than the one you approved", "bad"),
+    "breaking": ("does not do what you approved in the same way", "bad"),
     "renamed": ("has another name", "warn"),
     "new": ("was not there before", "warn"),
 }
