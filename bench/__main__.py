@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import importing, maintenance, mcp, model, rest, search, semantic, store
+from bench import console, importing, maintenance, mcp, model, rest, search, semantic, store
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
@@ -17,6 +17,7 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "semantic": semantic.main,
     "maintenance": maintenance.main,
     "importing": importing.main,
+    "console": console.main,
 }
 
 

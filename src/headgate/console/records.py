@@ -18,7 +18,7 @@ from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
-from headgate.reading.extents import Span, spans
+from headgate.reading.extents import Span, StreamPlace
 from headgate.text.titles import title
 from headgate.web.replies import NO_STORE, HttpReply
 
@@ -134,12 +134,17 @@ async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ..
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in cast("list[Mapping[str, Any]]", body["data"]):
         found.setdefault(row["connection_id"], []).append(row)
-    dated = await spans(console.reads, console.admission.owner_access())
+    stored = (
+        ((row["connection_id"], row["name"]), (row["record_count"], row.get("last_updated")))
+        for rows in found.values()
+        for row in rows
+    )
+    dated = await console.spans.spans(console.admission.owner_access(), stored)
     cards = [_card(rows, dated) for rows in found.values()]
     return tuple(sorted(cards, key=lambda card: -card.records))
 
 
-def _card(rows: list[Mapping[str, Any]], dated: Mapping[tuple[Any, Any], Span]) -> ConnectionCard:
+def _card(rows: list[Mapping[str, Any]], dated: Mapping[StreamPlace, Span | None]) -> ConnectionCard:
     times = [at for row in rows if (at := instant(row.get("last_updated") or "")) is not None]
     streams = [
         StreamLine(
