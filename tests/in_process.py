@@ -19,7 +19,7 @@ from headgate.auth.tokens import digest_of
 from headgate.home import open_home
 from headgate.hosting import build_config
 from headgate.model.grant import Grant, TokenKind
-from headgate.model.ids import ClientId, ConnectorKey, PackageId
+from headgate.model.ids import ConnectorKey, PackageId
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
 from headgate.telemetry import configure_logs
@@ -122,7 +122,7 @@ class LocalProgram:
                 kind=TokenKind.CLIENT if package is None else TokenKind.MCP_PACKAGE,
                 subject_id=OWNER,
                 issued_at=self.clock.at,
-                client_id=ClientId("agent"),
+                client_id=grants[0].client_id,
                 grant_id=grants[0].id if package is None else None,
                 package_id=package,
                 expires_at=expires_at,

@@ -166,6 +166,7 @@ def build_console(
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         key_ages=partial(key_ages, program.home),
+        alarm_factor=settings.alarm_factor,
     )
 
 

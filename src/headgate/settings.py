@@ -39,6 +39,7 @@ class Settings:
     max_requests: int
     rate_limit: int
     refresh_window: int
+    alarm_factor: int
     strict_core: bool
     semantic_model: str
     semantic_key_file: Path | None
@@ -196,6 +197,12 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "among sessions; 0 ends the session at once, as PDPP Core does.",
         "600",
         _whole(0, 3600),
+    ),
+    Setting(
+        "alarm_factor",
+        "An alarm is raised when a client reads more than so many times its usual in a day; 0 is never.",
+        "10",
+        _whole(0, 1000),
     ),
     Setting(
         "strict_core",

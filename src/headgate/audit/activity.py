@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.audit import chain, report
 from headgate.home import Home
@@ -128,9 +129,13 @@ class Activity:
         found = [one for one in reads if one.event.client_id is not None]
         return tuple(reversed(found[-limit:]))
 
-    def export(self) -> Iterator[dict[str, object]]:
-        """Read the whole log in order, as documents."""
-        return (report.entry_document(entry) for entry in report.all_entries(self._ledger))
+    def export(self, chosen: LogFilter | None = None) -> Iterator[dict[str, Any]]:
+        """Read the log in order, as documents; without a filter all of it."""
+        return (
+            report.entry_document(entry)
+            for entry in report.all_entries(self._ledger)
+            if chosen is None or chosen.takes(report.read_event(entry))
+        )
 
     def verify(self) -> chain.Verdict:
         """Check that no entry was changed and none is missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from headgate.audit.alarms import USUAL_DAYS, Alarm, find_alarms
 from headgate.auth.latest_time import LatestTime
 from headgate.errors import NotFound
 from headgate.model.grant import GrantState
@@ -130,6 +131,12 @@ class Clients:
             of_day = found.setdefault(day, {})
             of_day[client] = of_day.get(client, 0) + records
         return found
+
+    def alarms(self, factor: int) -> tuple[Alarm, ...]:
+        """Find the days of the last month on which a client read more than so many times its usual."""
+        first = self._clock() // DAY_US - USUAL_DAYS
+        reads = self.reads_by_day(2 * USUAL_DAYS)
+        return tuple(one for one in find_alarms(reads, factor) if one.day >= first)
 
     async def revoke_grant(self, grant_id: GrantId) -> None:
         """End a grant for good, at once.

@@ -12,6 +12,7 @@ from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.errors import IntegrityBroken, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
+from headgate.model.instants import DAY_US, iso
 
 if TYPE_CHECKING:
     from headgate.wiring import HomeStores
@@ -30,9 +31,15 @@ def list_(
     *,
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
     client: Annotated[str | None, typer.Option(help="Only of this client.", metavar="NAME")] = None,
+    alarms: Annotated[
+        bool, typer.Option("--alarms", help="Only the days on which a client read far more than usual.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List what was read and what was refused, newest first."""
+    if alarms:
+        _list_alarms(context, client, limit, as_json=as_json)
+        return
 
     def find(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.audit.report import entry_document, newest_entries  # noqa: PLC0415 - needs the extra
@@ -47,6 +54,31 @@ def list_(
         return found
 
     _print(_run(context, find), "Nothing was read or refused yet.", as_json=as_json)
+
+
+def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_json: bool) -> None:
+    factor = settings_of(context).settings.alarm_factor
+
+    def find(stores: HomeStores) -> list[dict[str, Any]]:
+        return [
+            {
+                "client_id": one.client_id,
+                "day": iso(one.day * DAY_US)[:10],
+                "records": one.records,
+                "usual": one.usual,
+            }
+            for one in stores.clients().alarms(factor)
+            if client in {None, one.client_id}
+        ][:limit]
+
+    found = _run(context, find)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    if not found:
+        typer.echo(f"No client read more than {factor} times its usual.", err=True)
+    for one in found:
+        typer.echo(f"{one['day']}  {one['client_id']}  {one['records']} records; usual {one['usual']} a day")
 
 
 @app.command()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from headgate.audit.activity import Conversation, LogFilter, LoggedRead, conversations
+from headgate.audit.alarms import Alarm
 from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted
+from headgate.console.words import counted, day, number
 from headgate.model.ids import ClientId, client_id, stream_name
+from headgate.model.instants import DAY_US
 from headgate.web.replies import NO_STORE, HttpReply
 
 _PAGE = 200
 _STREAMS_NAMED = 3
 _TOOLS_NAMED = 3
+_FORMULA_STARTS = frozenset("=+-@\t\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,9 @@ class ActivityView:
     stream: str
     only: str
     older_path: str | None
+    alarms: tuple[str, ...]
+    alarm_factor: int
+    export_query: str
     verdict: str = ""
     is_whole: bool = True
 
@@ -69,23 +78,58 @@ async def verify(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("activity.html", Frame("Activity", asked, "activity"), view)
 
 
-async def export(console: ConsoleServices, _asked: OwnerRequest) -> HttpReply:
-    """Send the whole log, one JSON object a line."""
+async def export(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Send the log, filtered like the page: one JSON object a line, or a table."""
     await console.flush_log()
-    lines = [json.dumps(document) for document in console.activity.export()]
-    headers = (
-        (b"content-type", b"application/x-ndjson"),
-        (b"content-disposition", b'attachment; filename="headgate-activity.jsonl"'),
-        NO_STORE,
+    # Without a filter everything is sent, also the owner's looks.
+    is_filtered = any(asked.query.get(name) for name in ("client", "stream", "only"))
+    documents = console.activity.export(_filter(asked) if is_filtered else None)
+    if asked.query.get("format") == "csv":
+        return _download(_table(documents), "text/csv; charset=utf-8", "csv")
+    lines = [json.dumps(document) for document in documents]
+    return _download("\n".join(lines) + "\n", "application/x-ndjson", "jsonl")
+
+
+def _download(text: str, kind: str, ending: str) -> HttpReply:
+    name = f'attachment; filename="headgate-activity.{ending}"'
+    headers = ((b"content-type", kind.encode()), (b"content-disposition", name.encode()), NO_STORE)
+    return HttpReply(text.encode(), headers=headers)
+
+
+def _table(documents: Iterable[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(("seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields"))
+    for one in documents:
+        streams = dict.fromkeys(part["stream"] for part in one["parts"])
+        fields = dict.fromkeys(name for part in one["parts"] for name in part["fields"])
+        row = (
+            one["seq"], one["at"], one["client_id"] or one["token_kind"], one["via"], one["outcome"],
+            one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields),
+        )  # fmt: skip
+        writer.writerow(_harmless(value) for value in row)
+    return out.getvalue()
+
+
+def _harmless(value: object) -> object:
+    """Keep a spreadsheet from taking a name that a client chose for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA_STARTS else value
+
+
+def alarm_words(alarm: Alarm, names: Mapping[str, str]) -> str:
+    """Describe an alarm in a sentence."""
+    when = day(alarm.day * DAY_US)
+    return (
+        f"{names.get(alarm.client_id, alarm.client_id)} read {counted(alarm.records, 'record')} on {when}; "
+        f"on a usual day it reads {number(alarm.usual)}."
     )
-    return HttpReply(("\n".join(lines) + "\n").encode(), headers=headers)
 
 
 def conversation_line(found: Conversation, names: Mapping[str, str]) -> ConversationLine:
     """Describe a conversation in a sentence."""
     who = "You" if found.client_id is None else names.get(found.client_id, found.client_id)
-    streams = [f"{number} of {name}" for name, number in found.streams if number][:_STREAMS_NAMED]
-    more = len([1 for _, number in found.streams if number]) - len(streams)
+    streams = [f"{count} of {name}" for name, count in found.streams if count][:_STREAMS_NAMED]
+    more = len([1 for _, count in found.streams if count]) - len(streams)
     what = ", ".join(streams) + (f" and {counted(more, 'other stream')}" if more > 0 else "")
     tools = ", ".join(name for name, _ in found.tools[:_TOOLS_NAMED])
     times = counted(len(found.reads), "time")
@@ -98,19 +142,25 @@ def conversation_line(found: Conversation, names: Mapping[str, str]) -> Conversa
     return ConversationLine(who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads))
 
 
-def _view(
-    console: ConsoleServices, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True
-) -> ActivityView:
-    query = asked.query
-    client, stream, only = query.get("client"), query.get("stream"), query.get("only")
-    chosen = LogFilter(
+def _filter(asked: OwnerRequest) -> LogFilter:
+    client, stream, only = (asked.query.get(name) for name in ("client", "stream", "only"))
+    return LogFilter(
         client_id(client) if client else None,
         stream_name(stream) if stream else None,
         only_refused=only == "refused",
         with_owner=only == "all",
     )
+
+
+def _view(
+    console: ConsoleServices, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True
+) -> ActivityView:
+    query = asked.query
+    client, stream, only = query.get("client"), query.get("stream"), query.get("only")
     before = query.get("before")
-    found = console.activity.page(chosen, before=int(before) if before.isdecimal() else None, limit=_PAGE)
+    found = console.activity.page(
+        _filter(asked), before=int(before) if before.isdecimal() else None, limit=_PAGE
+    )
     chosen_texts = {
         name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
     }
@@ -119,13 +169,17 @@ def _view(
         if found.before is None
         else f"/console/activity?{urlencode({**chosen_texts, 'before': found.before})}"
     )
+    names = console.clients.names()
     return ActivityView(
-        lines=tuple(conversation_line(one, console.clients.names()) for one in conversations(found.reads)),
+        lines=tuple(conversation_line(one, names) for one in conversations(found.reads)),
         clients=tuple((one.client_id, one.name) for one in console.clients.overview()),
         client=client,
         stream=stream,
         only=only,
         older_path=older,
+        alarms=tuple(alarm_words(one, names) for one in console.clients.alarms(console.alarm_factor)),
+        alarm_factor=console.alarm_factor,
+        export_query=urlencode(chosen_texts),
         verdict=verdict,
         is_whole=is_whole,
     )

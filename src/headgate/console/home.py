@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.audit.activity import LogFilter, conversations
 from headgate.auth.clients import ClientOverview, GrantOverview
-from headgate.console.activity import ConversationLine, conversation_line
+from headgate.console.activity import ConversationLine, alarm_words, conversation_line
 from headgate.console.agents import agent_path
 from headgate.console.chart import Chart, reads_chart
 from headgate.console.pages import Frame, OwnerRequest, page
@@ -53,12 +53,17 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     view = HomeView(
         cards=await connection_cards(console),
         chart=reads_chart(reads, now // DAY_US, _DAYS, names),
-        attention=_attention(clients, now),
+        attention=(*_alarms(console, names), *_attention(clients, now)),
         latest=tuple(conversation_line(one, names) for one in conversations(log.reads)[:_LATEST]),
         has_clients=bool(clients),
         now=now,
     )
     return page("home.html", Frame("Home", asked, "home"), view)
+
+
+def _alarms(console: ConsoleServices, names: Mapping[str, str]) -> Iterator[Attention]:
+    for one in console.clients.alarms(console.alarm_factor):
+        yield Attention(alarm_words(one, names), agent_path(one.client_id))
 
 
 def _attention(clients: Sequence[ClientOverview], now: int) -> tuple[Attention, ...]:

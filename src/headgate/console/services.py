@@ -61,6 +61,8 @@ class ConsoleServices:
     gateway_callers: GatewayCallers
     #: When each key of the home was made, in microseconds since 1970, by its file.
     key_ages: Callable[[], Mapping[str, int]]
+    #: An alarm is raised when a client reads more than so many times its usual.
+    alarm_factor: int
 
     def note_refusal(self, context: RequestContext, error: HeadgateError) -> None:
         """Log that a password or a passkey was not accepted. What is not looked at any more, is not logged."""
