@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from headgate.audit.alarms import USUAL_DAYS, Alarm, find_alarms
 from headgate.auth.latest_time import LatestTime
-from headgate.errors import NotFound
+from headgate.auth.narrowing import Narrowing, narrow
+from headgate.errors import Conflict, NotFound
 from headgate.model.grant import GrantState
 from headgate.model.ids import ClientId, GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken, ShownRecords
+from headgate.policy.allowance import SourceCatalog
 from headgate.store.ledger import Ledger
 
 _MARK_BYTES = 6
@@ -138,6 +140,17 @@ class Clients:
         reads = self.reads_by_day(2 * USUAL_DAYS)
         return tuple(one for one in find_alarms(reads, factor) if one.day >= first)
 
+    def grant(self, grant_id: GrantId) -> IssuedGrant:
+        """Find a grant that can be read under.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = self._ledger.grant(grant_id)
+        if found is None or found.state(self._now()) not in {GrantState.ACTIVE, GrantState.CONSUMED}:
+            raise NotFound("There is no such grant, or it has ended.", hint="Look at the list of agents.")
+        return found
+
     async def revoke_grant(self, grant_id: GrantId) -> None:
         """End a grant for good, at once.
 
@@ -146,6 +159,16 @@ class Clients:
         """
         if not await self._ledger.revoke(grant_id, self._clock()):
             raise NotFound("There is no such grant.", hint="Look at the list of agents.")
+
+    async def narrow_grant(self, issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> None:
+        """Take away from a grant, at once; its token and its clients stay.
+
+        Raises:
+            InvalidRequest: nothing of it would stay.
+            Conflict: it has changed meanwhile, or has ended.
+        """
+        if not await self._ledger.replace_grant(issued, narrow(issued, asked, catalog)):
+            raise Conflict("The grant has changed meanwhile.", hint="Look at it again.")
 
     async def stop(self, client_id: ClientId) -> int:
         """End every grant of a client; returns how many there were."""

@@ -11,7 +11,7 @@ from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 
 @dataclass(frozen=True, slots=True)
 class IssuedGrant:
-    """A grant with its revocation and expiry. The grant itself never changes."""
+    """A grant with its revocation and expiry. The owner may narrow it; nothing widens it."""
 
     grant: Grant
     package_id: PackageId | None = None

@@ -80,6 +80,10 @@ class Ledger(Protocol):
         """Keep a token for what is there already."""
         ...
 
+    async def replace_grant(self, before: IssuedGrant, after: IssuedGrant) -> bool:
+        """Keep a grant with other terms under the same id. Says whether it was there as it was before."""
+        ...
+
     async def revoke(self, grant_id: GrantId, at: int) -> bool:
         """End a grant for good. Says whether it was there."""
         ...

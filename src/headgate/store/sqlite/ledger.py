@@ -159,6 +159,23 @@ class SqliteLedger:
         """Keep a token for what is there already."""
         await self._writer.run(lambda database: database.all(_KEEP, _token_row(token)))
 
+    async def replace_grant(self, before: IssuedGrant, after: IssuedGrant) -> bool:
+        """Keep a grant with other terms under the same id. Says whether it was there as it was before."""
+
+        def work(database: Database) -> bool:
+            row = database.one(f"{_GRANT} WHERE id=?", (before.grant.id,))
+            if row is None or msgspec.json.decode(row[0], type=Grant) != before.grant:
+                return False
+            if (row[2], row[4]) != (before.revoked_at, before.daily_records):
+                return False
+            database.run(
+                "UPDATE grant_issued SET document=?, daily_records=? WHERE id=?",
+                (msgspec.json.encode(after.grant), after.daily_records, after.grant.id),
+            )
+            return True
+
+        return await self._writer.run(work, is_small=True)
+
     async def revoke(self, grant_id: GrantId, at: int) -> bool:
         """End a grant for good. Says whether it was there."""
 

@@ -1,0 +1,157 @@
+"""Narrow a grant: take away streams, fields, times, days and records; look at what would stay before it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
+from headgate.console.agents import AGENTS, agent_path
+from headgate.console.pages import Form, Frame, OwnerRequest, page, see_other
+from headgate.console.services import ConsoleServices
+from headgate.console.words import day
+from headgate.errors import InvalidRequest
+from headgate.model.grant import StreamGrant
+from headgate.model.ids import FieldName, StreamName, grant_id
+from headgate.model.instants import DAY_US, instant
+from headgate.model.ledger import IssuedGrant
+from headgate.reading.preview import GrantPreview, preview
+from headgate.web.replies import HttpReply
+
+_VIA = "console: narrow a grant"
+_MOST_DAYS = 36_500
+_MOST_RECORDS = 1_000_000_000
+_DURATIONS = (1, 7, 30, 90, 365)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamToNarrow:
+    """One stream of the grant, and what would stay of it."""
+
+    name: str
+    fields: tuple[FieldName, ...]
+    chosen: frozenset[FieldName]
+    always: tuple[FieldName, ...]
+    is_chosen: bool
+    since: str
+    seen: GrantPreview | None
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowView:
+    """A grant and what would stay of it."""
+
+    client: str
+    client_path: str
+    path: str
+    until: str
+    streams: tuple[StreamToNarrow, ...]
+    days: str
+    daily_records: str
+    limit: int | None
+    durations: tuple[int, ...] = _DURATIONS
+    problem: str = ""
+    agents_path: str = AGENTS
+
+
+async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Show a grant, with what it shows now."""
+    issued = console.clients.grant(grant_id(asked.places["grant_id"]))
+    return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
+
+
+async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Narrow a grant, or show what would stay of it."""
+    form = await asked.form()
+    issued = console.clients.grant(grant_id(asked.places["grant_id"]))
+    catalog = await console.reads.catalog()
+    try:
+        chosen = _chosen(form, issued, console.clock())
+        narrowed = narrow(issued, chosen, catalog)
+        if form.get("do") != "narrow":
+            return _page(asked, await _view(console, asked, narrowed, form, issued))
+        await console.clients.narrow_grant(issued, chosen, catalog)
+    except InvalidRequest as error:
+        problem = f"{error.message} {error.hint}"
+        view = await _view(console, asked, issued, form, problem=problem)
+        return _page(asked, view, status=error.status)
+    return see_other(agent_path(issued.grant.client_id))
+
+
+def _page(asked: OwnerRequest, view: NarrowView, status: int = 200) -> HttpReply:
+    return page("narrow.html", Frame("Narrow a grant", asked, "agents"), view, status=status)
+
+
+def _as_it_is(issued: IssuedGrant) -> Form:
+    fields = {f"fields/{one.name}": [*map(str, one.fields)] for one in issued.grant.streams}
+    return Form({**fields, "keep": [str(one.name) for one in issued.grant.streams]})
+
+
+def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
+    days, daily = form.get("days"), form.get("daily_records").strip()
+    streams = {
+        one.name: NarrowedStream(
+            frozenset(map(FieldName, form.all(f"fields/{one.name}"))), _since(form, one.name)
+        )
+        for one in issued.grant.streams
+        if one.name in form.all("keep")
+    }
+    return Narrowing(
+        streams,
+        now + _number(days, _MOST_DAYS, "days") * DAY_US if days else None,
+        _number(daily, _MOST_RECORDS, "daily_records") if daily else None,
+    )
+
+
+def _since(form: Form, stream: StreamName) -> int | None:
+    text = form.get(f"since/{stream}").strip()
+    at = instant(text) if text else None
+    if text and at is None:
+        raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
+    return at
+
+
+def _number(text: str, most: int, param: str) -> int:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if not is_number or not 1 <= int(text) <= most:
+        raise InvalidRequest(f"'{param}' must be a whole number from 1 to {most}.", param=param)
+    return int(text)
+
+
+async def _view(
+    console: ConsoleServices,
+    asked: OwnerRequest,
+    shown: IssuedGrant,
+    form: Form,
+    whole: IssuedGrant | None = None,
+    *,
+    problem: str = "",
+) -> NarrowView:
+    """Draw a grant that is shown, out of the whole one."""
+    catalog, issued = await console.reads.catalog(), whole or shown
+    terms = terms_of_grant(shown, catalog)
+    found = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
+    previews = {one.stream.name: one for one in found}
+
+    def stream(one: StreamGrant) -> StreamToNarrow:
+        return StreamToNarrow(
+            one.name,
+            one.fields,
+            frozenset(map(FieldName, form.all(f"fields/{one.name}"))),
+            always_shown(issued, one, catalog),
+            one.name in form.all("keep"),
+            form.get(f"since/{one.name}"),
+            previews.get(one.name),
+        )
+
+    grant = issued.grant
+    return NarrowView(
+        client=grant.client_id,
+        client_path=agent_path(grant.client_id),
+        path=f"/console/grants/{grant.id}/narrow",
+        until="until you revoke it" if grant.expires_at is None else f"until {day(grant.expires_at)}",
+        streams=tuple(map(stream, grant.streams)),
+        days=form.get("days"),
+        daily_records=form.get("daily_records"),
+        limit=issued.daily_records,
+        problem=problem,
+    )
