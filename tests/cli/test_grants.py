@@ -50,11 +50,12 @@ def is_one_line(text: str) -> bool:
         (("grants", "create", "--client", "a", "--budget", "5/week"), 64, "'--budget'"),
         (("grants", "create", "--client", "a", "--budget", "0/day"), 64, "'--budget'"),
         (("grants", "create", "--client", "a", "--budget", "9" * 30), 64, "'--budget'"),
-        (("grants", "create", "--client", "a", "--since", "yesterday"), 64, "'--since'"),
+        (("grants", "create", "--client", "a", "--since", "lately"), 64, "'--since'"),
         (("grants", "create", "--client", "a", "--fields", "messages"), 64, "STREAM=A,B"),
         (("grants", "create", "--client", "a", "--stream", "nope"), 1, "Streams are attachments, messages."),
         (("grants", "create", "--client", "a", "--fields", "messages=nope"), 1, "messages has anything, body, "),
-        (("grants", "create", "--client", "a", "--connection", "nope"), 1, "Connections are cin_"),
+        (("grants", "create", "--client", "a", "--connection", "nope"), 1, "Connections are Home (cin_"),
+        (("grants", "create", "--client", "a"), 1, "confirm it with --yes"),
         (("grants", "create", "--client", "a", "--since", "2026-05-01", "--until", "2026-04-01"), 1, "ends before"),
         (("grants", "show", "grt_nope"), 1, "grants list"),
         (("grants", "revoke", "grt_nope", "--json"), 1, "grants list"),
@@ -80,7 +81,7 @@ def test_what_is_empty_says_so_and_is_an_empty_array_for_programs(tmp_path: Path
         assert (array.code, json.loads(array.out), array.err) == (0, [], "")
     nothing = run(tmp_path, "grants", "create", "--client", "a")
     assert nothing.code == 1
-    assert "README" in nothing.err
+    assert "headgate import PATH" in nothing.err
 
 
 def test_fields_of_two_options_are_all_granted_and_saving_prints_json(filled: Path):
@@ -88,6 +89,6 @@ def test_fields_of_two_options_are_all_granted_and_saving_prints_json(filled: Pa
     made = json.loads(run(filled, "grants", "create", "--client", "a", *fields, "--json").out)
     shown = json.loads(run(filled, "grants", "show", made["grant_ids"][0], "--json").out)
     assert shown["streams"][0]["fields"] == ["body", "id", "sent_at", "subject"]
-    saved = json.loads(run(filled, "grants", "create", "--client", "a", "--save", "--json").out)
+    saved = json.loads(run(filled, "grants", "create", "--client", "a", "--save", "--yes", "--json").out)
     assert Path(saved["saved"]).is_relative_to(filled)
     assert run(filled, "grants", "show", saved["grant_ids"][0]).out.startswith("a may read from ")

@@ -261,7 +261,7 @@ def test_the_owner_imports_over_http_with_the_same_preview_and_report(tmp_path: 
             for name in ("x.xyz", "..%2Fa.csv", ".a.csv", "a.csv&source=no")
         ]
         assert refused == [400, 400, 400, 400]
-        client = program.run("grants", "create", "--client", "agent")["access_token"]
+        client = program.run("grants", "create", "--client", "agent", "--yes")["access_token"]
         assert program.ask("POST", address, client, b"x").status == 403
         assert program.ask("GET", "/v1/imports/imp_12345678", client).status == 403
         missing = [

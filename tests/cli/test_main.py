@@ -26,7 +26,6 @@ def test_help_names_every_command_and_the_home(tmp_path: Path):
     [
         ("--nonsense",),
         ("nonsense",),
-        (),
         ("config",),
         ("config", "show", "--nonsense"),
         ("serve", "--port"),

@@ -86,7 +86,9 @@ def test_the_front_page_tells_a_person_in_a_browser_what_runs_here(tmp_path: Pat
 
 def granted_url(place: Path, **extra: str) -> str:
     """Give the address that a new grant says to connect to."""
-    made = headgate(place, "--home", "home", "grants", "create", "--client", "agent", "--json", **extra)
+    made = headgate(
+        place, "--home", "home", "grants", "create", "--client", "agent", "--yes", "--json", **extra
+    )
     assert made.code == 0, made.err
     return json.loads(made.out)["mcp_url"]
 

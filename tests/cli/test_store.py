@@ -69,7 +69,7 @@ def test_a_grant_that_was_revoked_after_a_backup_does_not_come_back_with_it(
     home, _ = made
     place = home.path.parent
     granted = json.loads(
-        headgate(place, "--home", str(home.path), "grants", "create", "--client", "a", "--json").out
+        headgate(place, "--home", str(home.path), "grants", "create", "--client", "a", "--yes", "--json").out
     )
     copy = str(tmp_path / "copy")
     assert store(home, "backup", copy).code == 0
@@ -170,7 +170,7 @@ def test_a_log_that_cannot_be_checked_here_has_its_own_exit_code(
 
 def test_a_restore_that_is_given_again_is_done(made: tuple[Home, ConnectionId], tmp_path: Path):
     home, _ = made
-    headgate(home.path.parent, "--home", str(home.path), "grants", "create", "--client", "a")
+    headgate(home.path.parent, "--home", str(home.path), "grants", "create", "--client", "a", "--yes")
     copy, other = str(tmp_path / "copy"), Home(tmp_path / "other")
     store(home, "backup", copy)
     assert [store(other, "restore", copy).code for _ in range(2)] == [0, 0]

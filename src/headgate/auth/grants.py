@@ -30,6 +30,11 @@ class Choice:
     since: int | None = None
     until: int | None = None
 
+    @property
+    def limits(self) -> bool:
+        """Whether it leaves anything out."""
+        return self != Choice()
+
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
@@ -95,8 +100,16 @@ async def issue(
     ledger: Ledger, choice: Choice, conditions: Conditions, *, catalog: SourceCatalog, now: int
 ) -> Issued:
     """Make the grants of a choice, and the token that carries them."""
-    terms = [resolve(request, catalog) for request in selections(choice, catalog)]
-    return await issue_terms(ledger, terms, conditions, now=now)
+    return await issue_terms(ledger, chosen_terms(choice, catalog), conditions, now=now)
+
+
+def chosen_terms(choice: Choice, catalog: SourceCatalog) -> list[Terms]:
+    """Resolve a choice into concrete terms, one for each source.
+
+    Raises:
+        InvalidAuthorizationDetails: it names something that is not there.
+    """
+    return [resolve(request, catalog) for request in selections(choice, catalog)]
 
 
 async def issue_terms(ledger: Ledger, terms: Sequence[Terms], conditions: Conditions, *, now: int) -> Issued:

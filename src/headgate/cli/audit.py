@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.stores import require_home, with_stores_if_any
+from headgate.cli.terminal import AsJson, many, settings_of
 from headgate.errors import IntegrityBroken, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US, iso
@@ -17,12 +17,12 @@ from headgate.model.instants import DAY_US, iso
 if TYPE_CHECKING:
     from headgate.wiring import HomeStores
 
-app = typer.Typer(help="Look at the log of disclosures.", rich_markup_mode=None)
+app = typer.Typer(help="Show and check the audit log: what was read and refused.", rich_markup_mode=None)
 
 
 @app.callback()
 def _noun() -> None:
-    """Look at the log of disclosures."""
+    """Show and check the audit log: what was read and refused."""
 
 
 @app.command("list")
@@ -53,7 +53,8 @@ def list_(
                 break
         return found
 
-    _print(_run(context, find), "Nothing was read or refused yet.", as_json=as_json)
+    none = "Nothing was read or refused yet." if client is None else f"No entries for client '{client}'."
+    _print(_run(context, find), none, as_json=as_json)
 
 
 def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_json: bool) -> None:
@@ -97,6 +98,7 @@ def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
             "unchecked": verdict.unchecked or None,
         }
 
+    require_home(settings_of(context).settings)
     found = _run(context, check)
     if as_json:
         typer.echo(json.dumps(found))
@@ -157,7 +159,7 @@ def _run(context: typer.Context, work: Callable[[HomeStores], Any]) -> Any:
     async def run(stores: HomeStores) -> Any:
         return work(stores)
 
-    return with_stores(settings_of(context).settings, run)
+    return with_stores_if_any(settings_of(context).settings, run)
 
 
 def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> None:
@@ -168,5 +170,5 @@ def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> N
         typer.echo(if_none, err=True)
     for one in documents:
         who = one["client_id"] or one["token_kind"]
-        shown = f"{one['record_count']} records, {one['size_bytes']} bytes"
+        shown = f"{many(one['record_count'], 'record')}, {many(one['size_bytes'], 'byte')}"
         typer.echo(f"{one['seq']:>6}  {one['at']}  {who}  {one['via']}  {one['outcome']}  {shown}")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.grants import issue_choice, read_budget, read_choice, save_token
+from headgate.cli.grant_preview import ask_for_everything, show_preview
+from headgate.cli.grants import DAYS, issue_choice, read_budget, read_choice, read_days, save_token
 from headgate.cli.mcp import cache_root_of
-from headgate.cli.stores import with_stores
+from headgate.cli.stores import require_home, with_stores
 from headgate.cli.terminal import AsJson, State, settings_of
 from headgate.clients.merging import toml_table, with_json_entry, with_toml_entry
 from headgate.clients.programs import (
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from headgate.auth.grants import Choice, Issued
     from headgate.reading.port import ReadAnswer
     from headgate.wiring import HomeStores
-
-_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Replace what the program may see now.")] = False,
     connection: Annotated[
-        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="ID")
+        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="NAME")
     ] = None,
     stream: Annotated[
         list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
@@ -80,9 +79,12 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     fields: Annotated[
         list[str] | None, typer.Option(help="Only these fields of a stream.", metavar="STREAM=A,B")
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only records from this time on.", metavar="TIME")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only records from this time on: a date, 30d or yesterday.", metavar="TIME"),
+    ] = None,
     until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
-    days: Annotated[int, typer.Option(help="End the grant after so many days.", min=1, max=36_500)] = _DAYS,
+    days: Annotated[int, typer.Option(help="End the grant after so many days.")] = DAYS,
     budget: Annotated[
         str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
     ] = None,
@@ -95,16 +97,20 @@ def connect(  # noqa: PLR0913 - each is an option of the command
         return
     found = program_of(program)
     choice, daily = read_choice(connection, stream, fields, since, until), read_budget(budget)
+    days = read_days(days)
     # What cannot work is refused before anything is granted.
     tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
     if write:
         _merged(found, tried)
-    if not (connection or stream or fields or since or yes):
-        _ask_for_everything(found, days)
+    settings = settings_of(context).settings
+    require_home(settings)
+    if not as_json:
+        show_preview(settings, choice, found.title, days)
+    ask_for_everything(choice, is_confirmed=yes)
     issued = _issue(context, found, choice, _Terms(days, daily, is_again=again))
     made = _connection(context, found, issued, is_http=http)
     backup = _write(made) if write else None
-    seen, warning = _check(settings_of(context).settings, made.server, issued.access_token)
+    seen, warning = _check(settings, made.server, issued.access_token)
     if as_json:
         typer.echo(json.dumps(_document(made, issued, seen, warning, is_written=write)))
         return
@@ -161,15 +167,6 @@ def _list_programs(*, as_json: bool) -> None:
     for one in PROGRAMS.values():
         typer.echo(f"{one.name:<15} {one.title:<15} {files[one.name]}")
     typer.echo("Connect one with 'headgate connect NAME'.", err=True)
-
-
-def _ask_for_everything(program: AgentProgram, days: int) -> None:
-    if not sys.stdin.isatty():
-        return
-    question = f"{program.title} will see every field of every record for {days} days. Go on?"
-    if not typer.confirm(question, err=True):
-        typer.echo("Limit it with --stream, --fields, --since or --connection.", err=True)
-        raise typer.Abort
 
 
 def _connection(
@@ -287,5 +284,5 @@ def _words(
     if seen:
         lines.append(f"Tried as {title}: it sees {seen} {'stream' if seen == 1 else 'streams'}.")
     lines.append("Then ask it: What may you read?")
-    lines.append(f"End it with: headgate grants revoke {issued.grants[0].id}")
+    lines.append(f"End it with: headgate grants revoke {made.program.name}")
     return "\n".join(lines)

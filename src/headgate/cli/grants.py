@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -9,27 +10,42 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.mcp import cache_root_of
-from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, State, settings_of
+from headgate.cli.stores import require_home, with_stores, with_stores_if_any
+from headgate.cli.terminal import AsJson, State, many, settings_of, table
+from headgate.cli.times import typed_instant
+from headgate.clients.programs import PROGRAMS, HttpServer, shell_line
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
-from headgate.model.ids import client_id, connection_id, field_name, grant_id, stream_name
-from headgate.model.instants import instant, iso
+from headgate.model.ids import (
+    ClientId,
+    ConnectionId,
+    client_id,
+    connection_id,
+    field_name,
+    grant_id,
+    stream_name,
+)
+from headgate.model.instants import DAY_US, iso
 
 if TYPE_CHECKING:
+    from headgate.auth.clients import GrantOverview
     from headgate.auth.grants import Choice, Conditions, Issued
+    from headgate.model.ledger import IssuedGrant
     from headgate.policy.allowance import SourceCatalog
     from headgate.wiring import HomeStores
 
+#: How long a grant is valid by default.
+DAYS = 30
 _MOST_DAYS = 36_500
 _MOST_RECORDS = 1_000_000_000
 _T = TypeVar("_T")
-app = typer.Typer(help="Look after what clients may see.", rich_markup_mode=None)
+app = typer.Typer(help="Create, list and revoke grants: what clients may see.", rich_markup_mode=None)
 
 
 @app.callback()
 def _noun() -> None:
-    """Look after what clients may see."""
+    """Create, list and revoke grants: what clients may see."""
 
 
 @app.command()
@@ -38,7 +54,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
     *,
     client: Annotated[str, typer.Option(help="Who the grant is for.", metavar="NAME")],
     connection: Annotated[
-        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="ID")
+        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="NAME")
     ] = None,
     stream: Annotated[
         list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
@@ -46,27 +62,33 @@ def create(  # noqa: PLR0913 - each is an option of the command
     fields: Annotated[
         list[str] | None, typer.Option(help="Only these fields of a stream.", metavar="STREAM=A,B")
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only records from this time on.", metavar="TIME")] = None,
-    until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
-    days: Annotated[
-        int | None, typer.Option(help="End the grant after so many days.", min=1, max=_MOST_DAYS)
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only records from this time on: a date, 30d or yesterday.", metavar="TIME"),
     ] = None,
+    until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
+    days: Annotated[int, typer.Option(help="End the grant after so many days.")] = DAYS,
     budget: Annotated[
         str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
     ] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the token for 'headgate mcp' instead of printing it.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before granting everything.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Grant a client something, and print its token once."""
+    """Show what a client would see, grant it, and print its token once."""
     settings = settings_of(context).settings
     # Parsed before anything is opened, so that a wrong option is reported as a usage error.
     name, choice = (
         read_option("client", client_id, client),
         read_choice(connection, stream, fields, since, until),
     )
-    daily = read_budget(budget)
+    daily, days = read_budget(budget), read_days(days)
+    require_home(settings)
+    if not as_json:
+        show_preview(settings, choice, client, days)
+    ask_for_everything(choice, is_confirmed=yes)
 
     async def work(stores: HomeStores) -> Issued:
         from headgate.auth.grants import Conditions  # noqa: PLC0415 - needs the extra
@@ -81,9 +103,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
         document = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
         typer.echo(json.dumps(document) if as_json else f"Saved for 'headgate mcp' in {path}")
         return
-    typer.echo(
-        json.dumps(_issued(issued, mcp_url(settings))) if as_json else _issued_text(issued, mcp_url(settings))
-    )
+    address = mcp_url(settings)
+    typer.echo(json.dumps(_issued(issued, address)) if as_json else _issued_text(client, issued, address))
 
 
 async def issue_choice(stores: HomeStores, choice: Choice, conditions: Conditions) -> Issued:
@@ -98,10 +119,44 @@ async def issue_choice(stores: HomeStores, choice: Choice, conditions: Condition
     catalog = await stores.catalog()
     if conditions.days is not None:
         stores.latest.refuse_clock_behind(now())
+    named = with_ids(choice, catalog)
     try:
-        return await issue(stores.ledger, choice, conditions, catalog=catalog, now=now())
+        return await issue(stores.ledger, named, conditions, catalog=catalog, now=now())
     except InvalidAuthorizationDetails as refusal:
-        raise InvalidRequest(refusal.message, hint=offered_values(catalog, choice, refusal.param)) from None
+        raise refused_choice(refusal, catalog, named) from None
+
+
+def refused_choice(
+    refusal: InvalidAuthorizationDetails, catalog: SourceCatalog, choice: Choice
+) -> InvalidRequest:
+    """Make the refusal of a choice, with the values that are there."""
+    return InvalidRequest(refusal.message, hint=offered_values(catalog, choice, refusal.param))
+
+
+def with_ids(choice: Choice, catalog: SourceCatalog) -> Choice:
+    """Replace the names of connections by their ids."""
+    ids = tuple(connection_named(catalog, name) for name in choice.connection_ids)
+    return dataclasses.replace(choice, connection_ids=ids)
+
+
+def connection_named(catalog: SourceCatalog, name: ConnectionId) -> ConnectionId:
+    """Find a connection by its id or by the name that the owner gave it; a name that is neither stays as it is.
+
+    Raises:
+        InvalidRequest: several connections have the name.
+    """
+    if name in catalog.connections:
+        return name
+    found = [
+        one.id
+        for one in catalog.connections.values()
+        if (one.display_name or "").casefold() == name.casefold()
+    ]
+    if len(found) > 1:
+        raise InvalidRequest(
+            f"{len(found)} connections are called '{name}'.", hint=f"Give an id: {', '.join(sorted(found))}."
+        )
+    return found[0] if found else name
 
 
 def save_token(context: typer.Context, client: str, issued: Issued, address: str) -> Path:
@@ -125,28 +180,55 @@ def save_token(context: typer.Context, client: str, issued: Issued, address: str
 
 @app.command("list")
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List every grant, newest first."""
+    """List every grant, newest first, with its dates, its last use and its budget."""
 
-    async def work(stores: HomeStores) -> list[dict[str, Any]]:
+    async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
         from headgate.auth.documents import issued_document  # noqa: PLC0415 - needs the extra
 
-        return [issued_document(one, stores.judged_at()) for one in stores.ledger.grants()]
+        overviews = {
+            one.issued.grant.id: one for client in stores.clients().overview() for one in client.grants
+        }
+        now = stores.judged_at()
+        return [(issued_document(one, now), overviews[one.grant.id]) for one in stores.ledger.grants()]
 
-    found = with_stores(settings_of(context).settings, work)
+    found = with_stores_if_any(settings_of(context).settings, work)
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps([document | _use(overview) for document, overview in found], indent=2))
         return
     if not found:
         typer.echo("There are no grants yet. See 'headgate grants create --help'.", err=True)
-    for one in found:
-        streams = ", ".join(stream["name"] for stream in one["streams"])
-        typer.echo(f"{one['grant_id']}  {one['state']:<8}  {one['client']['client_id']}  {streams}")
+        return
+    heads = ("grant", "state", "client", "issued", "last used", "expires", "budget", "streams")
+    for line in table([heads, *(_row(document, overview) for document, overview in found)]):
+        typer.echo(line)
+
+
+def _use(overview: GrantOverview) -> dict[str, Any]:
+    day = overview.last_day
+    return {
+        "last_used_on": None if day is None else iso(day * DAY_US)[:10],
+        "records_today": overview.today,
+    }
+
+
+def _row(document: dict[str, Any], overview: GrantOverview) -> tuple[str, ...]:
+    daily = document["daily_records"]
+    return (
+        document["grant_id"],
+        document["state"],
+        document["client"]["client_id"],
+        document["issued_at"][:10],
+        _use(overview)["last_used_on"] or "-",
+        (document["expires_at"] or "never")[:10],
+        "-" if daily is None else f"{overview.today:,} of {daily:,} today",
+        ", ".join(stream["name"] for stream in document["streams"]),
+    )
 
 
 @app.command()
 def show(
     context: typer.Context,
-    grant: Annotated[str, typer.Argument(help="The grant's id.", metavar="GRANT")],
+    grant: Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")],
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -155,36 +237,62 @@ def show(
     async def work(stores: HomeStores) -> str:
         from headgate.auth.documents import in_words, issued_document  # noqa: PLC0415 - needs the extra
 
-        found = stores.ledger.grant(grant_id(grant))
-        if found is None:
-            raise NotFound("There is no such grant.", hint="See 'headgate grants list'.")
+        now, found = stores.judged_at(), _named(stores, grant)
         if as_json:
-            return json.dumps(issued_document(found, stores.judged_at()), indent=2)
+            documents = [issued_document(one, now) for one in found]
+            return json.dumps(documents[0] if found[0].grant.id == grant else documents, indent=2)
         labels: dict[str, str] = {
             one.id: one.display_name or one.id for one in await stores.store.connections()
         }
-        return in_words(found, labels, stores.judged_at())
+        words = [in_words(one, labels, now) for one in found]
+        if found[0].grant.id == grant:
+            return words[0]
+        texts = (f"{one.grant.id}: {text}" for one, text in zip(found, words, strict=True))
+        return "\n".join([f"'{grant}' is a client with {many(len(found), 'grant')}:", *texts])
 
-    typer.echo(with_stores(settings_of(context).settings, work))
+    typer.echo(with_stores_if_any(settings_of(context).settings, work))
 
 
 @app.command()
 def revoke(
     context: typer.Context,
-    grant: Annotated[str, typer.Argument(help="The grant's id.", metavar="GRANT")],
+    grant: Annotated[str, typer.Argument(help="The grant's id, or a client's name.", metavar="GRANT")],
     *,
     as_json: AsJson = False,
 ) -> None:
-    """End a grant; its client is refused from the next request on."""
+    """End a grant, or every grant of a client, which is refused from the next request on."""
 
-    async def work(stores: HomeStores) -> bool:
+    async def work(stores: HomeStores) -> list[str]:
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        return await stores.ledger.revoke(grant_id(grant), now())
+        found = _named(stores, grant)
+        active = [one for one in found if one.grant.id == grant or one.revoked_at is None]
+        for one in active:
+            await stores.ledger.revoke(one.grant.id, now())
+        return [one.grant.id for one in active]
 
-    if not with_stores(settings_of(context).settings, work):
-        raise NotFound("There is no such grant.", hint="See 'headgate grants list'.")
-    typer.echo(json.dumps({"revoked": True, "grant_id": grant}) if as_json else f"{grant} is revoked.")
+    ended = with_stores_if_any(settings_of(context).settings, work)
+    if as_json:
+        typer.echo(json.dumps({"revoked": True, "grant_id": grant, "grant_ids": ended}))
+    elif ended == [grant]:
+        typer.echo(f"{grant} is revoked.")
+    else:
+        typer.echo(f"{grant} may read nothing any more: {many(len(ended), 'grant')} revoked.")
+
+
+def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
+    """Find a grant by its id, or the grants of a client.
+
+    Raises:
+        NotFound: there is neither.
+    """
+    one = stores.ledger.grant(grant_id(name))
+    if one is not None:
+        return [one]
+    found = [each for each in stores.ledger.grants() if each.grant.client_id == ClientId(name)]
+    if not found:
+        raise NotFound(f"There is no grant or client '{name}'.", hint="See 'headgate grants list'.")
+    return found
 
 
 def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
@@ -194,7 +302,10 @@ def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) ->
     declared = {name: one for source in catalog.declarations.values() for name, one in source.streams.items()}
     match param:
         case "connection":
-            return f"Connections are {', '.join(sorted(catalog.connections))}."
+            names = [
+                f"{one.display_name or one.connector_key} ({one.id})" for one in catalog.connections.values()
+            ]
+            return f"Connections are {', '.join(sorted(names))}."
         case "stream":
             return f"Streams are {', '.join(sorted(declared))}."
         case "fields":
@@ -256,10 +367,21 @@ def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, t
 def _time(option: str, text: str | None) -> int | None:
     if text is None:
         return None
-    at = instant(text)
+    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+    at = typed_instant(text, now())
     if at is None:
-        raise _slip(option, "it must be a time such as 2026-01-01")
+        raise _slip(option, "it must be a time such as 2026-01-01, 30d, today or yesterday")
     return at
+
+
+def read_days(days: int) -> int:
+    """Check the option for how long a grant is valid."""
+    if days < 1:
+        raise _slip("days", "it must be at least 1")
+    if days > _MOST_DAYS:
+        raise _slip("days", f"it must be at most {_MOST_DAYS}")
+    return days
 
 
 def read_budget(text: str | None) -> int | None:
@@ -284,8 +406,29 @@ def _issued(issued: Issued, url: str) -> dict[str, Any]:
     }
 
 
-def _issued_text(issued: Issued, url: str) -> str:
+def _issued_text(client: str, issued: Issued, url: str) -> str:
     lines = [f"grant  {grant.id}" for grant in issued.grants]
     if issued.package_id is not None:
         lines.append(f"package  {issued.package_id}")
-    return "\n".join([*lines, f"connect to  {url}", f"token (shown only now)  {issued.access_token}"])
+    return "\n".join(
+        [
+            *lines,
+            f"connect to  {url}",
+            f"token (shown only now)  {issued.access_token}",
+            *_client_lines(client, HttpServer(url, issued.access_token)),
+            f"end it with  headgate grants revoke {client}",
+        ]
+    )
+
+
+def _client_lines(client: str, server: HttpServer) -> list[str]:
+    """Write what the client needs, if it is a program that is known."""
+    program = PROGRAMS.get(client)
+    if program is None:
+        return [f"the client sends  Authorization: Bearer {server.token}"]
+    line = shell_line(program, server)
+    return [
+        f"run once  {line}"
+        if line
+        else f"or let us write its file  headgate connect {client} --again --write"
+    ]

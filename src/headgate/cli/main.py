@@ -78,6 +78,12 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
+@app.command("version", hidden=True)
+def version_() -> None:
+    """Print the version, for those who do not think of the option."""
+    typer.echo(f"headgate {__version__}")
+
+
 @app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
@@ -97,7 +103,8 @@ def main(
 def _sentence(error: typer.TyperException) -> str:
     """Return the message of a usage error, with the option or argument at fault."""
     tell: Callable[[], str] = getattr(error, "format_message", error.__str__)
-    return f"{tell().rstrip('.')}."
+    text = tell()
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
 def run() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headgate.auth.gateway import stop_callers
-from headgate.cli.stores import with_stores
+from headgate.cli.stores import with_stores, with_stores_if_any
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
@@ -84,7 +84,7 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
             for one in stores.clients().owner_tokens()
         ]
 
-    found = with_stores(settings_of(context).settings, work)
+    found = with_stores_if_any(settings_of(context).settings, work)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return

@@ -49,7 +49,7 @@ def serve_home(context: typer.Context, **flags: str | None) -> None:
     # The server's libraries are an extra, and slow to import: only this command needs them.
     with progress_note("Starting ..."), needs_extra("serve"):
         from headgate.hosting import run_server  # noqa: PLC0415
-    run_server(settings, lambda address, home, link: typer.echo(_words(address, home, link), nl=True))
+    run_server(settings, lambda address, home, link: typer.echo(_words(address, home, link)))
 
 
 def serve_demo(
@@ -76,12 +76,8 @@ def serve_demo(
 
 
 def _words(address: str, home: Home, link: str | None) -> str:
-    lines = [f"Headgate {__version__} serves {address}", f"  home     {home.path}"]
-    if link is None:
-        lines.append(f"  console  {address}/console")
-    else:
-        lines += [_console(link)]
-    return "\n".join([*lines, "  stop     Ctrl-C"])
+    lines = [f"Headgate {__version__} serves {address}", f"  home  {home.path}", "  stop  Ctrl-C"]
+    return "\n".join([*lines, _console(link) if link else f"  console  {address}/console"])
 
 
 def _console(link: str) -> str:

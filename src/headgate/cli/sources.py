@@ -14,7 +14,7 @@ import typer
 from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, printable, report_lines
 from headgate.cli.imports import EXIT_REJECTED
-from headgate.cli.stores import with_stores
+from headgate.cli.stores import with_stores, with_stores_if_any
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.errors import HeadgateError, NotFound
 
@@ -48,7 +48,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
         return [await _row(stores, one) for one in await stores.store.connections()]
 
-    rows = with_stores(settings_of(context).settings, work)
+    rows = with_stores_if_any(settings_of(context).settings, work)
     if as_json:
         known = {
             "files": {name: one.title for name, one in files.items()},

@@ -15,8 +15,9 @@ import typer
 from headgate.cli import passphrases
 from headgate.cli.extras import needs_extra
 from headgate.cli.passphrases import PassphraseFile
-from headgate.cli.terminal import AsJson, progress_line, settings_of
-from headgate.errors import IntegrityBroken
+from headgate.cli.stores import require_home
+from headgate.cli.terminal import AsJson, many, progress_line, settings_of
+from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
@@ -105,11 +106,13 @@ def restore(
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
             revoke_at = None if keep_grants else now()
-            copied = commands.restore_backup(source, _home(context), progress, revoke_at=revoke_at)
+            copied = commands.restore_backup(
+                source, _home(context, is_new=True), progress, revoke_at=revoke_at
+            )
     done = "The backup is good:" if only_verify else "Restored"
     typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
     if copied.revoked_count:
-        typer.echo(_REVOKED.format(_many(copied.revoked_count, "grant")), err=True)
+        typer.echo(_REVOKED.format(many(copied.revoked_count, "grant")), err=True)
 
 
 @contextmanager
@@ -119,7 +122,7 @@ def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) 
         yield backup
         return
     passphrase = passphrases.known_passphrase(passphrase_file)
-    with commands.decrypted_backup(backup, _home(context), passphrase) as directory:
+    with commands.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
         yield directory
 
 
@@ -136,17 +139,22 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
         for damage in found.damages[:_SHOWN_MOST]:
             typer.echo(_damage_line(damage))
         rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
-        typer.echo(f"Checked {found.record_count:,} records in {rate}; found {len(found.damages):,} damages.")
+        typer.echo(
+            f"Checked {many(found.record_count, 'record')} in {rate}; found {many(len(found.damages), 'damage')}."
+        )
     if found.damages:
         raise IntegrityBroken(
-            f"The store has {len(found.damages)} damages.", hint="Restore the damaged records from a backup."
+            f"The store has {many(len(found.damages), 'damage')}.",
+            hint="Restore the damaged records from a backup.",
         )
 
 
 @app.command()
 def erase(
     context: typer.Context,
-    connection: Annotated[str, typer.Argument(help="The connection's id; see 'headgate store stats'.")],
+    connection: Annotated[
+        str, typer.Argument(help="The connection's name or id; see 'headgate store stats'.")
+    ],
     stream: Annotated[str | None, typer.Argument(help="The stream of one record.")] = None,
     record: Annotated[str | None, typer.Argument(help="The id of one record.")] = None,
     *,
@@ -159,22 +167,48 @@ def erase(
     """
     if (stream is None) is not (record is None):
         raise typer.BadParameter("give a stream and a record, or neither to erase the whole connection")
-    home, chosen = _home(context), connection_id(connection)
+    home = _home(context)
+    found = _connection(home, connection)
+    chosen = connection_id(found.connection_id)
     if not yes:
-        what = "everything it brought" if record is None else f"record '{record}' of stream '{stream}'"
-        typer.confirm(f"Erase connection {chosen}: {what}?", abort=True, err=True)
+        count = many(sum(one.record_count for one in found.streams), "record")
+        what = f"all its {count}" if record is None else f"record '{record}' of stream '{stream}'"
+        typer.confirm(f"Erase connection {found.display_name or chosen}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
         if stream is None or record is None:
             gone = commands.erase_connection(home, chosen)
         else:
             name, key = stream_name(stream), record_id(record)
             gone = commands.erase_record(home, chosen, stream=name, record_id=key)
-    text = f"Erased {gone.record_count:,} records and {gone.blob_count:,} files."
+    text = f"Erased {many(gone.record_count, 'record')} and {many(gone.blob_count, 'file')}."
     typer.echo(_json(gone) if as_json else text)
 
 
-def _home(context: typer.Context) -> Home:
-    return open_home(Path(settings_of(context).settings.home))
+def _connection(home: Home, name: str) -> ConnectionStats:
+    """Find a connection by its id or name.
+
+    Raises:
+        NotFound: there is none, or several have the name.
+    """
+    with needs_extra("serve"):
+        connections = commands.store_stats(home).connections
+    found = [one for one in connections if one.connection_id == name] or [
+        one for one in connections if (one.display_name or "").casefold() == name.casefold()
+    ]
+    if len(found) != 1:
+        names = ", ".join(
+            f"{one.display_name or one.connector_key} ({one.connection_id})" for one in connections
+        )
+        problem = "There is no connection" if not found else f"{len(found)} connections are called"
+        raise NotFound(
+            f"{problem} '{name}'.", hint=f"Connections are {names}." if names else "There are none yet."
+        )
+    return found[0]
+
+
+def _home(context: typer.Context, *, is_new: bool = False) -> Home:
+    settings = settings_of(context).settings
+    return open_home(settings.home if is_new else require_home(settings))
 
 
 def _json(value: Any) -> str:
@@ -185,7 +219,7 @@ def _json(value: Any) -> str:
 
 
 def _amount(copied: Copied) -> str:
-    return f"{copied.record_count:,} records, {copied.file_count:,} files, {_size(copied.bytes)}"
+    return f"{many(copied.record_count, 'record')}, {many(copied.file_count, 'file')}, {_size(copied.bytes)}"
 
 
 def _keys(copied: Copied) -> str:
@@ -229,9 +263,9 @@ def _table(found: StoreStats) -> str:
     rows = [_HEADER, *(row for connection in found.connections for row in _rows(connection))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     total = (
-        f"{_many(found.record_count, 'record')} of {_many(len(found.connections), 'connection')}; "
+        f"{many(found.record_count, 'record')} of {many(len(found.connections), 'connection')}; "
         f"{_size(found.database_bytes + found.log_bytes)} on disk, and "
-        f"{_many(found.blob_count, 'file')} of {_size(found.blob_bytes)}"
+        f"{many(found.blob_count, 'file')} of {_size(found.blob_bytes)}"
     )
     return "\n".join([*(row.line(widths) for row in rows), "", total])
 
@@ -252,10 +286,6 @@ def _rows(connection: ConnectionStats) -> Iterator[_StatsRow]:
         name = ""
     if not connection.streams:
         yield _StatsRow(name)
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
 
 def _day(moment: int | None) -> str:

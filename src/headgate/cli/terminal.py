@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, NoReturn
@@ -38,6 +38,19 @@ def fail(message: str, hint: str, exit_code: int) -> NoReturn:
     text = " ".join(f"{message} {hint}".split())
     typer.echo(f"headgate: {text}", err=True)
     sys.exit(exit_code)
+
+
+def many(count: int, name: str) -> str:
+    """Write a count with its noun: 1 record, 2 records."""
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the columns of rows, the first of which names them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
 
 
 @contextmanager

@@ -1,0 +1,111 @@
+"""Show what a grant would show before it is given, and ask before it covers everything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from headgate.errors import InvalidRequest
+from headgate.model.instants import iso
+from headgate.settings import Settings
+
+if TYPE_CHECKING:
+    from headgate.auth.grants import Choice
+    from headgate.reading.preview import GrantPreview, SampleField
+
+_SAMPLES = 3
+_SAMPLE_FIELDS = 5
+_LINE_CHARS = 140
+
+
+def show_preview(settings: Settings, choice: Choice, client: str, days: int | None) -> None:
+    """Print on standard error what a choice comes to: for each stream how many records of which time, and samples.
+
+    Raises:
+        InvalidRequest: the choice names something that is not there; the hint lists what is.
+    """
+    import asyncio  # noqa: PLC0415 - slow to import
+
+    found, labels = asyncio.run(_preview(settings, choice))
+    end = "without an end" if days is None else f"for {days} {'day' if days == 1 else 'days'}"
+    typer.echo(f"{client} will see, {end}:", err=True)
+    for line in [*_counts(found, labels), *_samples(found)]:
+        typer.echo(f"  {line}", err=True)
+
+
+def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
+    """Ask the person before a grant without limits is given.
+
+    Raises:
+        InvalidRequest: there is no terminal to ask on, and it was not confirmed by an option.
+    """
+    if is_confirmed or choice.limits:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidRequest(
+            "This would grant every field of every record.",
+            hint="Limit it with --stream, --fields, --since or --connection, or confirm it with --yes.",
+        )
+    if not typer.confirm("That is every field of every record. Go on?", err=True):
+        typer.echo("Limit it with --stream, --fields, --since or --connection.", err=True)
+        raise typer.Abort
+
+
+async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPreview], Mapping[str, str]]:
+    from headgate.auth.grants import chosen_terms  # noqa: PLC0415 - needs the extra
+    from headgate.cli.grants import refused_choice, with_ids  # noqa: PLC0415 - they import this module
+    from headgate.errors import InvalidAuthorizationDetails  # noqa: PLC0415 - the same
+    from headgate.model.ids import RequestId  # noqa: PLC0415 - needs the extra
+    from headgate.reading.preview import preview  # noqa: PLC0415 - needs the extra
+    from headgate.wiring import build_services, prepare  # noqa: PLC0415 - needs the extra
+
+    services = build_services(replace(settings, semantic_model="off"), prepare(settings))
+    async with services.running():
+        catalog = await services.read_services.catalog()
+        named = with_ids(choice, catalog)
+        try:
+            terms = chosen_terms(named, catalog)
+        except InvalidAuthorizationDetails as refusal:
+            raise refused_choice(refusal, catalog, named) from None
+        found = await preview(services.read_services, terms, RequestId("req_preview"), "cli:preview")
+        return found, {one.id: one.display_name or one.id for one in catalog.connections.values()}
+
+
+def _counts(found: Sequence[GrantPreview], labels: Mapping[str, str]) -> list[str]:
+    names = [
+        f"{one.stream.name} of {', '.join(labels[name] for name in one.stream.connection_ids)}"
+        for one in found
+    ]
+    width = max(map(len, names), default=0)
+    return [f"{name:<{width}}  {_count(one)}" for name, one in zip(names, found, strict=True)]
+
+
+def _count(one: GrantPreview) -> str:
+    count = f"{one.count:,} {'record' if one.count == 1 else 'records'}"
+    if one.earliest is None or one.latest is None:
+        return count
+    return f"{count}, {iso(one.earliest)[:10]} to {iso(one.latest)[:10]}"
+
+
+def _samples(found: Sequence[GrantPreview]) -> list[str]:
+    """Take samples in turn from the streams with most records."""
+    largest = sorted(found, key=lambda one: -one.count)
+    taken = [
+        (one.stream.name, one.samples[turn])
+        for turn in range(_SAMPLES)
+        for one in largest
+        if turn < len(one.samples)
+    ]
+    lines = [f"{name}: {_sample(fields)}" for name, fields in taken[:_SAMPLES]]
+    return ["for example:", *(f"  {line[:_LINE_CHARS]}" for line in lines)] if lines else []
+
+
+def _sample(fields: Sequence[SampleField]) -> str:
+    shown = [
+        f"{one.name}={one.value}" for one in fields if not one.is_withheld and not one.name.endswith("id")
+    ]
+    return ", ".join(shown[:_SAMPLE_FIELDS])
