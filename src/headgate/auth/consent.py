@@ -21,7 +21,6 @@ from headgate.model.grant import AccessMode, StreamGrant
 from headgate.model.ids import ClientId, ConnectionId, ConnectorKey, FieldName
 from headgate.model.instants import DAY_US, instant
 from headgate.policy.allowance import SourceCatalog
-from headgate.policy.choose import label
 from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, granted_fields, resolve
 
 #: Time ranges that are offered, by the days they reach back.
@@ -123,7 +122,7 @@ def _offers(request: SelectionRequest, catalog: SourceCatalog, *, is_asked: bool
             named = any(connection in (one.connection_ids or ()) for one in request.streams)
             yield StreamOffer(
                 connection,
-                label(catalog.connections[connection]) or connection,
+                catalog.connections[connection].label or connection,
                 source.streams[most.name],
                 source.display_name,
                 replace(most, connection_ids=(connection,)),

@@ -12,7 +12,6 @@ from headgate.console.words import counted, day
 from headgate.model.grant import AccessMode, GrantState, StreamGrant, TimeConstraint
 from headgate.model.ids import client_id, grant_id
 from headgate.model.instants import DAY_US
-from headgate.policy.choose import label
 from headgate.web.replies import HttpReply
 
 _FIELDS_NAMED = 12
@@ -127,7 +126,7 @@ async def stop_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 async def _names(console: ConsoleServices) -> dict[str, str]:
     connections = (await console.reads.catalog()).connections
-    return {id_: label(one) or one.connector_key for id_, one in connections.items()}
+    return {id_: one.label or one.connector_key for id_, one in connections.items()}
 
 
 def _card(client: ClientOverview, names: dict[str, str]) -> AgentCard:

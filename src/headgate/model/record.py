@@ -14,6 +14,10 @@ from headgate.model.ids import ConnectionId, ConnectorKey, RecordId, StreamName
 MAX_KEYS = 1000
 
 
+#: Names that say nothing about which connection it is.
+_PLACEHOLDERS = frozenset({"", "legacy", "default_account", "default account"})
+
+
 class Op(StrEnum):
     """What an incoming line asks for."""
 
@@ -31,6 +35,13 @@ class Connection:
     display_name: str
     #: Microseconds since 1970.
     created_at: int
+
+    @property
+    def label(self) -> str | None:
+        """What the owner calls it, unless that says nothing."""
+        name = self.display_name
+        is_empty = name.casefold() in _PLACEHOLDERS or name in {self.connector_key, self.id}
+        return None if is_empty else name
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -21,8 +21,6 @@ from headgate.model.record import Connection
 from headgate.policy.allowance import Allowance, StreamScope
 
 MAX_CHOICES = 12
-#: Names that say nothing about which connection it is.
-_PLACEHOLDERS = frozenset({"", "legacy", "default_account", "default account"})
 _OR_CONNECTOR = (
     "Repeat the call with one connection_id of available_connections, or with the connector_key of one to read all "
     "connections of that connector."
@@ -144,20 +142,12 @@ def ambiguous(
     )
 
 
-def label(connection: Connection) -> str | None:
-    """Give what the owner calls a connection, unless that says nothing."""
-    name = connection.display_name
-    if name.casefold() in _PLACEHOLDERS or name in {connection.connector_key, connection.id}:
-        return None
-    return name
-
-
 def _choice(scope: StreamScope, connection: Connection, access: Access) -> dict[str, Any]:
     return {
         "connection_id": connection.id,
         "connector_key": scope.connector_key,
         "stream": scope.stream,
-        **({"display_name": name} if (name := label(connection)) is not None else {}),
+        **({"display_name": name} if (name := connection.label) is not None else {}),
         **({"grant_id": scope.grant_id} if access.token_kind is TokenKind.MCP_PACKAGE else {}),
     }
 
@@ -171,7 +161,7 @@ def _no_stream(access: Access, stream: StreamName) -> HeadgateError:
 def connector_of(scopes: Iterable[StreamScope]) -> dict[ConnectionId, tuple[ConnectorKey, str | None]]:
     """Map each connection to its connector and to the owner's name for it."""
     return {
-        connection.id: (scope.connector_key, label(connection))
+        connection.id: (scope.connector_key, connection.label)
         for scope in scopes
         for connection in scope.connections
     }

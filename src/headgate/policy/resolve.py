@@ -15,7 +15,6 @@ from headgate.model.declaration import SourceDeclaration, StreamDeclaration
 from headgate.model.grant import StreamGrant, TimeConstraint
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, SourceId, StreamName
 from headgate.policy.allowance import SourceCatalog
-from headgate.policy.choose import label
 
 WILDCARD = "*"
 
@@ -177,7 +176,7 @@ def _choose_one(catalog: SourceCatalog, there: Sequence[ConnectionId]) -> Headga
     if not there:
         return _refused("The source has no connection.", "instance_ids")
     choices: list[dict[str, Any]] = [
-        {"connection_id": name, "display_name": label(catalog.connections[name])} for name in there
+        {"connection_id": name, "display_name": catalog.connections[name].label} for name in there
     ]
     return AmbiguousConnection(
         param="instance_ids", data={"available_connections": choices, "retry_with": "instance_ids"}

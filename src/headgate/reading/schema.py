@@ -21,7 +21,6 @@ from headgate.model.record import Connection
 from headgate.model.wire import FieldFlags, FlagBody
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
-from headgate.policy.choose import label
 
 Body = dict[str, Any]
 
@@ -289,7 +288,7 @@ def _connector(group: Sequence[StreamScope]) -> Body:
 
 
 def _connection(connection: Connection) -> Body:
-    name = label(connection)
+    name = connection.label
     body: Body = {"connection_id": connection.id}
     return body if name is None else body | {"display_name": name}
 

@@ -48,7 +48,7 @@ class Front:
         self._services = services
         self._lifespan = lifespan
         # A proxy that is not trusted, or does not say, hides that callers of the public address use https.
-        public = urlsplit(services.public_url)
+        public = urlsplit(services.public_url or "")
         self._schemes = {public.netloc.casefold(): public.scheme} if public.netloc else {}
         # Made for each instance: forked workers must not repeat each other's ids.
         self._ids = _random_ids()

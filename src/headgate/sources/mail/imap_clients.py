@@ -6,6 +6,7 @@ The library reads a literal of any size that a server announces, and as many ans
 from __future__ import annotations
 
 import imaplib
+from typing import Any
 
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
 
@@ -18,7 +19,7 @@ class BoundedImap(imaplib.IMAP4):
 
     _left = MAX_ANSWER_BYTES
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: Any) -> None:
         """Send a command; its answer has the whole limit."""
         self._left = MAX_ANSWER_BYTES
         super().send(data)
