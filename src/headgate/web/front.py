@@ -48,8 +48,8 @@ class Front:
         self._services = services
         self._lifespan = lifespan
         # A proxy that is not trusted, or does not say, hides that callers of the public address use https.
-        public = urlsplit(services.public_url or "")
-        self._schemes = {public.netloc.casefold(): public.scheme} if public.netloc else {}
+        public = urlsplit(services.public_url)
+        self._schemes: dict[str, str] = {public.netloc.casefold(): public.scheme} if public.netloc else {}
         # Made for each instance: forked workers must not repeat each other's ids.
         self._ids = _random_ids()
 
@@ -63,7 +63,7 @@ class Front:
         context = scope[REQUEST] = RequestContext(
             headers.request_id or next(self._ids),
             headers,
-            scheme=self._schemes.get(headers.host.casefold(), scope["scheme"]),
+            scheme=self._schemes.get(headers.host.casefold(), str(scope["scheme"])),
             client_address=client[0] if client else "",
             started=perf_counter(),
         )

@@ -96,7 +96,7 @@ WAITED_FOR: tuple[type[HeadgateError], ...] = (
     *(errors.Overloaded, errors.ResourceServerUnreachable, errors.AnswerNotUnderstood),
     *(errors.StorageUnusable, errors.StorageReadOnly, errors.StorageFull, errors.IntegrityBroken),
 )
-#: Those that the operator mends: what to run is said to be for the operator.
+#: Those that the operator mends: the hint says that what to run is for the operator.
 OPERATORS = (errors.StorageUnusable, errors.StorageReadOnly, errors.StorageFull, errors.IntegrityBroken)
 #: What no tool is answered with: it belongs to other addresses, to resources, to imports or to a terminal, or is a
 #: class that is only raised as one of those below it.

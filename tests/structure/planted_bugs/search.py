@@ -136,7 +136,7 @@ BUGS = (
         "S1-21",
         "the connections to choose from are left out of an error",
         _ERRORS,
-        'return {**facts, **{key: value for key, value in error.data.items() if key not in {*facts, "request_id"}}}',
+        'return {**facts, **_fitting(error.data, without={*facts, "request_id"})}',
         "return facts",
     ),
     Bug(
