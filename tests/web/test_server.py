@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -350,10 +351,12 @@ def test_blank_lines_after_an_answer_do_not_hold_a_connection_open(after: bytes)
         idle = dial(int(process.stdout.readline()), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert hear_until(idle, b"ok")
         # However often they come, the time counts from the answer.
-        while not select.select([idle], [], [], 0.1)[0]:
+        end = time.monotonic() + WAIT_SECONDS
+        while not (is_over := bool(select.select([idle], [], [], 0.1)[0])) and time.monotonic() < end:
             idle.sendall(after)
-        assert idle.recv(1) == b""
         process.kill()
+        assert is_over
+        assert idle.recv(1) == b""
     idle.close()
 
 
