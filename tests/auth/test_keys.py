@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring, rotate_ring
 from headgate.errors import ConfigInvalid
 from headgate.home import open_home
@@ -63,3 +64,13 @@ def test_a_damaged_key_file_is_refused_and_left_alone(tmp_path: Path, content: b
     with pytest.raises(ConfigInvalid):
         load_ring(home)
     assert (home.keys / "seal.json").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"p" * 31, b" " * 40, b"\xff" * 40])
+def test_a_damaged_password_of_resource_servers_is_refused_and_left_alone(tmp_path: Path, content: bytes):
+    home = open_home(tmp_path / "home")
+    assert load_secret(home) == load_secret(home)
+    (home.keys / "introspection").write_bytes(content)
+    with pytest.raises(ConfigInvalid):
+        load_secret(home)
+    assert (home.keys / "introspection").read_bytes() == content

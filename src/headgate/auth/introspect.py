@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.auth.admission import Admission
 from headgate.auth.documents import authorization_detail, grant_document
-from headgate.errors import HeadgateError
+from headgate.errors import ConfigInvalid, HeadgateError
 from headgate.home import Home, read_or_create_private
 from headgate.model.grant import Access, TokenKind
 from headgate.model.instants import iso
@@ -21,11 +21,21 @@ USER = "resource-server"
 
 
 def load_secret(home: Home) -> str:
-    """Read the password of the resource server, or make one for a new home."""
+    """Read the password of the resource server, or make one for a new home.
+
+    Raises:
+        ConfigInvalid: it is too short or not plain text, or the file is open to others.
+    """
+    path = home.keys / _FILE
     content = read_or_create_private(
-        home.keys / _FILE, lambda: secrets.token_urlsafe(_SECRET_BYTES).encode(), least_bytes=_SECRET_BYTES
-    )
-    return content.decode("ascii").strip()
+        path, lambda: secrets.token_urlsafe(_SECRET_BYTES).encode(), least_bytes=_SECRET_BYTES
+    ).strip()
+    if len(content) < _SECRET_BYTES or not content.isascii():
+        raise ConfigInvalid(
+            f"{path} is damaged: it must hold at least {_SECRET_BYTES} characters of ASCII.",
+            hint="Restore it from a backup, or remove it: resource servers then need the new password.",
+        )
+    return content.decode("ascii")
 
 
 def is_resource_server(header: str, secret: str) -> bool:
