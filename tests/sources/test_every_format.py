@@ -110,7 +110,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read_by(program: ServedProgram, token: str, report: dict) -> list[dict]:
     """Read a record of every stream that an import filled, with the token of the agent."""
     found: list[dict] = []
-    for stream in (name for name, count in report["streams"].items() if count["added"]):
+    for stream in (name for name, count in report["streams"].items() if count["accepted"]):
         path = f"/v1/streams/{stream}/records?limit=1&connection_id={report['connection_id']}"
         found += program.ask("GET", path, token).body["data"]
     return found

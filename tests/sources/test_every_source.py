@@ -141,6 +141,16 @@ def test_importing_twice_is_importing_once(store, tmp_path, name):
     assert stored(store) == once
 
 
+def test_every_find_of_an_export_declares_a_source_that_no_other_connector_has(tmp_path):
+    """A grant names a source: two connectors with one source could not both be granted."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "a.csv").write_text("id,name\n1,x\n")
+    (tmp_path / "tables" / "b.csv").write_text("id,day\n1,2026-03-01\n")
+    jobs = [*jobs_of("tables", tmp_path / "tables"), *jobs_of("history", written(tmp_path, "history"))]
+    keys = {job.document["source"]["id"]: job.connector_key for job in jobs}
+    assert len(keys) == len(jobs) == 2 + 5
+
+
 class Killed(Exception):
     pass
 

@@ -103,7 +103,7 @@ class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             words=[name for name, kind in types.items() if kind == "text"],
             groups=[name for name, kind in types.items() if kind in {"text", "boolean", "integer"}],
         )
-        return declaration(f"{source}/{self.stream}", title, [spec])
+        return declaration(source, title, [spec])
 
 
 def read_mapping(path: Path) -> RemoteMapping:

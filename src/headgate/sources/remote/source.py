@@ -49,7 +49,7 @@ class RemoteSource:
 
     def declare(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
         """Declare the stream of the mapping."""
-        return _mapping(settings).declare(self.name)
+        return _mapping(settings).declare(f"{self.name}-{self.variant(settings)}")
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
         """Call the operation and give what it returns."""

@@ -238,7 +238,8 @@ class TablesSource:
 
     def declare(self, found: Recognised) -> Mapping[str, Any]:
         """Declare each table as a stream."""
-        return declaration(self.name, found.title, [table.spec() for table in _tables(found)])
+        source = "-".join(part for part in (self.name, found.variant) if part)
+        return declaration(source, found.title, [table.spec() for table in _tables(found)])
 
     def read(self, found: Recognised, resume: Mapping[str, Any]) -> Iterator[Item]:
         """Read the tables one after the other."""
