@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 PASSWORD = "six green boats at noon"
 PAGES = (
     *("", "/data", "/agents", "/agents/demo-agent", "/activity", "/connect", "/add", "/settings", "/styles"),
-    "/search?q=sheet",
+    *("/search?q=sheet", "/rules", "/agents/demo-agent/look"),
 )
 
 
@@ -142,3 +142,28 @@ def test_no_page_is_wider_than_a_phone_and_each_works_without_scripts(demo: Demo
         assert width is not None
         assert width["width"] <= 390, path
     phone.close()
+
+
+def _found(demo: Demo, word: str) -> int:
+    return len(demo.call("search", q=word).json()["result"]["structuredContent"]["results"])
+
+
+def test_a_rule_is_counted_while_it_is_typed_and_hides_when_it_is_added(demo: Demo, page: Page):
+    page.goto(demo.link)
+    page.fill("#password", PASSWORD)
+    page.fill("#again", PASSWORD)
+    page.get_by_role("button", name="Set password").click()
+    page.goto(f"{demo.address}/console/rules")
+    page.select_option("#kind", "words")
+    page.locator("#text").press_sequentially("boat")
+    expect(page.locator("#found")).to_contain_text("It finds")
+    before = _found(demo, "boat")
+    page.get_by_role("button", name="Add the rule").click()
+    expect(page.get_by_text("The rule hides")).to_be_visible()
+    expect(page.get_by_role("cell", name="any text holds the words “boat”")).to_be_visible()
+    assert 0 <= _found(demo, "boat") < before
+    page.goto(f"{demo.address}/console/agents/demo-agent/look")
+    page.select_option("#tool", "search")
+    page.fill("#arguments", "boat")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator("#structure")).to_be_visible()
