@@ -19,6 +19,8 @@ from tests.schema.declarations import declaration
 
 pytestmark = pytest.mark.anyio
 EXCESS = 5
+#: Only a queue without a bound takes as long.
+WAIT_SECONDS = 20
 
 
 @pytest.fixture
@@ -110,7 +112,7 @@ async def test_one_client_cannot_fill_the_queue_and_others_are_taken_meanwhile(
             return status
 
         greedy = [asyncio.create_task(ask("greedy", token)) for _ in range(MOST_WAITING + AT_ONCE + EXCESS)]
-        await refused.wait()
+        await asyncio.wait_for(refused.wait(), WAIT_SECONDS)
         other = asyncio.create_task(ask("other", program.owner))
         gate.set()
         assert await other == 200
