@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headgate.audit import budget
 from headgate.audit.budget import DailyBudgets
 from headgate.errors import RateLimited, StorageReadOnly
 from headgate.home import Home
@@ -59,6 +61,24 @@ def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more_than_t
     for worker in workers:
         worker.join()
     assert LIMIT <= total < LIMIT + PAGE
+
+
+def test_no_other_process_counts_between_the_reading_and_the_writing_of_a_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    refused: list[bool] = []
+    read = budget._read
+
+    def between(handle: int, day: int) -> int | None:
+        (path,) = (tmp_path / "budgets").iterdir()
+        with path.open("rb") as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        refused.append(True)
+        return read(handle, day)
+
+    monkeypatch.setattr(budget, "_read", between)
+    budgets(tmp_path).settle(ACCESS, PAGE)
+    assert refused == [True]
 
 
 def test_a_new_day_begins_with_what_is_in_the_log(tmp_path: Path):

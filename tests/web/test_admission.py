@@ -56,6 +56,23 @@ async def test_a_package_reads_all_its_sources_over_rest_and_nothing_else(progra
     assert (await program.get("/v1/streams/attachments/records", package)).code == "grant_stream_not_allowed"
 
 
+async def test_a_package_whose_grants_are_all_revoked_is_challenged_where_agents_call(program: LocalProgram):
+    await token_for(program)
+    await program.declare("shop", shop_document())
+    mail, shop = [ConnectionId(await program.connect(key)) for key in ("mail", "shop")]
+    package = await program.grant(
+        grant(stream_grant("messages", "id", connections=(mail,)), id_="grt_a"),
+        grant(stream_grant("orders", "id", connections=(shop,)), id_="grt_b", source="shop"),
+    )
+    found: list[tuple[int, int]] = []
+    for one in ("grt_a", "grt_b"):
+        assert (await program.ask("POST", f"/grants/{one}/revoke", program.owner)).body == {"revoked": True}
+        agents = await program.ask("POST", "/mcp", package, body=b"{}")
+        found.append((agents.status, (await program.get("/v1/schema", package)).status))
+    assert found == [(400, 200), (401, 403)]
+    assert "www-authenticate" in agents.headers
+
+
 async def test_owner_routes_refuse_clients(program: LocalProgram):
     token = await token_for(program)
     for method, path in (
