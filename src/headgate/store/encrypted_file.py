@@ -39,7 +39,7 @@ _HEADER = re.compile(
 )
 
 
-class _Header(NamedTuple):
+class _AgeHeader(NamedTuple):
     salt: bytes
     work: int
     wrapped: bytes
@@ -146,16 +146,16 @@ def _header(key: bytes, passphrase: str, work: int) -> bytes:
     return text + b" " + _encode(_mac(key, text)) + b"\n"
 
 
-def _read_header(source: IO[bytes]) -> _Header:
+def _read_header(source: IO[bytes]) -> _AgeHeader:
     lines = b"".join(source.readline(_MOST_HEADER_BYTES) for _ in range(4))
     found = _HEADER.fullmatch(lines)
     if found is None or int(found[2]) > _MOST_WORK:
         raise _damaged()
     salt, wrapped, mac = (_decode(found[place]) for place in (1, 3, 4))
-    return _Header(salt, int(found[2]), wrapped, mac, lines[: found.start(4) - 1])
+    return _AgeHeader(salt, int(found[2]), wrapped, mac, lines[: found.start(4) - 1])
 
 
-def _unwrapped(header: _Header, passphrase: str) -> bytes:
+def _unwrapped(header: _AgeHeader, passphrase: str) -> bytes:
     try:
         stretched = _stretched(passphrase, header.salt, header.work)
         key = ChaCha20Poly1305(stretched).decrypt(bytes(12), header.wrapped, None)
