@@ -40,7 +40,7 @@ from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ClientId, RequestId
-from headgate.reading.extents import SpanMemo
+from headgate.reading.extents import StreamSpans
 from headgate.settings import Settings
 from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
@@ -149,7 +149,7 @@ def build_console(
         clients=program.clients(),
         activity=Activity(program.ledger, program.home),
         reads=program.read_services,
-        spans=SpanMemo(program.read_services),
+        spans=StreamSpans(program.read_services),
         admission=program.admission,
         flush_log=program.pump.flush,
         clock=program.clock,

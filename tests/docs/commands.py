@@ -29,7 +29,7 @@ FOREIGN_OPTIONS = {
 _NAMED = re.compile(r"(?<![\w@/.\"-])(?:\.venv/bin/)?headgate +((?:[^\s'\"`,;]+ *)+)")
 _OPTION = re.compile(r"(?<![\w(-])--[a-z][a-z-]+\b(?![:-])")
 _FOREIGN_COMMAND = re.compile(
-    r"\b(?:age|claude mcp add|codex mcp add|docker compose|gemini mcp add|journalctl|systemctl|uv tool|uvx|git log|npx|curl|pip install|python -m bench)\b.*"
+    r"\b(?:age|claude mcp add|code --add-mcp|codex mcp add|docker compose|gemini mcp add|journalctl|systemctl|uv tool|uvx|git log|npx|curl|pip install|python -m bench)\b.*"
 )
 _PLACEHOLDER = "X"
 _ROOT = get_command(app)

@@ -16,7 +16,7 @@ from headgate.mcp.gateway.hosted import HostedGateway
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
-from headgate.reading.extents import SpanMemo
+from headgate.reading.extents import StreamSpans
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.sources.import_runs import ImportRuns
@@ -47,7 +47,7 @@ class ConsoleServices:
     clients: Clients
     activity: Activity
     reads: ReadServices
-    spans: SpanMemo
+    spans: StreamSpans
     admission: Admission
     #: Moves what was just read into the log that pages show.
     flush_log: Callable[[], Awaitable[None]]

@@ -16,7 +16,7 @@ Span: TypeAlias = tuple[int, int]
 StreamPlace: TypeAlias = tuple[ConnectionId, StreamName]
 
 
-class SpanMemo:
+class StreamSpans:
     """Remembers spans by what is stored of a stream: its number of records, and when one was last added."""
 
     __slots__ = ("_known", "_services")
