@@ -186,7 +186,7 @@ class TextAgent:
         document = json.loads(self.ask("fetch", **arguments))
         metadata: dict[str, Any] = document["metadata"]
         ladder = metadata.pop("content_ladder", {})
-        values = _values_in(document)
+        values = values_in(document)
         asked = arguments.get("fields", [])
         if len(asked) == 1 and asked[0] not in values:
             values[asked[0]] = document["text"]
@@ -256,7 +256,7 @@ def ids_in(text: str) -> list[str]:
     return [*_FIRST.findall(text), *_RECORD.findall(text), *_HIT.findall(text)]
 
 
-def _values_in(document: dict[str, Any]) -> dict[str, Any]:
+def values_in(document: dict[str, Any]) -> dict[str, Any]:
     """Find the values that a document names: in its metadata, and in its text if that is JSON."""
     metadata = document["metadata"]
     reserved = metadata.pop("fields", {})

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from playwright.sync_api import Page, expect, sync_playwright
 
+from tests.journeys.agent import ids_in, values_in
 from tests.on_socket import COMMAND, Outcome, environment, headgate
 
 CHROMIUM = shutil.which("chromium")
@@ -60,12 +62,14 @@ def test_a_newcomer_gets_a_right_answer_from_an_agent(tmp_path: Path, figure: Ca
         connected = run(tmp_path, "connect", "claude-code", "--http", "--write", "--yes")
         assert "3 records, 2025-03-20 to 2025-05-09" in connected.err
         entry = json.loads((tmp_path / ".claude.json").read_bytes())["mcpServers"]["headgate"]
-        quote, paid = asyncio.run(ask(entry))
+        # In a thread, because the browser's loop runs in this one.
+        with ThreadPoolExecutor(1) as threads:
+            quote, paid = threads.submit(lambda: asyncio.run(ask(entry))).result()
         assert (quote, paid) == ("5,940.00", 6310.0)
         seconds = time.monotonic() - begun
 
         page.get_by_role("link", name="Activity", exact=True).click()
-        expect(page.get_by_text("claude-code").first).to_be_visible()
+        expect(page.get_by_text("read 6 records (4 of transactions, 2 of messages)")).to_be_visible()
         assert "claude-code" in run(tmp_path, "audit", "list").out
         run(tmp_path, "grants", "revoke", "claude-code")
         refused = httpx2.post(entry["url"], headers=entry["headers"], json={}, trust_env=False)
@@ -139,11 +143,10 @@ async def ask(entry: dict[str, Any]) -> tuple[str, float]:
             return "\n".join(part.text for part in result.content if part.type == "text")
 
         hits = await text_of("search", q="roof quote", streams=["messages"])
-        opened = await text_of("fetch", id=re.search(r"^first_fetch_id=(.*)$", hits, re.MULTILINE)[1])
+        opened = await text_of("fetch", id=ids_in(hits)[0])
         quote = re.search(r"we ask ([\d,.]+\d)", opened)[1]
         payments = await text_of("search", q="Castell Roofing", streams=["transactions"])
-        found = re.findall(r"^\d+\. .* id=(.*)$", payments, re.MULTILINE)
-        amounts = [
-            json.loads(await text_of("fetch", id=one))["metadata"]["fields"]["amount"] for one in found
-        ]
+        found = ids_in(payments)
+        documents = [json.loads(await text_of("fetch", id=one)) for one in found]
+        amounts = [float(values_in(one)["amount"]) for one in documents]
         return quote, -sum(amounts)
