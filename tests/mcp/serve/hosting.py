@@ -40,7 +40,7 @@ class Tokens:
     def __init__(self) -> None:
         self.refusals: list[str] = []
 
-    def admit(self, token: str, _via: str = "") -> Access:
+    def admit(self, token: str, _via: str = "", **_how: bool) -> Access:
         refusals = {"revoked": GrantRevoked, "empty": PackageRevoked, "hasty": RateLimited}
         if token in refusals:
             raise refusals[token]
