@@ -94,8 +94,11 @@ def test_events_are_the_same_however_the_bytes_are_split(lines, ends, data):
     whole += b": end\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=10)))
     parts = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    in_parts = EventAssembler()
-    assert [event for part in parts for event in in_parts.feed(part)] == list(EventAssembler().feed(whole))
+    expected = list(EventAssembler().feed(whole))
+    # Single bytes are the split in which every pair of CR and LF is apart.
+    for split in (parts, [whole[at : at + 1] for at in range(len(whole))]):
+        in_parts = EventAssembler()
+        assert [event for part in split for event in in_parts.feed(part)] == expected
 
 
 @pytest.mark.anyio
