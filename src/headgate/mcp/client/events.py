@@ -119,9 +119,11 @@ class EventAssembler:
         Raises:
             UpstreamTooLarge: an event has too many lines.
         """
+        if not chunk:
+            return
         if self._skips_newline:
             chunk = chunk.removeprefix(b"\n")
-        self._skips_newline = chunk.endswith(b"\r") or (self._skips_newline and not chunk)
+        self._skips_newline = chunk.endswith(b"\r")
         *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for line in lines:
             whole = b"".join([*self._pieces, line])
