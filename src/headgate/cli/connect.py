@@ -96,14 +96,13 @@ def connect(  # noqa: PLR0913 - each is an option of the command
         _list_programs(as_json=as_json)
         return
     found = program_of(program)
-    choice, daily = read_choice(connection, stream, fields, since, until), read_budget(budget)
-    days = read_days(days)
+    choice = read_choice(connection, stream, fields, since, until)
+    daily, days = read_budget(budget), read_days(days)
     # What cannot work is refused before anything is granted.
     tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
     if write:
         _merged(found, tried)
-    settings = settings_of(context).settings
-    require_home(settings)
+    require_home(settings := settings_of(context).settings)
     if not as_json:
         show_preview(settings, choice, found.title, days)
     ask_for_everything(choice, is_confirmed=yes)
