@@ -121,4 +121,5 @@ def _client_lines(server: HttpServer, home: Path) -> list[tuple[str, str]]:
 
 
 def _connect_line(name: str, home: Path, *, is_http: bool) -> str:
-    return f"headgate --home {home} connect {name} --yes --write{' --http' if is_http else ''}"
+    line = f"headgate --home {home} connect {name} --yes --write"
+    return f"{line} --http" if is_http else line
