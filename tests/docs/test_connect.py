@@ -80,13 +80,14 @@ def filled() -> Iterator[Path]:
 def test_every_command_that_makes_a_grant_works_as_it_stands(page: Path, filled: Path, tmp_path: Path):
     commands = [line for block in blocks(page, "sh") for line in block.splitlines() if "headgate" in line]
     assert commands
+    # A person at a terminal is asked before everything is granted; here there is no terminal.
     for command in commands:
         words = shlex.split(command)
         if words[:3] == ["headgate", "grants", "create"]:
-            done = headgate(tmp_path, "--home", str(filled), *words[1:])
+            done = headgate(tmp_path, "--home", str(filled), *words[1:], "--yes")
             assert (done.code, "hg_" in done.out) == (0, "--save" not in words), done.err
         elif words[:2] == ["headgate", "connect"]:
-            done = headgate(tmp_path, "--home", str(filled), *words[1:], "--json")
+            done = headgate(tmp_path, "--home", str(filled), *words[1:], "--yes", "--json")
             assert done.code == 0, done.err
             made = json.loads(done.out)
             assert (made["written"], made["warning"]) == (True, None)
