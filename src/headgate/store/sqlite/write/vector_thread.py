@@ -13,7 +13,6 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from headgate import system
 from headgate.errors import HeadgateError
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.catalog import Catalog, current
@@ -21,7 +20,7 @@ from headgate.store.sqlite.database import Database, open_reader, translate_erro
 from headgate.store.sqlite.write import vector_making
 from headgate.store.sqlite.write.vector_making import Portion
 from headgate.store.sqlite.writer import Writer
-from headgate.system import open_private
+from headgate.system import lock, open_private
 from headgate.telemetry import get_logger
 
 _LOCK = "vectors.lock"
@@ -69,21 +68,21 @@ class VectorThread:
         self._thread.join()
 
     def _work(self) -> None:
-        lock = open_private(self._path.with_name(_LOCK), os.O_RDWR | os.O_CREAT)
+        file = open_private(self._path.with_name(_LOCK), os.O_RDWR | os.O_CREAT)
         database = open_reader(self._path)
         try:
             while not self._is_closing:
-                self._round(database, lock)
+                self._round(database, file)
         finally:
             database.db.close()
-            os.close(lock)
+            os.close(file)
 
-    def _round(self, database: Database, lock: int) -> None:
+    def _round(self, database: Database, file: int) -> None:
         """Make everything that is to be made, then wait for more."""
         reported = self._reported
         seconds = _LOOK_SECONDS
         try:
-            if _is_mine(lock):
+            if _is_mine(file):
                 self._make_all(database)
                 self._seen = reported
         except HeadgateError as failure:
@@ -117,9 +116,9 @@ class VectorThread:
             return vector_making.next_portion(database, self._catalog, key)
 
 
-def _is_mine(lock: int) -> bool:
+def _is_mine(file: int) -> bool:
     try:
-        system.lock(lock)
+        lock(file)
     except BlockingIOError:
         return False
     return True
