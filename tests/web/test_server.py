@@ -226,8 +226,9 @@ def test_a_body_that_drips_is_answered_and_ended(impatient: int):
 
 
 SLOW_READERS = """
+import socket
 from headgate.web import http, server
-http.SEND_SECONDS = 2
+http.SEND_SECONDS = 1
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         await receive()
@@ -239,6 +240,8 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
     await send({"type": "http.response.body", "body": b"x" * size})
 taken = server.listen("127.0.0.1", 0)
+# The system would take most of the answer at once, and the program would have nothing to judge.
+taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 50_000)
 server.serve(app, taken, lambda: print(taken.getsockname()[1], flush=True))
 """
 
@@ -248,7 +251,7 @@ def test_a_large_answer_that_is_read_slowly_but_is_read_arrives_whole_and_one_th
         slow, idle = (dial(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(2))
         received = 0
         while received < 8_000_000:
-            # Over three seconds in all, which is longer than an answer without progress has.
+            # Three seconds in all, three times as long as an answer without progress has.
             select.select([], [], [], 0.02)
             piece = slow.recv(50_000)
             assert piece, received
