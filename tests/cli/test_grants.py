@@ -81,7 +81,7 @@ def test_what_is_empty_says_so_and_is_an_empty_array_for_programs(tmp_path: Path
         assert (text.code, text.out, text.err.count("\n")) == (0, "", 1)
         assert (array.code, json.loads(array.out), array.err) == (0, [], "")
     nothing = run(tmp_path, "grants", "create", "--client", "a")
-    assert nothing.code == 1
+    assert nothing.code == 78
     assert "headgate import PATH" in nothing.err
 
 

@@ -21,7 +21,7 @@ from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
 pytestmark = pytest.mark.anyio
-OPEN = {"/console/sign-in", "/console/welcome/{link}", "/console/static/{file}"}
+OPEN = {"/console/sign-in", "/console/sign-in/passkey", "/console/welcome/{link}", "/console/static/{file}"}
 TRICK = "<script>alert('x')</script> roof"
 
 

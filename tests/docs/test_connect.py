@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.docs.commands import confirmed
 from tests.http_clients import HttpAnswer, ask_once
 from tests.mcp.serve.product import product_app
 from tests.on_socket import environment, headgate, serving
@@ -153,7 +154,7 @@ def test_chatgpt_finds_the_way_to_the_sign_in_from_the_address_on_its_page(tmp_p
 def test_a_client_that_is_set_up_by_the_stdio_page_reads(filled: Path, tmp_path: Path):
     page = ROOT / "docs" / "how-to" / "connect-stdio.md"
     (command,) = [line for block in blocks(page, "sh") for line in block.splitlines()]
-    done = headgate(tmp_path, "--home", str(filled), *shlex.split(command)[1:])
+    done = headgate(tmp_path, "--home", str(filled), *confirmed(shlex.split(command)[1:]))
     assert done.code == 0, done.err
     (block,) = blocks(page, "json")
     server: dict[str, Any] = json.loads(block)["mcpServers"]["headgate"]

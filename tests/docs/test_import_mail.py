@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headgate.sources.mail.imap import IMAP
+from tests.docs.commands import SHELL_FUNCTION
 from tests.on_socket import environment
 from tests.sources.mail.dovecot import PASSWORD, account
 from tests.sources.mail.mails import ANSWER, LETTER, STREAMS, mbox
@@ -37,7 +38,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def with_program(script: str) -> str:
-    return f'headgate() {{ "{ROOT}/.venv/bin/headgate" "$@"; }}\n{script}'
+    return SHELL_FUNCTION + script
 
 
 def test_the_commands_import_mail_and_grant_it_and_a_second_time_add_nothing(directory: Path):

@@ -12,6 +12,7 @@ from headgate.sources.calendar.source import CALENDAR
 from headgate.sources.chat.source import CHAT
 from headgate.sources.contacts.source import CONTACTS
 from headgate.sources.conversations.source import CONVERSATIONS
+from tests.docs.commands import SHELL_FUNCTION
 from tests.on_socket import environment
 from tests.sources import (
     test_calendar as calendars,
@@ -39,7 +40,7 @@ def page(name: str) -> str:
 
 
 def run(directory: Path, script: str) -> str:
-    whole = f'headgate() {{ "{ROOT}/.venv/bin/headgate" "$@"; }}\n{script}'
+    whole = SHELL_FUNCTION + script
     done = subprocess.run(
         ["bash", "-ec", whole],
         cwd=directory, env=environment(directory, {}), capture_output=True, text=True, check=False, timeout=120,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.commands import confirmed
 from tests.on_socket import environment, headgate
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ def test_every_command_of_the_page_works_in_its_order(tmp_path: Path):
             assert len(listed["connections"]) == 2
             old = listed["connections"][0]["connection_id"]
             assert headgate(tmp_path, *words[:2], "sources", "remove", old, "--yes").code == 0
-        done = headgate(tmp_path, *words)
+        done = headgate(tmp_path, *confirmed(words))
         assert done.code == 0, (words, done.err)
     exported = (tmp_path / "people-export" / "people.csv").read_text(encoding="utf-8")
     assert exported.count("@example.org") == 3

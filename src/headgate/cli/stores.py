@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from headgate.cli.extras import needs_extra
-from headgate.errors import NotFound
+from headgate.errors import ConfigInvalid
 from headgate.settings import Settings
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def require_home(settings: Settings) -> Path:
     """Return the directory of the home, for commands that make no sense without one.
 
     Raises:
-        NotFound: it does not exist.
+        ConfigInvalid: it does not exist.
     """
     if not settings.home.exists():
-        raise NotFound(
+        raise ConfigInvalid(
             f"There is no home at {settings.home} yet.",
             hint="Make one with 'headgate import PATH' or 'headgate', or name another with --home DIR.",
         )
