@@ -15,6 +15,7 @@ from pathlib import Path
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, make_private_directory, sync_directory
 from headgate.store.encrypted_file import MAGIC, DecryptingReader, EncryptingWriter, is_encrypted
+from headgate.system import open_private
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def pack(source: Path, target: Path, passphrase: str) -> int:
     refuse_existing(target)
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    handle = open_private(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with os.fdopen(handle, "wb") as file:
             writer = EncryptingWriter(file, passphrase)
