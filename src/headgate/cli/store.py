@@ -28,6 +28,8 @@ app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
 
 _SHOWN_MOST = 50
 _KIB = 1024
+#: How the ids of connections begin.
+_CONNECTION_ID = "cin_"
 _REVOKED = (
     "Revoked {}, because the backup cannot know which were revoked after it. "
     "Grant again with 'headgate grants create', or restore into a new home with --keep-grants."
@@ -169,11 +171,12 @@ def erase(
         raise typer.BadParameter("give a stream and a record, or neither to erase the whole connection")
     home = _home(context)
     found = _connection(home, connection)
-    chosen = connection_id(found.connection_id)
+    chosen = connection_id(connection if found is None else found.connection_id)
     if not yes:
-        count = many(sum(one.record_count for one in found.streams), "record")
+        count = many(0 if found is None else sum(one.record_count for one in found.streams), "record")
         what = f"all its {count}" if record is None else f"record '{record}' of stream '{stream}'"
-        typer.confirm(f"Erase connection {found.display_name or chosen}: {what}?", abort=True, err=True)
+        shown = connection if found is None else found.display_name or chosen
+        typer.confirm(f"Erase connection {shown}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
         if stream is None or record is None:
             gone = commands.erase_connection(home, chosen)
@@ -184,17 +187,21 @@ def erase(
     typer.echo(_json(gone) if as_json else text)
 
 
-def _connection(home: Home, name: str) -> ConnectionStats:
-    """Find a connection by its id or name.
+def _connection(home: Home, name: str) -> ConnectionStats | None:
+    """Find a connection by its id or name; None for an id that is gone.
+
+    An erasure that was killed has removed the connection before the last of its files: run again, it ends.
 
     Raises:
-        NotFound: there is none, or several have the name.
+        NotFound: there is none of this name, or several have it.
     """
     with needs_extra("serve"):
         connections = commands.store_stats(home).connections
     found = [one for one in connections if one.connection_id == name] or [
         one for one in connections if (one.display_name or "").casefold() == name.casefold()
     ]
+    if not found and name.startswith(_CONNECTION_ID):
+        return None
     if len(found) != 1:
         names = ", ".join(
             f"{one.display_name or one.connector_key} ({one.connection_id})" for one in connections
