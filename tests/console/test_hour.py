@@ -75,6 +75,8 @@ class Agent:
         async with page.expect_request(lambda request: request.url.startswith(REDIRECT)) as sent:
             await approve.click()
         self.answer.update(query_of((await sent.value).url))
+        # Nothing listens there: the browser shows its own page, and must have come to it before it goes on.
+        await page.wait_for_url("chrome-error://chromewebdata/")
 
 
 async def call(http: httpx2.AsyncClient, address: str, tool: str, **arguments: Any) -> httpx2.Response:
