@@ -18,7 +18,6 @@ import pytest
 from playwright.async_api import Page, async_playwright, expect
 
 from headgate.model.ids import ConnectionId
-from headgate.sources.demo import fill
 from tests.console.browsers import PASSWORD, Browser, open_link, signed_in
 from tests.console.clients import Client, approve, open_consent, query_of
 from tests.console.test_browser import CHROMIUM
@@ -26,6 +25,7 @@ from tests.console.test_servers import WEATHER
 from tests.hostile.server import FaultyServer, faulty_server, tool
 from tests.in_process import NOW, LocalProgram, local_program
 from tests.peers.serving import PEERS, serving
+from tests.stitched import fill
 
 AXE = PEERS.parent / "axe-core" / "axe.min.js"
 pytestmark = [

@@ -32,7 +32,7 @@ _FOREIGN_COMMAND = re.compile(
     r"\b(?:age|claude mcp add|code --add-mcp|codex mcp add|docker compose|gemini mcp add|journalctl|systemctl|uv tool|uvx|git log|npx|curl|pip install|python -m bench)\b.*"
 )
 _PLACEHOLDER = "X"
-#: The program for a shell script; nobody is there to confirm a grant of everything.
+#: The program for a shell script; no person is there to confirm a grant of everything.
 SHELL_FUNCTION = """\
 headgate() {
     case " $* " in *" grants create "*) set -- "$@" --yes ;; esac
