@@ -129,12 +129,18 @@ def run(place: Path, command: StoppedCommand, most_steps: int, times: int) -> Fi
     kills: list[dict[str, Any]] = [{"step": step} for step in range(1, figures.steps + 1, stride)]
     kills += [{"after": chance.uniform(0, seconds)} for _ in range(times)]
     for kill in kills:
-        _kill_once(_fresh(base, place / "copy"), command, kill, figures)
+        _kill_once(base, place / "copy", command, kill, figures)
     return figures
 
 
-def _kill_once(copy: Path, command: StoppedCommand, kill: dict[str, Any], figures: Figures) -> None:
-    ended = run_command(command.words(copy), **kill)
+def _kill_once(
+    base: Path, copy: Path, command: StoppedCommand, kill: dict[str, Any], figures: Figures
+) -> None:
+    ended = run_command(command.words(_fresh(base, copy)), **kill)
+    if ended is not None and "step" in kill:
+        # Threads beside the command decide how many steps a run has: this one ended before, so its last step is taken.
+        kill = {"step": ended[0]}
+        ended = run_command(command.words(_fresh(base, copy)), **kill)
     figures.kills += ended is None
     state = command.state(copy)
     figures.old += state == "old"
