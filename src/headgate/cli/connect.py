@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headgate.cli.grant_options import (
+    Budget,
+    Confirmed,
+    Connections,
+    Days,
+    Fields,
+    Since,
+    Streams,
+    Until,
+)
 from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.grants import DAYS, issue_choice, read_budget, read_choice, read_days, save_token
 from headgate.cli.mcp import cache_root_of
@@ -70,25 +80,14 @@ def connect(  # noqa: PLR0913 - each is an option of the command
         typer.Option("--write", help="Change the program's configuration; the old file is kept beside it."),
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Replace what the program may see now.")] = False,
-    connection: Annotated[
-        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="NAME")
-    ] = None,
-    stream: Annotated[
-        list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
-    ] = None,
-    fields: Annotated[
-        list[str] | None, typer.Option(help="Only these fields of a stream.", metavar="STREAM=A,B")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only records from this time on: a date, 30d or yesterday.", metavar="TIME"),
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
-    days: Annotated[int, typer.Option(help="End the grant after so many days.")] = DAYS,
-    budget: Annotated[
-        str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before granting everything.")] = False,
+    connection: Connections = None,
+    stream: Streams = None,
+    fields: Fields = None,
+    since: Since = None,
+    until: Until = None,
+    days: Days = DAYS,
+    budget: Budget = None,
+    yes: Confirmed = False,
     as_json: AsJson = False,
 ) -> None:
     """Let an agent program read: make its grant, and print or write what its configuration needs."""

@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from headgate.cli.grant_options import (
+    Budget,
+    Confirmed,
+    Connections,
+    Days,
+    Fields,
+    Since,
+    Streams,
+    Until,
+)
 from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.mcp import cache_root_of
 from headgate.cli.stores import require_home, with_stores, with_stores_if_any
@@ -53,28 +63,17 @@ def create(  # noqa: PLR0913 - each is an option of the command
     context: typer.Context,
     *,
     client: Annotated[str, typer.Option(help="Who the grant is for.", metavar="NAME")],
-    connection: Annotated[
-        list[str] | None, typer.Option(help="Only this connection; may be repeated.", metavar="NAME")
-    ] = None,
-    stream: Annotated[
-        list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
-    ] = None,
-    fields: Annotated[
-        list[str] | None, typer.Option(help="Only these fields of a stream.", metavar="STREAM=A,B")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only records from this time on: a date, 30d or yesterday.", metavar="TIME"),
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Only records before this time.", metavar="TIME")] = None,
-    days: Annotated[int, typer.Option(help="End the grant after so many days.")] = DAYS,
-    budget: Annotated[
-        str | None, typer.Option(help="Show at most so many records a day.", metavar="N/day")
-    ] = None,
+    connection: Connections = None,
+    stream: Streams = None,
+    fields: Fields = None,
+    since: Since = None,
+    until: Until = None,
+    days: Days = DAYS,
+    budget: Budget = None,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the token for 'headgate mcp' instead of printing it.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before granting everything.")] = False,
+    yes: Confirmed = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a client would see, grant it, and print its token once."""
