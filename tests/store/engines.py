@@ -12,14 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from headgate.home import open_home
+from headgate.store.postgres.engine import PostgresStore
+from headgate.store.postgres.migrate import open_place
 from headgate.store.protocol import Store
 from headgate.store.sqlite.engine import SqliteStore
+from tests import postgres
 
 NOW = 1_790_000_000_000_000
 
-#: A second engine is one more line here, and everything in this folder runs with it.
+
+def _postgres(directory: Path) -> Store:
+    place = open_place(postgres.database_url(), str(directory))
+    return PostgresStore(place, itertools.count(NOW).__next__, connections=1)
+
+
+#: Everything in this folder runs with each of these.
 ENGINES: Mapping[str, Callable[[Path], Store]] = {
     "sqlite": lambda directory: SqliteStore(open_home(directory), itertools.count(NOW).__next__),
+    **({"postgres": _postgres} if postgres.programs() else {}),
 }
 
 

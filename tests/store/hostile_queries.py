@@ -18,4 +18,5 @@ HOSTILE_QUERIES = (
     "1.234,50 " * 16,
     "3 March 2026 " * 5,
     "\ud800 canal",
+    "漢の" * 200,
 )

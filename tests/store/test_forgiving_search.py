@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.query import SearchSort
 from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.read import search as search_module
-from headgate.store.sqlite.write.word_segments import WordMerging
+from headgate.store.relational.database import Database
+from headgate.store.relational.read import search as search_module
+from headgate.store.relational.write.word_segments import WordMerging
 from tests.store.declared import DESK, document, stream_of
 from tests.store.hostile_queries import HOSTILE_QUERIES
 from tests.store.ledger import Ledger
@@ -215,6 +216,30 @@ def test_words_without_a_subject_do_not_decide_unless_there_are_no_others(ledger
     assert whole(ask(ledger, "the who")) == ["b"]
 
 
+def test_particles_do_not_decide_in_japanese_unless_there_is_nothing_else(ledger: Ledger):
+    ledger.put(
+        {"id": "a", "body": "全消去とは、ハードディスクを"},
+        {"id": "b", "body": "食べ物"},
+        {"id": "c", "body": "食べた物"},
+    )
+    page = ask(ledger, "ハードディスクの全消去")
+    assert (whole(page), page.understood.left_out) == (["a"], ("の",))
+    assert [word.word for word in page.understood.words] == ["ハードディスク", "全消去"]
+    assert "<mark>全消去</mark>" in page.hits[0].snippets[0].text
+    assert whole(ask(ledger, "食べ物")) == ["b"]
+    for q in ("とは", "「とは」"):
+        assert (whole(ask(ledger, q)), ask(ledger, q).understood.left_out) == (["a"], ())
+    assert whole(ask(ledger, '"ハードディスクの全消去"')) == []
+
+
+def test_pairs_of_characters_gain_nothing_by_standing_together(ledger: Ledger):
+    ledger.put(
+        {"id": "together", "body": "東京都 木", "at": "2026-01-01T00:00:00Z"},
+        {"id": "apart", "body": "東京 都庁", "at": "2026-05-01T00:00:00Z"},
+    )
+    assert keys(ask(ledger, "東京都庁")) == ["apart", "together"]
+
+
 def test_a_rare_word_weighs_more_than_a_frequent_one(ledger: Ledger):
     ledger.put(
         *({"id": f"{n}", "body": "canal"} for n in range(20)),
@@ -305,10 +330,14 @@ def test_many_small_batches_are_found_before_and_after_their_segments_are_merged
     expected = {f"{n:02}" for n in range(40) if n % 5}
     assert set(keys(ask(ledger, "canal", limit=100))) == expected
     ledger.store.run(ledger.store.bare._writer.run(_merge_all, in_transaction=False))
-    database = ledger.store.bare._reader.database
-    assert database.value("SELECT max(n) FROM (SELECT count(*) n FROM word_segment GROUP BY sid, fid)") == 1
+    sizes = ledger.store.run(ledger.store.bare._writer.run(_segment_sizes))
+    assert set(Counter((sid, fid) for sid, fid, *_ in sizes).values()) == {1}
     assert set(keys(ask(ledger, "canal", limit=100))) == expected
     assert set(whole(ask(ledger, "canal gloves", limit=100))) == {key for key in expected if int(key) % 2}
+
+
+def _segment_sizes(database: Database) -> list[tuple[int, ...]]:
+    return database.all(database.sql["word_segment_sizes"])
 
 
 def _merge_all(database: Database) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headgate.model.ids import GrantId, PackageId
+from headgate.model.ids import GrantId
 from headgate.model.ledger import (
     AuditBlock,
     AuditEntry,
     ChainHead,
+    Fold,
+    Holder,
     IssuedGrant,
     IssuedToken,
     SealedBlock,
@@ -23,40 +25,39 @@ from headgate.store.owner import OwnerStore
 #: Makes the block after a head out of lines; None is the head of an empty chain.
 SealLines = Callable[[ChainHead | None, bytes], SealedBlock]
 
+#: Makes the fold of blocks, which follow a head; None if none of them is to be folded.
+FoldBlocks = Callable[[ChainHead | None, Sequence[AuditBlock]], Fold | None]
+
 
 class Ledger(Protocol):
-    """Grants, tokens, disclosures. What looks something up for every request does so without waiting."""
+    """Grants, tokens, disclosures. Every look-up may wait: an engine may answer over a network."""
 
     @property
     def owner(self) -> OwnerStore:
         """What is stored about the owner's sign-in."""
         ...
 
-    def version(self) -> int:
+    async def version(self) -> int:
         """Give a number that is another one after anything was written: what was looked up before may be old."""
         ...
 
-    def token(self, digest: bytes) -> IssuedToken | None:
-        """Look a token up, as it is at this moment."""
+    async def holder(self, digest: bytes) -> Holder | None:
+        """Look up a token, its grants and the version they have, all at once, as they are at this moment."""
         ...
 
-    def grant(self, grant_id: GrantId) -> IssuedGrant | None:
+    async def grant(self, grant_id: GrantId) -> IssuedGrant | None:
         """Look a grant up, as it is at this moment."""
         ...
 
-    def members(self, package_id: PackageId) -> tuple[IssuedGrant, ...]:
-        """Look up the grants of a package, as they are at this moment."""
-        ...
-
-    def spent(self, grant_id: GrantId, day: int) -> int:
+    async def spent(self, grant_id: GrantId, day: int) -> int:
         """Say how many records were shown under a grant on a day, counted from 1970."""
         ...
 
-    def shown_since(self, day: int) -> ShownRecords:
+    async def shown_since(self, day: int) -> ShownRecords:
         """Return how many records were shown under each grant on each day from a day on, counted from 1970."""
         ...
 
-    def owner_tokens(self) -> tuple[IssuedToken, ...]:
+    async def owner_tokens(self) -> tuple[IssuedToken, ...]:
         """Return every token that speaks for the owner, newest first."""
         ...
 
@@ -64,7 +65,7 @@ class Ledger(Protocol):
         """End a token for good. Says whether it was there."""
         ...
 
-    def grants(self) -> tuple[IssuedGrant, ...]:
+    async def grants(self) -> tuple[IssuedGrant, ...]:
         """Give every grant, newest first."""
         ...
 
@@ -96,28 +97,39 @@ class Ledger(Protocol):
         """
         ...
 
+    async def fold(self, most_bytes: int, fold: FoldBlocks, seal: SealLines) -> tuple[Fold, ChainHead] | None:
+        """Replace the oldest blocks by their fold and add its note to the chain, both or neither.
+
+        ``fold`` is called inside the write transaction with the blocks after the last fold, as many as have about
+        that many bytes. Gives what was folded and the head after the note; None if nothing was.
+        """
+        ...
+
     async def forget_journal(self, journal: str) -> None:
         """Forget how far a journal was taken over; it is gone."""
         ...
 
-    def taken(self, journal: str) -> int:
+    async def taken(self, journal: str) -> int:
         """Say how many bytes of a journal are in the chain."""
         ...
 
-    def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
+    async def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
         """Read the chain in order as it is sealed, a piece at a time; begins with what ends after a place."""
         ...
 
-    def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
+    async def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain in order, a piece at a time."""
         ...
 
-    def entries_with(self, text: str, after: int, limit: int) -> tuple[AuditEntry, ...]:
+    async def entries_with(self, text: str, after: int, limit: int) -> tuple[AuditEntry, ...]:
         """Read those entries whose event holds a text."""
         ...
 
-    def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
-        """Read the chain from its end, a piece at a time."""
+    async def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
+        """Read the chain from its end, a piece at a time; the next one goes on before ``first`` of the last entry.
+
+        If the chain is folded meanwhile, a sum may hold reads that were in an earlier piece, and none is missed.
+        """
         ...
 
     async def close(self) -> None:

@@ -66,12 +66,12 @@ class OAuthRows(Protocol):
 class OAuthStore(Protocol):
     """Documents of the authorization server."""
 
-    def get(self, kind: str, key: bytes) -> bytes | None:
-        """Read a document, without waiting."""
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """Read a document."""
         ...
 
-    def all(self, kind: str) -> Sequence[bytes]:
-        """Read every document of a kind, without waiting."""
+    async def all(self, kind: str) -> Sequence[bytes]:
+        """Read every document of a kind."""
         ...
 
     async def change(self, work: Callable[[OAuthRows], _T]) -> _T:

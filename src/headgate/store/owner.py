@@ -9,17 +9,17 @@ from headgate.model.owner import BrowserKind, BrowserSecret, Passkey, SetupLink,
 
 
 class OwnerStore(Protocol):
-    """Stores and finds; who may sign in is decided in `headgate.auth`. Look-ups do not wait."""
+    """Stores and finds; who may sign in is decided in `headgate.auth`. Every look-up may wait."""
 
-    def password(self) -> str | None:
+    async def password(self) -> str | None:
         """Return the hash of the owner's password; None while there is none."""
         ...
 
-    def link(self) -> SetupLink | None:
+    async def link(self) -> SetupLink | None:
         """Return the link by which a password may be set."""
         ...
 
-    def browser(self, digest: bytes, kind: BrowserKind) -> BrowserSecret | None:
+    async def browser(self, digest: bytes, kind: BrowserKind) -> BrowserSecret | None:
         """Look up what a browser holds, as it is at this moment."""
         ...
 
@@ -54,7 +54,7 @@ class OwnerStore(Protocol):
         """Remove the password, the passkeys and everything that browsers hold, and store a link."""
         ...
 
-    def passkeys(self) -> Sequence[Passkey]:
+    async def passkeys(self) -> Sequence[Passkey]:
         """Return every passkey, the oldest first."""
         ...
 

@@ -7,6 +7,7 @@ reach an answer. Values keep the very text they came in.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
@@ -17,6 +18,8 @@ from headgate.model.ids import FieldName
 
 _ENCODE = msgspec.json.Encoder().encode
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+#: How many reads ask for the same fields before a type is made for them.
+_READS_BEFORE_TYPE = 8
 #: What no name of a msgspec type's member may hold.
 _UNSPELLABLE = re.compile(r'["\\\x00-\x1f]')
 
@@ -29,18 +32,29 @@ def is_spellable(name: FieldName) -> bool:
 class Projector:
     """Cuts bodies down to a fixed set of fields."""
 
-    __slots__ = ("_decode", "_is_spellable", "fields")
+    __slots__ = ("_decode", "_reads_left", "fields")
 
     def __init__(self, fields: Sequence[FieldName]) -> None:
         self.fields = tuple(fields)
-        self._is_spellable = all(map(is_spellable, self.fields))
-        self._decode = _shape_decoder(self.fields) if self._is_spellable else _RAW.decode
+        self._decode: Callable[[bytes], Any] | None = None
+        self._reads_left = _READS_BEFORE_TYPE if all(map(is_spellable, self.fields)) else sys.maxsize
+
+    def count_read(self) -> None:
+        """Note that one more read projects to these fields; of many reads a type is made, which halves the work.
+
+        Callers choose the fields. Types of all choices that were made once would take megabytes, until the
+        collector of garbage finds them.
+        """
+        self._reads_left -= 1
+        if self._reads_left == 0:
+            self._decode = _shape_decoder(self.fields)
 
     def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
         """Give the body with only the chosen fields, and put texts back in that are stored apart."""
-        shape: Any = self._decode(body)
-        if not self._is_spellable:
-            return _ENCODE(_chosen(shape, self.fields, added or {}))
+        decode = self._decode
+        if decode is None:
+            return _ENCODE(_chosen(_RAW.decode(body), self.fields, added or {}))
+        shape: Any = decode(body)
         if added is not None:
             for index, field in enumerate(self.fields):
                 if field in added:
@@ -108,7 +122,11 @@ def _one_decoder(field: FieldName) -> Callable[[bytes], msgspec.Raw | None]:
     return one
 
 
-@lru_cache(maxsize=512)
 def projector(fields: tuple[FieldName, ...]) -> Projector:
-    """Give the projector for these fields; making one is slow, using it is not."""
-    return Projector(fields)
+    """Give the projector for these fields, for one read."""
+    found = _projector(fields)
+    found.count_read()
+    return found
+
+
+_projector = lru_cache(maxsize=512)(Projector)

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.store.sqlite.database import Database, open_writer
+from headgate.store.sqlite.database import SqliteDatabase, open_writer
 from headgate.store.sqlite.migrate import Migration, all_migrations, migrate, version_of
 from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.disks import Disk, Effect, watched
@@ -75,7 +75,7 @@ def look(path: Path) -> str:
     return f"{version} {'whole' if is_whole and is_resumed and has_copy else 'BROKEN'}"
 
 
-def _has_b(database: Database) -> bool:
+def _has_b(database: SqliteDatabase) -> bool:
     return database.one("SELECT 1 FROM meta WHERE k='b'") is not None
 
 

@@ -14,13 +14,13 @@ from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchR
 from headgate.model.record import Connection, Record
 from headgate.model.rows import IngestReport, OnInvalid
 from headgate.store.protocol import Batch
-from headgate.store.sqlite.catalog import Catalog, current
-from headgate.store.sqlite.database import Database
+from headgate.store.relational.catalog import Catalog, current
+from headgate.store.relational.write import accounts, declare, ingest
+from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 from headgate.store.sqlite.migrate import all_migrations, migrate
-from headgate.store.sqlite.write import accounts, declare, ingest
 from tests.schema.declarations import declaration
 
 MAIL = ConnectorKey("mail")
@@ -101,7 +101,7 @@ def damages(home: Home) -> list[tuple[str, str | None]]:
     return [(damage.kind, damage.record_id) for damage in found.damages]
 
 
-def lay_out(database: Database) -> ConnectionId:
+def lay_out(database: SqliteDatabase) -> ConnectionId:
     """Bring a bare file to the newest schema, and connect one account, without the store's threads."""
     migrate(database, all_migrations())
     connection = Connection(ConnectionId("cin_0123456789abcdef01234567"), MAIL, "", NOW)
@@ -111,7 +111,7 @@ def lay_out(database: Database) -> ConnectionId:
     return connection.id
 
 
-def take(database: Database, connection_id: ConnectionId, lines: Iterable[bytes]) -> IngestReport:
+def take(database: SqliteDatabase, connection_id: ConnectionId, lines: Iterable[bytes]) -> IngestReport:
     """Take a batch in, without the store's threads."""
     with database.writing():
         catalog = current(database, Catalog())

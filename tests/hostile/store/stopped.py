@@ -25,9 +25,9 @@ import apsw
 from headgate.cli import main
 from headgate.errors import HeadgateError
 from headgate.home import Home, open_home
+from headgate.store.maintenance import back_up_store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import shelf_digests, verify
-from headgate.store.sqlite.maintenance.commands import back_up_store
 from headgate.store.sqlite.maintenance.opening import reading_store
 from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import MESSAGES, batch, connect, damages, new_home, with_store

@@ -18,8 +18,8 @@ import pytest
 from headgate.errors import HeadgateError, IntegrityBroken
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
+from headgate.store.maintenance import check_store
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.commands import check_store
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.wal import FILE_HEADER, refuse_bad_wal
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store

@@ -19,7 +19,7 @@ import pytest
 from headgate.errors import StorageUnusable
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
-from headgate.store.sqlite.database import Database, _open_frozen
+from headgate.store.sqlite.database import SqliteDatabase, _open_frozen
 from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.hostile.store.scene import batch, damages, line
 from tests.in_process import local_program
@@ -129,7 +129,7 @@ def test_where_only_the_store_may_not_be_written_reads_go_on_and_their_disclosur
 
 def test_care_that_only_reads_works_on_a_home_that_may_not_be_written(scene: Scene, tmp_path: Path):
     assert "30 records of 1 connection;" in command(scene, [scene.home.path], "store", "stats")
-    assert "found 0 damages" in command(scene, [scene.home.path], "store", "fsck")
+    assert "found no damage" in command(scene, [scene.home.path], "store", "fsck")
     made = tmp_path / "made"
     assert "Backed up 30 records" in command(scene, [scene.home.path], "store", "backup", str(made))
     assert "The backup is good" in command(scene, [made], "store", "restore", "--verify", str(made))
@@ -156,7 +156,7 @@ def test_a_log_that_was_not_moved_into_the_file_is_read_as_well(scene: Scene):
 def test_a_file_that_was_written_after_all_is_not_read_on(scene: Scene):
     path = scene.home.path / "records.db"
     opened, looks = _open_frozen(path)
-    reader = Database(path, opened, frozen=looks)
+    reader = SqliteDatabase(path, opened, frozen=looks)
     with reader.reading():
         assert reader.value("SELECT count(*) FROM record") == 30
     with writing_store(scene.home) as database:

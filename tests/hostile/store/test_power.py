@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.store.sqlite.database import Database, open_reader, open_writer
+from headgate.store.sqlite.database import SqliteDatabase, open_reader, open_writer
 from tests.hostile.store.disks import Disk, Image, images, watched
 from tests.hostile.store.scene import deletion, lay_out, line, take
 
@@ -76,7 +76,7 @@ def _count_damage(place: Path, image: Image, newest: int, toll: Toll) -> None:
         database.db.close()
 
 
-def _compare(database: Database, newest: int, toll: Toll) -> None:
+def _compare(database: SqliteDatabase, newest: int, toll: Toll) -> None:
     if newest < 0:
         # Power failed while the store was being made: whatever is there, making it again must work.
         # That takes long, so only some of these images are made into a store; all have to be sound.

@@ -11,13 +11,13 @@ import pytest
 from headgate.home import open_home
 from headgate.model.ids import RecordId
 from headgate.model.maintenance import CheckReport
-from headgate.store.semantic.vectors import quantised
-from headgate.store.sqlite.maintenance.commands import (
+from headgate.store.maintenance import (
     back_up_store,
     check_store,
     erase_record,
     restore_backup,
 )
+from headgate.store.semantic.vectors import quantised
 from headgate.store.sqlite.paths import FILE
 from tests.store.declared import NOTES
 from tests.store.ledger import Ledger

@@ -145,7 +145,7 @@ def test_a_model_of_fixed_vectors_in_another_form_is_refused(
 
 
 def test_a_folder_with_another_form_of_model_is_refused_with_the_forms_that_are_read(tmp_path: Path):
-    (tmp_path / "model.onnx").write_bytes(b"x")
+    (tmp_path / "model.bin").write_bytes(b"x")
     with pytest.raises(ConfigInvalid) as refused:
         chosen_model(str(tmp_path))
     assert "model2vec" in refused.value.hint

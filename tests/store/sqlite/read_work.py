@@ -12,12 +12,12 @@ import apsw
 
 from headgate.model.plan import SearchPlan
 from headgate.model.rows import SearchPage
-from headgate.store.sqlite.catalog import Catalog, current
+from headgate.store.relational.catalog import Catalog, current
+from headgate.store.relational.read.search import search
+from headgate.store.relational.read.visible_text import SegmentMemory
+from headgate.store.sqlite import engine
 from headgate.store.sqlite.database import open_reader
 from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.read.scope import register
-from headgate.store.sqlite.read.search import search
-from headgate.store.sqlite.read.visible_text import SegmentMemory
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CountingReader:
     """A reader of a store that counts what its searches do."""
 
     def __init__(self, home: Path) -> None:
-        self._database = open_reader(home / FILE, register=register)
+        self._database = open_reader(home / FILE, register=engine.prepare_reader)
         self._catalog = Catalog()
         self._memory = SegmentMemory()
         self._steps: list[tuple[str, int]] = []

@@ -14,7 +14,7 @@ def test_deleting_a_connection_takes_what_streams_that_are_declared_no_longer_ho
         without["streams"].remove(stream_of(without, "pages"))
         store.declare(DESK, without)
         store.delete_connection(ledger.ids[0])
-        database = store.bare._reader.database
+        database = store.bare._readers._loop_reader.database
         assert database.all("SELECT record_id FROM record") == [("1",)]
         assert database.all(
             "SELECT count(*) FROM word_leaf WHERE instr(words, x'00' || CAST('apple' AS BLOB))"

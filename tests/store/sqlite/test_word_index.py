@@ -15,14 +15,15 @@ from headgate.model.plan import SearchPlan, SearchReach
 from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
 from headgate.store.lexical import analyser
+from headgate.store.maintenance import check_store
 from headgate.store.protocol import Batch
-from headgate.store.sqlite import readonly, writer
-from headgate.store.sqlite.database import Database
-from headgate.store.sqlite.maintenance.commands import check_store
+from headgate.store.relational import writer
+from headgate.store.relational.read import older_index
+from headgate.store.relational.write import word_index, word_segments
+from headgate.store.sqlite import readonly
+from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.migrate import all_migrations
 from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.read import older_index
-from headgate.store.sqlite.write import word_index, word_segments
 from tests.store.declared import DESK, NOTES, PAGES, declared, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -51,7 +52,7 @@ def _use_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _holding(store: Driven, word: str) -> int:
     """Count the leaves of the index that hold a word."""
-    leaves = store.bare._reader.database.all("SELECT words FROM word_leaf")
+    leaves = store.bare._readers._loop_reader.database.all("SELECT words FROM word_leaf")
     return sum(b"\0%b\0" % word.encode() in words for (words,) in leaves)
 
 
@@ -97,7 +98,7 @@ def test_a_store_with_words_of_another_version_is_not_examined(home: Path, monke
 def test_a_store_with_words_of_another_version_that_can_only_be_read_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(_path: Path) -> Database:
+    def refuse(_path: Path) -> SqliteDatabase:
         raise StorageReadOnly
 
     monkeypatch.setattr(readonly, "open_writer", refuse)
@@ -114,6 +115,10 @@ def _make_older(home: Path) -> None:
     start = full_text.index("CREATE VIRTUAL TABLE fts")
     create = full_text[start : full_text.index("INSERT INTO fts", start)]
     for sql in (
+        "DROP VIEW audit_chain",
+        "DROP TRIGGER audit_stays",
+        "CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END",
+        "DROP TABLE audit_fold",
         "DROP TABLE word_segment",
         "DROP TABLE word_leaf",
         "DROP TABLE shelf_time",
@@ -172,7 +177,7 @@ def test_a_store_with_the_older_index_gets_the_new_one_when_it_is_opened(home: P
     _make_older(home)
     store = Driven("sqlite", home)
     assert [_is_found(store, q) for q in ("pear", "plums", "elppa")] == [True, True, False]
-    assert store.bare._reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'") == []
+    assert store.bare._readers._loop_reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'") == []
     store.close()
     assert _is_whole(home)
 
@@ -223,7 +228,10 @@ def test_the_full_text_table_of_an_older_version_answers_until_the_index_is_fill
         is_left = unfilled.store.run(unfilled.store.bare._writer.run(filling.step, in_transaction=False))
     assert len(answers) > 3
     assert set(map(str, answers)) == {str((["a", "b", "c"], ["a"], ["b"], ["b"], ["a", "c"], ["c"]))}
-    assert unfilled.store.bare._reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'") == []
+    assert (
+        unfilled.store.bare._readers._loop_reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'")
+        == []
+    )
 
 
 def test_the_full_text_table_shows_nothing_beyond_the_grant(
@@ -253,7 +261,7 @@ def test_an_index_whose_making_was_stopped_is_finished_at_the_next_opening(
     made = word_index._go_on
     left = iter(range(portions))
 
-    def stopped(database: Database) -> None:
+    def stopped(database: SqliteDatabase) -> None:
         if next(left, None) is None:
             raise KeyboardInterrupt
         made(database)
@@ -289,7 +297,7 @@ def test_a_filter_that_lacks_a_word_is_a_damage(home: Path):
 def _live_texts(store: Driven) -> list[int]:
     """Count the texts in the index that have not left, for each field."""
     sql = "SELECT sum(text_count - coalesce(length(dead) / 2, 0)) FROM word_segment GROUP BY sid, fid"
-    return [count for (count,) in store.bare._reader.database.all(sql)]
+    return [count for (count,) in store.bare._readers._loop_reader.database.all(sql)]
 
 
 @pytest.mark.parametrize("portions", range(5))
@@ -353,7 +361,7 @@ def test_an_index_that_takes_long_is_made_in_idle_time(home: Path, monkeypatch: 
     monkeypatch.setattr(word_index, "OPENING_SECONDS", 0)
     monkeypatch.setattr(word_index, "_AT_ONCE", 1)
     store = Driven("sqlite", home)
-    assert not word_index.is_current(store.bare._reader.database)
+    assert not word_index.is_current(store.bare._readers._loop_reader.database)
     # What is left when a store is closed is done like in idle time.
     store.close()
     assert _is_whole(home)

@@ -7,6 +7,7 @@ Stems are made by the Snowball algorithms.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -47,6 +48,16 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
         "эта этот я",
     }.items()
 }
+#: Japanese has no spaces: these stand between its words, or end a sentence.
+_PARTICLES = frozenset(
+    re.findall(
+        r"\S+",
+        "の は を に が と で も や へ か な から まで より では には とは への での からの です ます する した して "
+        "される された している など という として ため ための による によって について における または および "
+        "に関する に対する この その どの こと",
+    )
+)
+_HIRAGANA = re.compile("(に関する|に対する|[\u3041-\u309f]+)")
 DEFAULT_LANGUAGE = "english"
 _NAMES = tuple(STOP_WORDS)
 _LANGUAGES_OF: Mapping[str, tuple[str, ...]] = {
@@ -97,6 +108,21 @@ def question_words(words: Collection[str]) -> frozenset[str]:
     most = max(votes.values())
     chosen = [name for name, count in votes.items() if count == most > 0]
     return frozenset(word for word in words if any(word in STOP_WORDS[name] for name in chosen))
+
+
+def at_particles(text: str) -> tuple[list[str], list[str]]:
+    """Cut what is written without spaces at its Japanese particles; gives the rest, and the particles.
+
+    Other syllables between two signs are most often part of one word: "食べ物".
+    """
+    words, particles = [""], list[str]()
+    for part in _HIRAGANA.split(text):
+        if part in _PARTICLES:
+            particles.append(part)
+            words.append("")
+        else:
+            words[-1] += part
+    return [word for word in words if word], particles
 
 
 def has_forms(word: str) -> bool:

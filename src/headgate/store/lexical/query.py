@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from headgate.model.plan import Term
 from headgate.model.terms import MAX_TERMS
 from headgate.store.lexical.analyser import is_korean, is_pair, query_words, without_punctuation
-from headgate.store.lexical.languages import has_forms, question_words
+from headgate.store.lexical.languages import at_particles, has_forms, question_words
 from headgate.store.lexical.normal_forms import normal_forms
 
 #: Of shorter Korean words one syllable would be left.
@@ -66,15 +67,32 @@ class SearchQuestion:
 def understand(terms: Sequence[Term]) -> SearchQuestion:
     """Say what a query needs."""
     excluded = [need for term in terms if term.is_excluded and (need := _need(term)) is not None]
-    needs = _few_enough(list(_needs([term for term in terms if not term.is_excluded])))
+    wanted, particles = _without_particles([term for term in terms if not term.is_excluded])
+    needs = _few_enough(list(_needs(wanted)))
     plain = {single.decode(): need for need in needs if (single := need.single) is not None}
     without_subject = question_words(plain.keys())
     rest = [need for need in needs if need.single is None or need.single.decode() not in without_subject]
     if not rest:
         # "The Who": where nothing else was asked for, these words decide.
-        return SearchQuestion(tuple(needs), tuple(excluded), ())
+        return SearchQuestion(tuple(needs), tuple(excluded), particles)
     left_out = tuple(need.name for need in needs if need not in rest)
-    return SearchQuestion(tuple(rest), tuple(excluded), left_out)
+    return SearchQuestion(tuple(rest), tuple(excluded), (*left_out, *particles))
+
+
+def _without_particles(terms: Sequence[Term]) -> tuple[list[Term], tuple[str, ...]]:
+    """Cut Japanese into words at its particles; gives the terms, and the particles.
+
+    It stays as it is where there is nothing else, or where there would be too many terms.
+    """
+    cut: list[Term] = []
+    left_out: list[str] = []
+    for term in terms:
+        words, particles = at_particles(term.words[0]) if _is_plain(term) else ([], [])
+        named = [word for word in words if without_punctuation(word)]
+        cut += [Term((word,)) for word in named] if particles else [term]
+        left_out += particles
+    is_useful = 0 < len(cut) <= MAX_TERMS and bool(left_out)
+    return (cut, tuple(dict.fromkeys(left_out))) if is_useful else (list(terms), ())
 
 
 def _few_enough(needs: list[Need]) -> list[Need]:
@@ -122,10 +140,12 @@ def _normal_form_at(terms: Sequence[Term], at: int) -> tuple[int, list[str]]:
 
 
 def _plain_run(terms: Iterable[Term]) -> Iterator[Term]:
-    for term in terms:
-        if term.is_strict or term.is_prefix or term.alternatives or len(term.words) != 1:
-            return
-        yield term
+    return takewhile(_is_plain, terms)
+
+
+def _is_plain(term: Term) -> bool:
+    """Say whether a term is one word, without operators."""
+    return len(term.words) == 1 and not (term.is_strict or term.is_prefix or term.alternatives)
 
 
 def _phrase_need(terms: Sequence[Term]) -> Need | None:

@@ -66,6 +66,8 @@ def _multilingual() -> Embedder:
 
 def _folder(folder: Path) -> MeaningModel:
     """Tell the kinds of models apart by their files."""
+    if (folder / "model.onnx").is_file() and not (folder / "model.safetensors").is_file():
+        return _onnx(folder)
     if not (folder / "vocab.txt").is_file() and (folder / "tokenizer.json").is_file():
         from headgate.store.semantic import static  # noqa: PLC0415 - only if it is used
 
@@ -78,13 +80,21 @@ def _folder(folder: Path) -> MeaningModel:
     return MeaningModel(lambda: bert.BertEmbedder(folder))
 
 
+def _onnx(folder: Path) -> MeaningModel:
+    from headgate.store.semantic import onnx  # noqa: PLC0415 - only if it is used
+
+    _check_files(folder, onnx.FILES)
+    _package(onnx.PACKAGE, "extra for an ONNX", "pip install 'headgate[onnx]' (the package onnxruntime)")
+    return MeaningModel(lambda: onnx.OnnxEmbedder(folder))
+
+
 def _check_files(folder: Path, names: Sequence[str]) -> None:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise ConfigInvalid(
             f"{folder} has no {missing[0]}.",
-            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), or tokenizer.json and "
-            "model.safetensors (model2vec). Models in ONNX form are not read.",
+            hint="A folder has config.json, vocab.txt and model.safetensors (a BERT model), vocab.txt and model.onnx "
+            "(ONNX), or tokenizer.json and model.safetensors (model2vec).",
             param="semantic_model",
         )
 

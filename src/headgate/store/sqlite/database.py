@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,11 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
+from headgate.store.relational.database import QUERY_SECONDS
+from headgate.store.relational.write.texts import WaitingTexts
+from headgate.store.sqlite import checkpoint
+from headgate.store.sqlite.dialect import DIALECT, SQL, SqliteDialect
 from headgate.store.sqlite.wal import refuse_bad_wal
-from headgate.store.sqlite.write.texts import WaitingTexts
 from headgate.system import open_private
 
 #: Older ones may lose a write when the WAL is reset while two connections use it.
@@ -36,7 +39,6 @@ MAX_VALUE_BYTES = 64 * 1024 * 1024
 #: A larger one makes no import faster, whose pages are in the system's cache, and takes its size in memory.
 WRITER_CACHE_KIB = 16_384
 BUSY_MS = 30_000
-QUERY_SECONDS = 5.0
 _STEPS_BETWEEN_LOOKS = 20_000
 _LIMITS = {
     apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
@@ -63,8 +65,8 @@ _tuple: Any = tuple
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
-class Database:
-    """One SQLite connection, whose queries are interrupted at a deadline."""
+class SqliteDatabase:
+    """One SQLite connection, whose queries are interrupted at a deadline; implements `relational.database.Database`."""
 
     __slots__ = ("_deadline", "_frozen", "db", "most_bytes", "path", "texts")
 
@@ -79,6 +81,21 @@ class Database:
         self._frozen = frozen
         db.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
+    @property
+    def dialect(self) -> SqliteDialect:
+        """How SQLite writes its SQL."""
+        return DIALECT
+
+    @property
+    def sql(self) -> Mapping[str, str]:
+        """The fixed statements by name."""
+        return SQL
+
+    @property
+    def damage(self) -> tuple[type[Exception], ...]:
+        """The failures of a statement that meets a damaged part of the file."""
+        return (apsw.CorruptError,)
+
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run a statement and give all its rows."""
         return self.db.execute(sql, values).fetchall()
@@ -87,6 +104,10 @@ class Database:
         """Run a statement and give all its rows as named tuples; the kind has one member for each column."""
         # Half the time of `_make`, which counts the columns of every row again.
         return list(map(partial(_tuple.__new__, kind), self.db.execute(sql, values).fetchall()))
+
+    def each(self, sql: str, values: Any = ()) -> Iterator[tuple[Any, ...]]:
+        """Run a statement and give its rows one by one."""
+        return self.db.execute(sql, values)
 
     def run(self, sql: str, values: Any = ()) -> None:
         """Run a statement, or several, for their effect."""
@@ -113,12 +134,36 @@ class Database:
             self._refuse_thawed()
         return self.db.execute("PRAGMA data_version").fetchone()[0]
 
+    def catalog_number(self) -> int:
+        """Give the number that every change of the catalog raises."""
+        return self.value(SQL["catalog_number"])
+
     def snapshot_version(self) -> int:
         """Give the version of the state that the last statement saw, without looking at the file again.
 
         The same number as `version`, on a connection that does not write.
         """
         return self.db.data_version()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is under way; a full disk may have ended it."""
+        return self.db.in_transaction
+
+    def translating(self) -> translate_errors:
+        """Raise this program's errors in place of SQLite's, with the system's reason."""
+        return translate_errors(self)
+
+    def tidy(self) -> None:
+        """Keep the WAL short."""
+        checkpoint.shorten_wal(self)
+
+    def finish(self) -> None:
+        """Move the WAL into the file and close the connection."""
+        try:
+            checkpoint.move_wal(self)
+        finally:
+            self.db.close()
 
     def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
         """See one state of the store until the end of the block, and take no longer than allowed."""
@@ -174,7 +219,7 @@ class Reading:
 
     __slots__ = ("_database", "_seconds")
 
-    def __init__(self, database: Database, seconds: float) -> None:
+    def __init__(self, database: SqliteDatabase, seconds: float) -> None:
         self._database = database
         self._seconds = seconds
 
@@ -191,7 +236,7 @@ def create_private(path: Path) -> None:
     os.close(handle)
 
 
-def open_writer(path: Path, *, vfs: str | None = None) -> Database:
+def open_writer(path: Path, *, vfs: str | None = None) -> SqliteDatabase:
     """Open the store for writing.
 
     Raises:
@@ -210,10 +255,10 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Database:
         opened.pragma("journal_mode", "wal")
         # The writer alone moves the WAL into the file, at moments it chooses.
         opened.pragma("wal_autocheckpoint", 0)
-        return Database(path, opened)
+        return SqliteDatabase(path, opened)
 
 
-def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) -> Database:
+def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) -> SqliteDatabase:
     """Open the store for reading alone.
 
     Raises:
@@ -230,7 +275,7 @@ def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) ->
             opened, frozen = _open_frozen(path)
         if register is not None:
             register(opened)
-        return Database(path, opened, frozen=frozen)
+        return SqliteDatabase(path, opened, frozen=frozen)
 
 
 def _open_for_reading(name: str, flags: int) -> Any:
@@ -307,7 +352,7 @@ class translate_errors:  # noqa: N801 - it reads as what it does, like the block
 
     __slots__ = ("_database",)
 
-    def __init__(self, database: Database | None = None) -> None:
+    def __init__(self, database: SqliteDatabase | None = None) -> None:
         self._database = database
 
     def __enter__(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import StorageUnusable
-from headgate.store.sqlite.database import Database, connect, create_private
+from headgate.store.sqlite.database import SqliteDatabase, connect, create_private
 from headgate.system import sync_directory
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
@@ -36,7 +36,7 @@ def all_migrations() -> tuple[Migration, ...]:
     return tuple(sorted(steps, key=lambda step: step.number))
 
 
-def migrate(database: Database, steps: tuple[Migration, ...]) -> int:
+def migrate(database: SqliteDatabase, steps: tuple[Migration, ...]) -> int:
     """Take the steps that the file has not taken; a file that holds records is backed up first.
 
     Gives the number of steps taken.
@@ -63,14 +63,14 @@ def migrate(database: Database, steps: tuple[Migration, ...]) -> int:
     return len(missing)
 
 
-def version_of(database: Database) -> int:
+def version_of(database: SqliteDatabase) -> int:
     """Say which step a file has taken last; 0 for a new one."""
     version: int = database.value("PRAGMA user_version")
     return version
 
 
 def backup(
-    database: Database, target: Path, progress: Callable[[int, int], None] = lambda _done, _total: None
+    database: SqliteDatabase, target: Path, progress: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
     """Copy the store as it is at one commit, while others go on using it, and check the copy.
 
@@ -97,7 +97,7 @@ def backup(
         raise StorageUnusable("The copy is damaged; it was not kept.", hint="Run 'headgate store fsck'.")
 
 
-def _copy(database: Database, copy: Any, progress: Callable[[int, int], None]) -> None:
+def _copy(database: SqliteDatabase, copy: Any, progress: Callable[[int, int], None]) -> None:
     """Copy page by page. The transaction around it has read: so it sees one state, whatever is written meanwhile."""
     version_of(database)
     with copy.backup("main", database.db, "main") as running:

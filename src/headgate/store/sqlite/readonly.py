@@ -13,10 +13,12 @@ from typing import Any, NoReturn
 
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import has_room
-from headgate.store.sqlite.database import Database, open_reader, open_writer, translate_errors
+from headgate.store.relational.database import Database
+from headgate.store.relational.unfinished_copy import refuse_unfinished_copy
+from headgate.store.relational.write import word_index
+from headgate.store.relational.writer import IdleTask, Writer
+from headgate.store.sqlite.database import SqliteDatabase, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
-from headgate.store.sqlite.write import word_index
-from headgate.store.sqlite.writer import IdleTask, Writer
 
 
 class NoWriter:
@@ -80,11 +82,12 @@ def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer |
         return NoWriter(type(trouble))
 
 
-def _open_newest(path: Path) -> Database:
+def _open_newest(path: Path) -> SqliteDatabase:
     database = open_writer(path)
     try:
         with translate_errors(database):
             migrate(database, all_migrations())
+            refuse_unfinished_copy(database)
             word_index.bring_up_to_date(database, word_index.OPENING_SECONDS)
     except BaseException:
         database.db.close()
@@ -97,6 +100,7 @@ def _refuse_unless_newest(path: Path) -> None:
         raise StorageReadOnly(f"There is no store in {path.parent}, and none can be made there.")
     reader = open_reader(path)
     try:
+        refuse_unfinished_copy(reader)
         is_newest = version_of(reader) == all_migrations()[-1].number and word_index.is_current(reader)
     finally:
         reader.db.close()

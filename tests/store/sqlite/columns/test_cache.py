@@ -12,12 +12,12 @@ from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.plan import AggregatePlan, Reach, TimeGroups
 from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate
-from headgate.store.sqlite.catalog import Catalog, current
-from headgate.store.sqlite.columns import cache
-from headgate.store.sqlite.columns.aggregates import aggregate
-from headgate.store.sqlite.columns.cache import ColumnCache
-from headgate.store.sqlite.database import Database, open_writer
-from headgate.store.sqlite.maintenance.snapshot import Snapshot
+from headgate.store.relational.catalog import Catalog, current
+from headgate.store.relational.columns import cache
+from headgate.store.relational.columns.aggregates import aggregate
+from headgate.store.relational.columns.cache import ColumnCache
+from headgate.store.relational.maintenance.snapshot import Snapshot
+from headgate.store.sqlite.database import SqliteDatabase, open_writer
 from tests.hostile.store.scene import MESSAGES, deletion, lay_out, line, take
 from tests.store.engines import Driven
 from tests.store.ledger import Ledger
@@ -27,7 +27,7 @@ class Scene:
     """A store without threads, and one cache that answers every question."""
 
     def __init__(self, path: Path) -> None:
-        self.database: Database = open_writer(path)
+        self.database: SqliteDatabase = open_writer(path)
         self.connection_id: ConnectionId = lay_out(self.database)
         self.cache = ColumnCache()
 
@@ -72,15 +72,15 @@ def test_a_cache_reads_only_the_records_that_changed_since(scene: Scene, monkeyp
 def count_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many records each catching-up reads."""
     read: list[int] = []
-    run = Database.all
+    run = SqliteDatabase.all
 
-    def counted(self: Database, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+    def counted(self: SqliteDatabase, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         rows = run(self, sql, values)
         if "json_each" in sql:
             read.append(len(rows))
         return rows
 
-    monkeypatch.setattr(Database, "all", counted)
+    monkeypatch.setattr(SqliteDatabase, "all", counted)
     return read
 
 
@@ -110,15 +110,15 @@ def test_a_read_that_was_stopped_half_way_leaves_no_old_values_behind(
     scene.write_blocks()
     scene.take(*(line(f"k{n}", size=1, weight=2.0) for n in range(5)))
     assert scene.sum("size") == 5
-    run = Database.all
+    run = SqliteDatabase.all
 
-    def stopped(self: Database, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+    def stopped(self: SqliteDatabase, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         if "json_each" in sql:
             raise QueryTimeout
         return run(self, sql, values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Database, "all", stopped)
+        patch.setattr(SqliteDatabase, "all", stopped)
         with pytest.raises(QueryTimeout):
             scene.sum("weight")
     assert scene.sum("weight") == 10
@@ -156,7 +156,7 @@ def test_columns_of_shelves_that_were_not_used_lately_leave_when_memory_is_short
         reach = ledger.reach(connections=[number])
         return store.aggregate(AggregatePlan(reach, Metric.SUM, FieldName("size"))).value
 
-    loaded = store.bare._columns._reader.columns._shelves
+    loaded = store.bare._readers._columns._reader.columns._shelves
     assert ([total(number) for number in range(3)], len(loaded)) == ([10, 11, 12], 3)
     monkeypatch.setattr(cache, "LIMIT_BYTES", 0)
     assert ([total(number) for number in (1, 0, 2, 1)], len(loaded)) == ([11, 10, 12, 11], 1)

@@ -1,23 +1,28 @@
-"""Every declaration that is accepted can be backed up, restored, checked and erased, whatever its fields are called."""
+"""Every declaration that is accepted survives all that is done with a home, whatever its fields are called."""
 
 from __future__ import annotations
 
+import csv
 import json
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from headgate.errors import InvalidDeclaration
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.model.plan import PagePlan, Reach
+from headgate.sources.exporting import ExportFormat, export_connection
+from headgate.store.maintenance import back_up_store, erase_record, restore_backup
 from headgate.store.protocol import Batch
+from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.commands import back_up_store, erase_record, restore_backup
 from headgate.store.sqlite.maintenance.opening import writing_store
-from headgate.store.sqlite.maintenance.snapshot import Snapshot
 from tests.hostile.store.scene import MAIL, MESSAGES, NOW, damages, filled, line, with_store
 
 _CHARACTERS = st.sampled_from(
@@ -29,6 +34,7 @@ _TYPES: list[tuple[dict[str, Any], Any]] = [
     ({"type": "string"}, "long " * 8000),
     ({"type": "integer"}, 7),
     ({"type": "number"}, 1.5),
+    ({"type": "number"}, 1e300),
     ({"type": "boolean"}, True),
     ({"type": "string", "format": "date-time"}, "2026-01-02T03:04:05Z"),
     ({"type": "object"}, {"inner": [1]}),
@@ -84,10 +90,30 @@ def _bodies(home: Home, connection_id: ConnectionId, fields: tuple[FieldName, ..
     return with_store(home, work)
 
 
+def _export(home: Home, place: Path, fields: set[str]) -> None:
+    """Write the records in every form that takes any record; each form holds every field."""
+
+    async def work(store: SqliteStore) -> None:
+        (connection,) = await store.connections()
+        for how in (ExportFormat.JSONL, ExportFormat.CSV, ExportFormat.SQLITE):
+            report = await export_connection(store, connection, place / how, how)
+            assert report.records == {MESSAGES: 2}
+
+    with_store(home, work)
+    for written in (place / "jsonl" / f"{MESSAGES}.jsonl").read_bytes().splitlines():
+        assert json.loads(written).keys() <= fields
+    with (place / "csv" / f"{MESSAGES}.csv").open(encoding="utf-8", newline="") as file:
+        assert [len(row) for row in csv.reader(file)] == [len(fields)] * 3
+    with closing(sqlite3.connect(place / "sqlite" / "records.db")) as database:
+        rows = database.execute(f"SELECT * FROM {MESSAGES}").fetchall()
+    assert [len(row) for row in rows] == [len(fields)] * 2
+
+
 @given(_NAMES, st.data())
 @example(['we"ird\\u0041', "\\", '"', "a\nb", ""], None)
+@example(["Name", "name", "name_2", "NAME", "rowid"], None)
 @settings(max_examples=25, deadline=None)
-def test_every_declaration_that_is_accepted_survives_backup_restore_check_and_erasure(
+def test_every_declaration_that_is_accepted_survives_backup_restore_check_erasure_and_export(
     names: list[str], data: st.DataObject | None
 ):
     chosen = [
@@ -107,6 +133,7 @@ def test_every_declaration_that_is_accepted_survives_backup_restore_check_and_er
         back_up_store(home, Path(place) / "copy", _quiet)
         assert restore_backup(Path(place) / "copy", other, _quiet, revoke_at=None).record_count == 2
         assert damages(other) == []
+        _export(home, Path(place), {*fields, "id"})
         everything = tuple(map(FieldName, ("id", *fields)))
         expected = {key: {**values, "id": key} for key in ("a", "b")}
         assert (
@@ -125,3 +152,22 @@ def test_the_marks_of_an_invalid_record_are_erased_with_it(tmp_path: Path):
         return [one.id for one in (await store.marked(connection_id, MESSAGES, after=0, limit=10)).records]
 
     assert with_store(home, marked) == ["b"]
+
+
+@pytest.mark.parametrize("versions", [[range(1_200)], [range(600), range(600, 1_200)]])
+def test_a_stream_has_no_more_fields_than_a_record_even_over_all_its_versions(
+    tmp_path: Path, versions: list[range]
+):
+    *accepted, refused = [
+        {**_declaration({f"f{n}": {"type": "integer"} for n in numbers}), "declaration_version": str(at)}
+        for at, numbers in enumerate(versions)
+    ]
+
+    async def work(store: SqliteStore) -> None:
+        for document in accepted:
+            await store.declare(MAIL, document)
+        with pytest.raises(InvalidDeclaration):
+            await store.declare(MAIL, refused)
+        assert len(await store.declarations()) == len(accepted)
+
+    with_store(open_home(tmp_path / "home"), work)

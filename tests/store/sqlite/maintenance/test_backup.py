@@ -9,9 +9,9 @@ import pytest
 
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, open_home
+from headgate.store.maintenance import back_up_store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import restore, verify
-from headgate.store.sqlite.maintenance.commands import back_up_store
 from tests.hostile.store.scene import damages, filled, line, read, with_store
 
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings, strategies as st
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.plan import AggregatePlan, Reach
 from headgate.model.query import Metric
-from headgate.store.sqlite import writer
-from headgate.store.sqlite.catalog import Catalog, current
-from headgate.store.sqlite.columns.aggregates import aggregate
-from headgate.store.sqlite.columns.cache import ColumnCache
-from headgate.store.sqlite.database import Database, open_writer
+from headgate.store.relational import writer
+from headgate.store.relational.catalog import Catalog, current
+from headgate.store.relational.columns.aggregates import aggregate
+from headgate.store.relational.columns.cache import ColumnCache
+from headgate.store.relational.maintenance.snapshot import ENOUGH_CHANGES, Snapshot
+from headgate.store.sqlite.database import SqliteDatabase, open_writer
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import reading_store
-from headgate.store.sqlite.maintenance.snapshot import ENOUGH_CHANGES, Snapshot
 from tests.hostile.store.scene import (
     MESSAGES,
     batch,
@@ -33,7 +33,7 @@ from tests.hostile.store.scene import (
 )
 
 
-def answers(database: Database, connection_id: ConnectionId) -> list[Any]:
+def answers(database: SqliteDatabase, connection_id: ConnectionId) -> list[Any]:
     """Ask for a sum, a count of groups and a number of distinct values with a cache that knows nothing."""
     reach = Reach(MESSAGES, (connection_id,), ())
     plans = [
@@ -47,7 +47,7 @@ def answers(database: Database, connection_id: ConnectionId) -> list[Any]:
         return [aggregate(database, catalog, ColumnCache(), plan) for plan in plans]
 
 
-def without_blocks(database: Database, connection_id: ConnectionId) -> list[Any]:
+def without_blocks(database: SqliteDatabase, connection_id: ConnectionId) -> list[Any]:
     with database.writing():
         database.run("DELETE FROM column_block")
         database.run("UPDATE shelf SET col_seq=0")
@@ -120,7 +120,7 @@ def test_an_idle_writer_writes_blocks_by_itself(tmp_path: Path, monkeypatch: pyt
     written = threading.Event()
     steps = Snapshot.step
 
-    def step(self: Snapshot, database: Database) -> bool:
+    def step(self: Snapshot, database: SqliteDatabase) -> bool:
         has_more = steps(self, database)
         if not has_more:
             written.set()

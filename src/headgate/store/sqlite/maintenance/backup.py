@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import apsw
 import msgspec
@@ -20,13 +21,14 @@ from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, make_private_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied, Progress
-from headgate.store.sqlite.database import Database, connect, open_reader, translate_errors
+from headgate.store.relational.row_numbers import RID_SHIFT
+from headgate.store.relational.write.blobs import BlobFiles
+from headgate.store.sqlite.copying import SqliteSide
+from headgate.store.sqlite.database import SqliteDatabase, connect, open_reader, translate_errors
+from headgate.store.sqlite.dialect import SQL
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.migrate import all_migrations, backup, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
-from headgate.store.sqlite.row_numbers import RID_SHIFT
-from headgate.store.sqlite.statements import SQL
-from headgate.store.sqlite.write.blobs import BlobFiles
 from headgate.system import open_private, sync_directory
 
 MANIFEST = "manifest.json"
@@ -51,9 +53,34 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, _FileSum]
 
 
-def back_up(
-    database: Database, home: Home, target: Path, progress: Progress, *, names: Sequence[str]
-) -> Copied:
+class StoreCopy(Protocol):
+    """What makes a copy of a store of any engine."""
+
+    def write(self, directory: Path) -> None:
+        """Write the records as a SQLite file into a directory, as of one commit, and the files they refer to."""
+        ...
+
+
+class FileCopy:
+    """Copies a SQLite store, page by page."""
+
+    def __init__(self, database: SqliteDatabase, files: BlobFiles, progress: Progress) -> None:
+        self._database = database
+        self._files = files
+        self._progress = progress
+
+    def write(self, directory: Path) -> None:
+        """Write the file, then the files that its records refer to."""
+        backup(self._database, directory / FILE, self._progress)
+        copy = open_reader(directory / FILE)
+        try:
+            with translate_errors(), copy.reading(float("inf")):
+                _copy_blobs(copy, self._files, BlobFiles(directory / BLOBS))
+        finally:
+            copy.db.close()
+
+
+def back_up(store: StoreCopy, home: Home, target: Path, *, names: Sequence[str]) -> Copied:
     """Copy the store as of one commit, its files, and the named files beside it into a new directory.
 
     Raises:
@@ -70,8 +97,8 @@ def back_up(
         for name in names:
             make_private_directory((partial / name).parent)
             _copy_file(home.path / name, partial / name)
-        backup(database, partial / FILE, progress)
-        manifest = _fill(partial, BlobFiles(home.path / BLOBS), names)
+        store.write(partial)
+        manifest = _manifest(partial, names)
         write_private(partial / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         for directory in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
             sync_directory(directory)
@@ -138,37 +165,65 @@ def restore(source: Path, home: Home, progress: Progress, *, revoke_at: int | No
     return replace(copied, revoked_count=revoked)
 
 
-def shelf_digests(database: Database) -> dict[str, str]:
+@contextmanager
+def restoring(source: Path, home: Home, progress: Progress) -> Generator[tuple[SqliteSide, Copied]]:
+    """Check a backup, put the files beside the store into a home, and give the store for a copy of its rows.
+
+    Raises:
+        Conflict: the home has other files of the same names.
+        NotFound: there is no backup.
+        IntegrityBroken: it is not what was backed up, or is of an older version.
+    """
+    manifest = _read_manifest(source)
+    _refuse_other_files(manifest, home)
+    copied = verify(source, progress)
+    copy = open_reader(source / FILE)
+    try:
+        _refuse_unless(
+            version_of(copy) == all_migrations()[-1].number,
+            "It is of an older version: restore it into a file first, then copy that.",
+        )
+        for name in manifest.files:
+            if name != FILE and not name.startswith(f"{BLOBS}/") and not (home.path / name).exists():
+                make_private_directory((home.path / name).parent)
+                write_private(home.path / name, (source / name).read_bytes())
+        with translate_errors():
+            yield SqliteSide(copy, BlobFiles(source / BLOBS)), copied
+    finally:
+        copy.db.close()
+
+
+def shelf_digests(database: SqliteDatabase) -> dict[str, str]:
     """Compute a digest of each shelf's records, tombstones included; inside a read transaction."""
     found: dict[str, str] = {}
-    for sid, connection_id, name in database.all(SQL["shelf_names"]):
+    for sid, connection_id, name in database.all(database.sql["shelf_names"]):
         key = f"{connection_id}/{name}"
         # The second of two holds what rules hide. The column that says so is not in files of older versions.
         found[f"{key}/hidden" if key in found else key] = _shelf_digest(database, sid)
     return found
 
 
-def _shelf_digest(database: Database, sid: int) -> str:
+def _shelf_digest(database: SqliteDatabase, sid: int) -> str:
     hashed = hashlib.sha256()
-    rows = database.db.execute(SQL["shelf_records"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT))
+    rows = database.each(SQL["shelf_records"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT))
     for record_id, seq, deleted, digest in rows:
         hashed.update(b"%b\0%d\0%d\0%b" % (record_id.encode(), seq, deleted, digest))
     return hashed.hexdigest()
 
 
-def _fill(partial: Path, files: BlobFiles, names: Sequence[str]) -> Manifest:
+def _manifest(partial: Path, names: Sequence[str]) -> Manifest:
     copy = open_reader(partial / FILE)
     try:
         with translate_errors(), copy.reading(float("inf")):
             if copy.all("PRAGMA integrity_check") != [("ok",)]:
                 raise IntegrityBroken("The store is damaged; no backup was made.")
             held = {name: partial / name for name in (FILE, *names)}
-            held |= dict(_copy_blobs(copy, files, BlobFiles(partial / BLOBS)))
+            held |= dict(_held_blobs(copy, BlobFiles(partial / BLOBS)))
             return Manifest(
                 FORMAT,
                 version_of(copy),
-                copy.value(SQL["change_number"]),
-                copy.value(SQL["live_total"]),
+                copy.value(copy.sql["change_number"]),
+                copy.value(copy.sql["live_total"]),
                 shelf_digests(copy),
                 {name: _sum(path) for name, path in held.items()},
             )
@@ -176,17 +231,23 @@ def _fill(partial: Path, files: BlobFiles, names: Sequence[str]) -> Manifest:
         copy.db.close()
 
 
-def _copy_blobs(copy: Database, files: BlobFiles, target: BlobFiles) -> Iterator[tuple[str, Path]]:
-    for (blob_id,) in copy.all(SQL["blob_ids"]):
+def _copy_blobs(copy: SqliteDatabase, files: BlobFiles, target: BlobFiles) -> None:
+    for (blob_id,) in copy.all(copy.sql["blob_ids"]):
         made = target.path(BlobId(blob_id))
         make_private_directory(made.parent)
         # A missing file is damage that fsck reports; the rest is backed up all the same.
         if files.path(BlobId(blob_id)).exists():
             _copy_file(files.path(BlobId(blob_id)), made)
-            yield f"{BLOBS}/{made.parent.name}/{made.name}", made
 
 
-def _check_copy(copy: Database, manifest: Manifest, files: BlobFiles, progress: Progress) -> None:
+def _held_blobs(copy: SqliteDatabase, files: BlobFiles) -> Iterator[tuple[str, Path]]:
+    for (blob_id,) in copy.all(copy.sql["blob_ids"]):
+        path = files.path(BlobId(blob_id))
+        if path.exists():
+            yield f"{BLOBS}/{path.parent.name}/{path.name}", path
+
+
+def _check_copy(copy: SqliteDatabase, manifest: Manifest, files: BlobFiles, progress: Progress) -> None:
     newest = all_migrations()[-1].number
     _refuse_unless(version_of(copy) <= newest, "The backup was made by a newer version.")
     with copy.reading(float("inf")):

@@ -1,7 +1,6 @@
-"""What ``headgate store`` does to a home, beside a program that may be using it.
+"""What maintenance does to a home whose records are in a file.
 
-This is the one module of the store that the command line imports. It needs no extra itself: every function imports
-what it needs when it is called, which also keeps the shortest command from loading what the longest one needs.
+Every method imports what it needs when it is called: the shortest command does not load what the longest one needs.
 """
 # ruff: noqa: PLC0415 - for that reason
 
@@ -10,98 +9,93 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.home import Home
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import CheckReport, Copied, Erased, Progress, StoreStats
 
-
-def store_stats(home: Home) -> StoreStats:
-    """Measure what a home's store holds."""
-    from headgate.store.sqlite.maintenance.opening import reading_store
-    from headgate.store.sqlite.maintenance.stats import stats
-
-    with reading_store(home) as database:
-        return stats(database)
+if TYPE_CHECKING:
+    from headgate.store.relational.copying import StoreSide
 
 
-def check_store(home: Home, progress: Progress) -> CheckReport:
-    """Check every record of a home's store."""
-    from headgate.store.sqlite.maintenance import fsck
-    from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
+class SqliteCommands:
+    """Implements `maintenance.StoreCommands`."""
 
-    with reading_store(home) as database:
-        return fsck.check_store(database, blob_files(home), progress)
+    def __init__(self, home: Home) -> None:
+        self._home = home
 
+    def stats(self) -> StoreStats:
+        """Measure what the store holds."""
+        from headgate.store.relational.maintenance.stats import stats
+        from headgate.store.sqlite.maintenance.opening import reading_store, space_of
 
-def back_up_store(home: Home, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
-    """Copy a home's store and its files into a new directory, and the named files beside the store."""
-    from headgate.store.sqlite.maintenance import backup
-    from headgate.store.sqlite.maintenance.opening import reading_store
+        with reading_store(self._home) as database:
+            return stats(database, lambda: space_of(database))
 
-    with reading_store(home) as database:
-        return backup.back_up(database, home, target, progress, names=names)
+    def check(self, progress: Progress) -> CheckReport:
+        """Check the file and every record."""
+        from headgate.store.sqlite.maintenance import fsck
+        from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 
+        with reading_store(self._home) as database:
+            return fsck.check_store(database, blob_files(self._home), progress)
 
-def back_up_encrypted(
-    home: Home, target: Path, progress: Progress, *, passphrase: str, names: Sequence[str] = ()
-) -> Copied:
-    """Copy a home's store, its files and the named files into one file that a passphrase opens."""
-    from headgate.store.sqlite.maintenance import encrypted
+    def back_up(self, target: Path, progress: Progress, names: Sequence[str]) -> Copied:
+        """Copy the store and its files into a new directory, and the named files beside the store."""
+        from headgate.store.sqlite.maintenance import backup
+        from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 
-    encrypted.refuse_existing(target)
-    with encrypted.workplace(home) as place:
-        copied = back_up_store(home, place, progress, names=names)
-        encrypted.pack(place, target, passphrase)
-    return copied
+        with reading_store(self._home) as database:
+            copy = backup.FileCopy(database, blob_files(self._home), progress)
+            return backup.back_up(copy, self._home, target, names=names)
 
+    def restore(self, source: Path, progress: Progress, revoke_at: int | None) -> Copied:
+        """Check a backup and put it into the home, which must have no store."""
+        from headgate.store.sqlite.maintenance import backup
 
-def is_encrypted_backup(source: Path) -> bool:
-    """Say whether a passphrase is needed for a backup."""
-    from headgate.store.sqlite.maintenance import encrypted
+        return backup.restore(source, self._home, progress, revoke_at=revoke_at)
 
-    return encrypted.is_encrypted_backup(source)
+    def erase_connection(self, connection_id: ConnectionId) -> Erased:
+        """Erase a connection with all its records and files."""
+        from headgate.store.relational.maintenance import erase
+        from headgate.store.sqlite.maintenance.opening import writing_store
+        from headgate.store.sqlite.maintenance.remains import SqliteRemains
 
+        with writing_store(self._home) as database:
+            return erase.erase_connection(database, SqliteRemains(database, self._home), connection_id)
 
-@contextmanager
-def decrypted_backup(source: Path, home: Home, passphrase: str) -> Generator[Path]:
-    """Give the directory of an encrypted backup, inside the home, while the block runs."""
-    from headgate.store.sqlite.maintenance import encrypted
+    def erase_record(self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId) -> Erased:
+        """Erase one record."""
+        from headgate.store.relational.maintenance import erase
+        from headgate.store.sqlite.maintenance.opening import writing_store
+        from headgate.store.sqlite.maintenance.remains import SqliteRemains
 
-    with encrypted.workplace(home) as place:
-        encrypted.unpack(source, place, passphrase)
-        yield place
+        key = erase.hash_key(self._home)
+        with writing_store(self._home) as database:
+            remains = SqliteRemains(database, self._home)
+            return erase.erase_record(
+                database, remains, connection_id, stream=stream, record_id=record_id, key=key
+            )
 
+    @contextmanager
+    def to_read(self) -> Generator[StoreSide]:
+        """Open the store as the source of a copy."""
+        from headgate.store.sqlite.copying import SqliteSide
+        from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
 
-def verify_backup(source: Path, progress: Progress) -> Copied:
-    """Check a backup; change nothing."""
-    from headgate.store.sqlite.maintenance import backup
+        with reading_store(self._home) as database:
+            yield SqliteSide(database, blob_files(self._home))
 
-    return backup.verify(source, progress)
+    @contextmanager
+    def to_fill(self) -> Generator[StoreSide]:
+        """Open the store as the target of a copy; one that is not there is made."""
+        from headgate.store.sqlite.copying import side_to_fill
+        from headgate.store.sqlite.database import translate_errors
 
-
-def restore_backup(source: Path, home: Home, progress: Progress, *, revoke_at: int | None) -> Copied:
-    """Check a backup and put it into a home that has no store, its grants revoked if a time is given."""
-    from headgate.store.sqlite.maintenance import backup
-
-    return backup.restore(source, home, progress, revoke_at=revoke_at)
-
-
-def erase_connection(home: Home, connection_id: ConnectionId) -> Erased:
-    """Erase a connection with all its records and files."""
-    from headgate.store.sqlite.maintenance import erase
-    from headgate.store.sqlite.maintenance.opening import writing_store
-
-    with writing_store(home) as database:
-        return erase.erase_connection(database, home, connection_id)
-
-
-def erase_record(
-    home: Home, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId
-) -> Erased:
-    """Erase one record."""
-    from headgate.store.sqlite.maintenance import erase
-    from headgate.store.sqlite.maintenance.opening import writing_store
-
-    with writing_store(home) as database:
-        return erase.erase_record(database, home, connection_id, stream=stream, record_id=record_id)
+        side = side_to_fill(self._home)
+        try:
+            with translate_errors():
+                yield side
+        finally:
+            side.database.finish()

@@ -16,19 +16,20 @@ import apsw
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
 from headgate.store.lexical import analyser
-from headgate.store.sqlite.database import BUSY_MS, Database, open_reader, open_writer, translate_errors
+from headgate.store.relational.unfinished_copy import refuse_unfinished_copy
+from headgate.store.sqlite.database import BUSY_MS, SqliteDatabase, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
-from headgate.store.sqlite.statements import SQL
 
 if TYPE_CHECKING:
-    from headgate.store.sqlite.write.blobs import BlobFiles
+    from headgate.store.relational.maintenance.stats import TakenSpace
+    from headgate.store.relational.write.blobs import BlobFiles
 
 _TRY_MS = 500
 
 
 @contextmanager
-def reading_store(home: Home) -> Generator[Database]:
+def reading_store(home: Home) -> Generator[SqliteDatabase]:
     """Open a home's store for reading.
 
     Raises:
@@ -45,28 +46,42 @@ def reading_store(home: Home) -> Generator[Database]:
 
 
 @contextmanager
-def writing_store(home: Home) -> Generator[Database]:
+def writing_store(home: Home) -> Generator[SqliteDatabase]:
     """Open a home's store for writing; the last process to close it leaves no WAL behind.
 
     Raises:
         ConfigInvalid: there is none.
         StorageUnusable: it cannot be written, or was made by a newer version.
     """
-    from headgate.store.sqlite.write import word_index  # noqa: PLC0415 - slow to import; readers do without
+    from headgate.store.relational.write import word_index  # noqa: PLC0415 - slow to import; readers do without
 
     database = open_writer(_existing(home))
     try:
         with translate_errors():
             migrate(database, all_migrations())
+            refuse_unfinished_copy(database)
             word_index.bring_up_to_date(database)
             yield database
     finally:
         database.db.close()
 
 
+def space_of(database: SqliteDatabase) -> TakenSpace:
+    """Measure the file and its WAL."""
+    from headgate.store.relational.maintenance.stats import TakenSpace  # noqa: PLC0415 - needed by one command
+
+    return TakenSpace(
+        version_of(database), _size(database.path), _size(Path(f"{database.path}-wal")), is_shared=False
+    )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def blob_files(home: Home) -> BlobFiles:
     """Open the directory of files of a home."""
-    from headgate.store.sqlite.write.blobs import BlobFiles  # noqa: PLC0415 - slow to import, and seldom needed
+    from headgate.store.relational.write.blobs import BlobFiles  # noqa: PLC0415 - slow to import, and seldom needed
 
     return BlobFiles(home.path / BLOBS)
 
@@ -79,7 +94,7 @@ def remove_copy(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def truncate_wal(database: Database) -> None:
+def truncate_wal(database: SqliteDatabase) -> None:
     """Move the whole WAL into the file and cut it to nothing.
 
     Raises:
@@ -97,7 +112,7 @@ def truncate_wal(database: Database) -> None:
         database.run(f"PRAGMA busy_timeout={BUSY_MS}")
 
 
-def _try_truncate(database: Database) -> bool:
+def _try_truncate(database: SqliteDatabase) -> bool:
     try:
         database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.BusyError:
@@ -112,7 +127,7 @@ def _existing(home: Home) -> Path:
     return path
 
 
-def _refuse_other_versions(database: Database) -> None:
+def _refuse_other_versions(database: SqliteDatabase) -> None:
     found, known = version_of(database), all_migrations()[-1].number
     if found != known:
         age = "newer" if found > known else "older"
@@ -120,7 +135,8 @@ def _refuse_other_versions(database: Database) -> None:
             f"The store was made by a {age} version (schema {found}, this program knows {known}).",
             hint="Use that version, or serve the home once with this one.",
         )
-    words: int = database.value(SQL["words_version"])
+    refuse_unfinished_copy(database)
+    words: int = database.value(database.sql["words_version"])
     if words == -analyser.VERSION:
         raise StorageUnusable(
             "The store's word index is being made.", hint="Serve the home, and try again when it is complete."

@@ -40,7 +40,7 @@ SELECT name, fid, col, kind, slot FROM field WHERE stid=?
 
 -- name: typed_fields_of_stream
 -- The fields of a stream that have a column in its typed table.
-SELECT name, col FROM field WHERE stid=? AND col IS NOT NULL
+SELECT name, col, kind FROM field WHERE stid=? AND col IS NOT NULL
 
 -- name: next_fid
 -- The next free field number of a stream.

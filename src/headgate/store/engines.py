@@ -1,0 +1,60 @@
+"""Open the store of a home: a file in the home, or a home of a database."""
+# ruff: noqa: PLC0415 - an engine that is not used is not imported, and its extra need not be installed
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from headgate.errors import ConfigInvalid
+from headgate.home import Home
+from headgate.store.budget import BudgetCounter
+from headgate.store.ledger import Ledger
+from headgate.store.oauth import OAuthStore
+from headgate.store.places import HomeInDatabase
+from headgate.store.protocol import Store
+from headgate.store.relational.oauth import RelationalOAuthStore
+from headgate.store.semantic.models import MeaningModel
+from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.ledger import SqliteLedger
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedStores:
+    """What a home's records and grants are read and written through."""
+
+    store: Store
+    ledger: Ledger
+    oauth: OAuthStore
+    #: Counts for daily limits where several machines share a home; None: files of the home count.
+    counter: BudgetCounter | None = None
+    #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
+    has_turn: Callable[[], Awaitable[bool]] | None = None
+
+
+def open_engine(home: Home, now: Callable[[], int], model: MeaningModel | None = None) -> OpenedStores:
+    """Open the store and the ledger of a home, wherever its records are.
+
+    Raises:
+        ConfigInvalid: a database is named, and the extra for it is not installed.
+        StorageUnusable: the file or the database cannot be used.
+    """
+    if not isinstance(home, HomeInDatabase):
+        store, ledger = SqliteStore(home, now, model), SqliteLedger(home)
+        return OpenedStores(store, ledger, RelationalOAuthStore(ledger))
+    try:
+        from headgate.store.postgres.engine import PostgresStore
+        from headgate.store.postgres.lease import Lease
+        from headgate.store.postgres.ledger import PostgresLedger
+        from headgate.store.postgres.migrate import open_place
+    except ImportError as error:
+        raise ConfigInvalid(
+            "store_url names a PostgreSQL database, and its driver is not installed.",
+            hint="Install headgate[postgres].",
+        ) from error
+    place = open_place(home.url, home.name)
+    shared = PostgresLedger(place)
+    lease = Lease(place, "sources", now)
+    return OpenedStores(
+        PostgresStore(place, now, model), shared, RelationalOAuthStore(shared), shared, lease.hold_soon
+    )

@@ -1,0 +1,295 @@
+"""One connection to PostgreSQL that works for one home: transactions, deadlines, and what its failures mean here."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+
+from headgate import memory
+from headgate.errors import (
+    HeadgateError,
+    IntegrityBroken,
+    QueryTimeout,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnusable,
+)
+from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
+from headgate.store.relational.database import QUERY_SECONDS
+from headgate.store.relational.write.texts import WaitingTexts
+
+_CONNECT_SECONDS = 5
+_LOCK_SECONDS = 30
+#: A row may be a block of the log, or a segment of an index.
+_FETCH_ROWS = 32
+#: Plans are made once for a statement: the values of a read never change which index serves it.
+_OPTIONS = (
+    f"-c plan_cache_mode=force_generic_plan -c lock_timeout={_LOCK_SECONDS}s -c jit=off -c timezone=UTC"
+)
+_tuple: Any = tuple
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class HomePlace:
+    """Where a home's records are: a database, and the number of the home in it."""
+
+    url: str
+    home: int
+
+
+class PostgresDatabase:
+    """Implements `relational.database.Database`; a connection that was lost is made again by the next transaction."""
+
+    def __init__(self, place: HomePlace) -> None:
+        self.place = place
+        self.texts = WaitingTexts()
+        self.most_bytes = sys.maxsize
+        self._connection: Any | None = None
+        #: The numbers of the catalog and of the state, as the transaction that is under way sees them.
+        self._seen: tuple[int, int] | None = None
+
+    @property
+    def dialect(self) -> PostgresDialect:
+        """How PostgreSQL writes its SQL."""
+        return DIALECT
+
+    @property
+    def sql(self) -> Mapping[str, str]:
+        """The fixed statements by name."""
+        return SQL
+
+    @property
+    def damage(self) -> tuple[type[Exception], ...]:
+        """The failures of a statement that meets a damaged part of the database."""
+        return (pg.DataCorrupted, pg.IndexCorrupted)
+
+    # Statements
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and give all its rows."""
+        return self._execute(sql, values).fetchall()
+
+    def rows(self, kind: type[_Row], sql: str, values: Sequence[Any] = ()) -> list[_Row]:
+        """Run a statement and give all its rows as named tuples."""
+        return list(map(partial(_tuple.__new__, kind), self._execute(sql, values).fetchall()))
+
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Run a statement and give its rows one by one, a portion at a time from the server."""
+        connection = self.connected()
+        if not self.in_transaction:
+            yield from self.all(sql, values)
+            return
+        server_cursor: Any = psycopg.RawServerCursor
+        with server_cursor(connection, "each") as cursor:
+            cursor.itersize = _FETCH_ROWS
+            cursor.execute(numbered(sql), (self.place.home, *values), binary=True)
+            yield from cursor
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """Run a statement for its effect."""
+        self._execute(sql, values)
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Run a statement and give its first row, if it has one."""
+        return self._execute(sql, values).fetchone()
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement and give the one value it must have."""
+        row = self.one(sql, values)
+        if row is None:
+            raise IntegrityBroken("The store's tables are damaged.")
+        return row[0]
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for rows of values: once with arrays where it takes arrays, else once for each row."""
+        if not rows:
+            return
+        if "[])" in sql:
+            self._execute(sql, [list(column) for column in zip(*rows, strict=True)])
+            return
+        cursor = self.connected().cursor()
+        cursor.executemany(numbered(sql), [(self.place.home, *row) for row in rows])
+
+    def _execute(self, sql: str, values: Sequence[Any]) -> Any:
+        text = numbered(sql)
+        if not values and "$1" not in text:
+            return self.connected().execute(text, binary=True)
+        return self.connected().execute(text, (self.place.home, *values), binary=True)
+
+    # Transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is under way; the loss of the connection ends it."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        return connection.info.transaction_status in {
+            psycopg.pq.TransactionStatus.INTRANS,
+            psycopg.pq.TransactionStatus.INERROR,
+        }
+
+    def catalog_number(self) -> int:
+        """Give the number that every change of the catalog raises."""
+        if self._seen is None:
+            return self.value(SQL["catalog_number"])
+        return self._seen[0]
+
+    def snapshot_version(self) -> int:
+        """Give the version of the state that this transaction sees."""
+        assert self._seen is not None, "asked for inside a read"
+        return self._seen[1]
+
+    @contextmanager
+    def reading(self, seconds: float = QUERY_SECONDS) -> Generator[None]:
+        """See one state of the store until the end of the block, and take no longer than allowed for a statement."""
+        limit = 0 if math.isinf(seconds) else int(seconds * 1000)
+        # One message and one answer: the transaction, its deadline, and the numbers that caches are compared with.
+        cursor = self._begin(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"SET LOCAL statement_timeout={limit}; {numbered_for(SQL['state_numbers'], self.place.home)}"
+        )
+        while cursor.nextset():
+            pass
+        numbers = dict(cursor.fetchall())
+        self._seen = int(numbers["catalog"]), int(numbers["version"])
+        try:
+            yield
+        finally:
+            self._seen = None
+            self._end("COMMIT")
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Change the store: all of the block, durably, or nothing of it. One transaction of a home writes at a time."""
+        with self.changing(SQL["raise_version"]):
+            yield
+
+    @contextmanager
+    def changing(self, first: str) -> Generator[None]:
+        """Do the block in one transaction, whose first statement keeps others of its kind waiting."""
+        self._begin("BEGIN")
+        try:
+            self.run(first)
+            yield
+            self.texts.flush(self)
+            self.connected().execute("COMMIT")
+        except BaseException:
+            self.texts.forget_after(0)
+            self._end("ROLLBACK")
+            raise
+
+    def _begin(self, statement: str) -> Any:
+        """Begin a transaction; a connection that was lost since the last one is made again first."""
+        try:
+            return self.connected().execute(statement)
+        except psycopg.OperationalError:
+            if not self.is_lost:
+                raise
+        return self.connected().execute(statement)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there was a connection and it is closed."""
+        return self._connection is not None and self._connection.closed
+
+    def _end(self, statement: str) -> None:
+        if self.in_transaction:
+            with contextlib.suppress(psycopg.OperationalError):
+                self.connected().execute(statement)
+
+    def connected(self) -> Any:
+        """Give the connection; makes it if there is none, or it was lost outside of a transaction."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            connection = self._connection = connect(self.place.url)
+        return connection
+
+    # For the writer
+
+    @contextmanager
+    def translating(self) -> Generator[None]:
+        """Raise this program's errors in place of the driver's."""
+        with translated():
+            yield
+
+    def tidy(self) -> None:
+        """Do nothing: the server looks after its files."""
+
+    def finish(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def numbered_for(sql: str, home: int) -> str:
+    """Write a statement whose only value is the home, for a message with several statements."""
+    return sql.replace(":home", str(home))
+
+
+def connect(url: str) -> Any:
+    """Open a connection that prepares what it runs often."""
+    connection: Any = psycopg.connect(
+        url,
+        autocommit=True,
+        cursor_factory=psycopg.RawCursor,
+        connect_timeout=_CONNECT_SECONDS,
+        prepare_threshold=2,
+        options=_OPTIONS,
+        application_name="headgate",
+    )
+    connection.prepared_max = 200
+    # One type for all whole numbers: else a statement is prepared once for each size of each value.
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    return connection
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Raise this program's errors in place of PostgreSQL's.
+
+    Raises:
+        StorageUnusable: or one of its kinds, or IntegrityBroken, QueryTimeout, Overloaded.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise memory.out_of_memory() from error
+    except psycopg.Error as error:
+        raise meaning_of(error) from error
+
+
+def meaning_of(error: psycopg.Error) -> HeadgateError:
+    """Say what a failure of PostgreSQL means here."""
+    for kinds, make in _MEANINGS:
+        if isinstance(error, kinds):
+            return make()
+    return StorageUnusable(f"The database failed ({type(error).__name__}).")
+
+
+_MEANINGS: Sequence[tuple[tuple[type[psycopg.Error], ...], Callable[[], HeadgateError]]] = (
+    ((pg.DiskFull,), StorageFull),
+    ((pg.QueryCanceled,), QueryTimeout),
+    ((pg.DataCorrupted, pg.IndexCorrupted), lambda: IntegrityBroken("The store's tables are damaged.")),
+    ((pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege), StorageReadOnly),
+    (
+        (pg.LockNotAvailable, pg.SerializationFailure, pg.DeadlockDetected),
+        lambda: StorageUnusable("The store is busy.", hint="Try again in a moment."),
+    ),
+    (
+        (psycopg.OperationalError, psycopg.InterfaceError),
+        lambda: StorageUnusable("The database cannot be reached.", hint="Try again in a moment."),
+    ),
+)

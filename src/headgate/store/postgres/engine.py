@@ -1,0 +1,58 @@
+"""The PostgreSQL store: the shared store over connections to one home of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headgate.store.postgres.blobs import BlobRows
+from headgate.store.postgres.database import HomePlace, PostgresDatabase
+from headgate.store.postgres.lease import Lease
+from headgate.store.postgres.readers import PostgresReaders, scan
+from headgate.store.postgres.statistics import Statistics
+from headgate.store.relational.catalog import Catalog
+from headgate.store.relational.database import Database
+from headgate.store.relational.maintenance.retention import ChangeRetention
+from headgate.store.relational.store import RelationalStore
+from headgate.store.relational.writer import Writer
+from headgate.store.semantic.models import MeaningModel
+
+#: How many short reads one process does at once.
+CONNECTIONS = 4
+
+
+class _PostgresVectors:
+    """What the thread that makes vectors needs; of several processes, the one that holds the lease makes them."""
+
+    def __init__(self, place: HomePlace, writer: Writer, now: Callable[[], int]) -> None:
+        self._place = place
+        self._writer = writer
+        self._lease = Lease(place, "vectors", now)
+
+    def scan(self, work: Callable[[Database, Catalog], Any]) -> Any:
+        return scan(self._place, work)
+
+    async def change(self, work: Callable[[Database], None]) -> None:
+        await self._writer.run(work)
+
+    def has_turn(self) -> bool:
+        return self._lease.hold()
+
+    def end_turn(self) -> None:
+        self._lease.release()
+
+
+class PostgresStore(RelationalStore):
+    """A store in a database; with a model, it can be searched by meaning."""
+
+    def __init__(
+        self,
+        place: HomePlace,
+        now: Callable[[], int],
+        model: MeaningModel | None = None,
+        *,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)))
+        meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
+        super().__init__(PostgresReaders(place, connections), writer, BlobRows(place), now, meaning)

@@ -1,0 +1,85 @@
+"""The ledger in PostgreSQL: look-ups in threads that own a connection, changes one after the other on another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import TypeVar
+
+from headgate.model.ids import GrantId
+from headgate.model.ledger import Holder
+from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
+from headgate.store.postgres.dialect import SQL
+from headgate.store.postgres.readers import ReaderThreads
+from headgate.store.relational.database import Database
+from headgate.store.relational.ledger import RelationalLedger
+
+_T = TypeVar("_T")
+
+
+class _PostgresConnections:
+    """Implements `relational.ledger.LedgerConnections`."""
+
+    def __init__(self, place: HomePlace, connections: int) -> None:
+        self._readers = ReaderThreads(place, "ledger", connections)
+        self._database = PostgresDatabase(place)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="headgate-ledger-writer")
+
+    async def version(self) -> int:
+        return await self.look_up(lambda database: database.value(SQL["epoch"]))
+
+    async def look_up(self, work: Callable[[Database], _T]) -> _T:
+        return await self._readers.read(lambda reader: reader.at_once(work))
+
+    async def scan(self, work: Callable[[Database], _T]) -> _T:
+        return await self._readers.read(lambda reader: reader.read(lambda database, _: work(database), inf))
+
+    async def change(self, work: Callable[[Database], _T], *, is_small: bool = True) -> _T:
+        del is_small  # the server has the disk
+        return await self._write(SQL["raise_ledger_version"], work)
+
+    async def log(self, work: Callable[[Database], _T]) -> _T:
+        return await self._write(SQL["lock_chain"], work)
+
+    async def _write(self, first: str, work: Callable[[Database], _T]) -> _T:
+        """Do some work in one transaction whose first statement keeps others of its kind waiting."""
+        database = self._database
+
+        def do() -> _T:
+            with translated(), database.changing(first):
+                return work(database)
+
+        # A caller that goes away leaves its work to be done whole.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writer, do))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._readers.close)
+        await asyncio.to_thread(self._writer.shutdown)
+        self._database.finish()
+
+
+class PostgresLedger(RelationalLedger):
+    """The ledger of one home of a database."""
+
+    def __init__(self, place: HomePlace, *, connections: int = 2) -> None:
+        super().__init__(_PostgresConnections(place, connections))
+
+    async def holder(self, digest: bytes) -> Holder | None:
+        """Look up a token, its grants and the version they have, in one turn of a thread."""
+
+        def work(database: Database) -> Holder | None:
+            # Read first: what another process writes meanwhile then counts as newer than what is found.
+            return self.holder_in(database, digest, database.value(SQL["epoch"]))
+
+        return await self.connections.look_up(work)
+
+    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int | None:
+        """Count records of a grant for a day, on every machine alike; gives how many there were before.
+
+        None: the limit was reached, and nothing was counted.
+        """
+        values = grant_id, day, records, limit
+        rows = await self.connections.look_up(lambda database: database.all(SQL["count_budget"], values))
+        return rows[0][0] - records if rows else None

@@ -1,0 +1,152 @@
+"""Bring a database to the schema of this version, and give homes their numbers in it."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Any
+
+from psycopg import sql
+
+from headgate.errors import ConfigInvalid, StorageUnusable
+from headgate.store.lexical import analyser
+from headgate.store.postgres.database import HomePlace, PostgresDatabase, connect, translated
+from headgate.store.relational.unfinished_copy import refuse_unfinished_copy
+
+_NAME = re.compile(r"(\d{4})_\w+\.sql")
+#: What a new home starts from. Its word index is of this version from the beginning.
+_START = {
+    "seq": 0,
+    "pruned_seq": 0,
+    "catalog": 1,
+    "version": 1,
+    "words": analyser.VERSION,
+    "words_filled": 0,
+    "sid": 0,
+    "stid": 0,
+    "gid": 0,
+    "bid": 0,
+    "ledger": 1,
+    "chain": 0,
+}
+_IS_OWN_HOME = "home = (SELECT substring(current_user FROM '^headgate_home_([0-9]+)$')::int)"
+#: What is in these is never changed; blocks leave only when a fold stands for them.
+_GROWING = {"audit", "audit_fold"}
+_TABLES = (
+    "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'"
+    " WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname"
+)
+
+
+def open_place(url: str, name: str, *, makes: bool = True) -> HomePlace:
+    """Bring the database up to date and find a home in it by its name; one that is not there is made.
+
+    Raises:
+        StorageUnusable: the database cannot be reached, was made by a newer version, or the home is a copy that is not
+            complete.
+        ConfigInvalid: there is no such home, and none is to be made.
+    """
+    place = place_to_fill(url, name, makes=makes)
+    database = PostgresDatabase(place)
+    try:
+        with translated():
+            refuse_unfinished_copy(database)
+    finally:
+        database.finish()
+    return place
+
+
+def place_to_fill(url: str, name: str, *, makes: bool = True) -> HomePlace:
+    """Do the same for a copy into that home, which may have been stopped before it was complete."""
+    with translated(), connect(url) as connection:
+        if makes:
+            migrate(connection)
+        found = connection.execute("SELECT home FROM home WHERE name=$1", (name,)).fetchone()
+        if found is not None:
+            return HomePlace(url, found[0])
+        if not makes:
+            raise ConfigInvalid(
+                f"There is no home '{name}' in the database.",
+                hint="Set store_home to the name of a home that is there.",
+            )
+        return HomePlace(url, _make_home(connection, name))
+
+
+def _make_home(connection: Any, name: str) -> int:
+    with connection.transaction():
+        connection.execute("LOCK TABLE home IN SHARE ROW EXCLUSIVE MODE")
+        found = connection.execute("SELECT home FROM home WHERE name=$1", (name,)).fetchone()
+        if found is not None:
+            return found[0]
+        row = connection.execute("SELECT coalesce(max(home), 0) + 1 FROM home").fetchone()
+        assert row is not None
+        connection.execute("INSERT INTO home VALUES($1, $2)", (row[0], name))
+        cursor = connection.cursor()
+        cursor.executemany("INSERT INTO meta VALUES($1, $2, $3)", [(row[0], k, v) for k, v in _START.items()])
+        return row[0]
+
+
+def migrate(connection: Any) -> None:
+    """Take the steps that the database has not taken, each whole or not at all.
+
+    Raises:
+        StorageUnusable: the database was made by a newer version.
+    """
+    steps = _steps()
+    at = _version(connection)
+    if at == len(steps):
+        return
+    if at > len(steps):
+        raise StorageUnusable(
+            f"The database was made by a newer version (schema {at}, this program knows {len(steps)}).",
+            hint="Use that version.",
+        )
+    with connection.transaction():
+        connection.execute("CREATE TABLE IF NOT EXISTS headgate_schema(version int NOT NULL)")
+        # Another process may have taken the steps while this one waited for its turn.
+        connection.execute("LOCK TABLE headgate_schema IN ACCESS EXCLUSIVE MODE")
+        for number in range(_version(connection) + 1, len(steps) + 1):
+            connection.execute(steps[number - 1])
+            connection.execute("INSERT INTO headgate_schema VALUES($1)", (number,))
+        _restrict(connection)
+
+
+def _version(connection: Any) -> int:
+    known = connection.execute("SELECT to_regclass('headgate_schema') IS NOT NULL").fetchone()
+    if known is None or not known[0]:
+        return 0
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM headgate_schema").fetchone()
+    return 0 if row is None else row[0]
+
+
+def _steps() -> list[str]:
+    folder = files("headgate.store.postgres").joinpath("migrations")
+    named = sorted((file.name, file) for file in folder.iterdir() if _NAME.fullmatch(file.name))
+    return [file.read_text(encoding="utf-8") for _, file in named]
+
+
+def _restrict(connection: Any) -> None:
+    """Let a role that is made for one home see that home alone, whatever a statement asks for.
+
+    The role's name ends with the number of its home. The owner of the tables is not restricted: it makes homes.
+    """
+    for (table,) in connection.execute(_TABLES).fetchall():
+        connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+        connection.execute(f"DROP POLICY IF EXISTS home_of_role ON {table}")
+        connection.execute(f"CREATE POLICY home_of_role ON {table} USING ({_IS_OWN_HOME})")
+
+
+def make_role(url: str, place: HomePlace, password: str) -> str:
+    """Make the role that serves one home, or give it another password; returns its name."""
+    name = f"headgate_home_{place.home}"
+    with translated(), connect(url) as connection, connection.transaction():
+        known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname=$1", (name,)).fetchone()
+        verb = "ALTER" if known else "CREATE"
+        quoted = sql.Literal(password).as_string(connection)
+        connection.execute(f"{verb} ROLE {name} LOGIN PASSWORD {quoted}")
+        connection.execute(f"GRANT SELECT ON headgate_schema TO {name}")
+        connection.execute(f"GRANT SELECT ON audit_chain TO {name}")
+        for (table,) in connection.execute(_TABLES).fetchall():
+            rights = "SELECT, INSERT, DELETE" if table in _GROWING else "SELECT, INSERT, UPDATE, DELETE"
+            connection.execute(f"GRANT {rights} ON {table} TO {name}")
+    return name

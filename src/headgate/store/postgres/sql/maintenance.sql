@@ -1,0 +1,225 @@
+-- name: shelf_names
+-- Every shelf with its connection and the name of its stream.
+SELECT h.sid, h.connection_id, s.name FROM shelf h JOIN stream s ON s.home = h.home AND s.stid = h.stid
+WHERE h.home=:home ORDER BY h.connection_id, s.name, h.sid
+
+-- name: shelf_records
+-- What a backup's digest of a shelf covers: its records, tombstones included, in order of arrival.
+SELECT record_id, seq, deleted, digest FROM record WHERE home=:home AND rid > ? AND rid < ? ORDER BY rid
+
+-- name: live_total
+-- How many live records the store holds.
+SELECT coalesce(sum(live), 0)::bigint FROM shelf WHERE home=:home
+
+-- name: blob_ids
+-- Every file that is stored.
+SELECT blob_id FROM blob WHERE home=:home
+
+-- name: blobs
+-- Every file that is stored, with its size.
+SELECT blob_id, size_bytes FROM blob WHERE home=:home
+
+-- name: next_sid_of_records
+-- The next shelf number that some record has.
+SELECT sid FROM record WHERE home=:home AND sid > ? ORDER BY sid LIMIT 1
+
+-- name: shelf_to_check
+-- What a shelf's row says about its records.
+SELECT live, next_n, seq FROM shelf WHERE home=:home AND sid=?
+
+-- name: has_column_blocks
+-- One row if a shelf has column blocks.
+SELECT 1 FROM column_block WHERE home=:home AND sid=? LIMIT 1
+
+-- name: chunks_to_check
+-- The pieces of a long text with their checksums.
+SELECT n, sum, text FROM chunk WHERE home=:home AND rid=? AND fid=? ORDER BY n
+
+-- name: shelves_with_changes
+-- Shelves that changed since their column blocks were written.
+SELECT sid, seq, col_seq FROM shelf WHERE home=:home AND seq > col_seq
+
+-- name: some_changes
+-- One row for each record of a shelf that changed since a number, up to a limit.
+SELECT 1 FROM record WHERE home=:home AND sid=? AND seq > ? LIMIT ?
+
+-- name: put_column_block
+-- Store one block of one column.
+INSERT INTO column_block VALUES(:home, ?, ?, ?, ?) ON CONFLICT (home, sid, fid, b) DO UPDATE SET data = excluded.data
+
+-- name: note_column_blocks
+-- Note that the blocks of a shelf are true as of a number, unless the catalog has changed meanwhile.
+UPDATE shelf SET col_seq=? WHERE home=:home AND sid=? AND (SELECT v FROM meta WHERE home=:home AND k='catalog') = ?
+
+-- name: has_undated_changes
+-- One row if there are changes that no noted day covers, and today is not noted.
+SELECT 1 FROM meta
+WHERE home=:home AND k='seq' AND v > (SELECT coalesce(max(seq), 0) FROM change_day WHERE home=:home)
+  AND NOT EXISTS (SELECT 1 FROM change_day WHERE home=:home AND day=?)
+
+-- name: note_day
+-- Note the number that the last change has today.
+INSERT INTO change_day SELECT :home, ?, v FROM meta WHERE home=:home AND k='seq'
+
+-- name: last_change_before
+-- The last change number noted before a day.
+SELECT max(seq) FROM change_day WHERE home=:home AND day < ?
+
+-- name: delete_days
+-- Forget the notes of old days.
+DELETE FROM change_day WHERE home=:home AND day < ?
+
+-- name: raise_pruned_seq
+-- Refuse bookmarks up to a change number from now on.
+UPDATE meta SET v = greatest(v, ?) WHERE home=:home AND k='pruned_seq'
+
+-- name: some_lives
+-- Some rows of life after a place, and whether the record is a tombstone of an old deletion.
+SELECT l.rid, l.seq, coalesce(r.deleted AND r.seq <= ?1, false) FROM life l
+LEFT JOIN record r ON r.home = l.home AND r.rid = l.rid
+WHERE l.home=:home AND (l.rid, l.seq) > (?2, ?3) ORDER BY l.rid, l.seq LIMIT ?4
+
+-- name: delete_life
+-- Forget what a record was before one change.
+DELETE FROM life WHERE home=:home AND rid=? AND seq=?
+
+-- name: delete_record_row
+-- Remove a record's own row.
+DELETE FROM record WHERE home=:home AND rid=?
+
+-- name: record_seq_of
+-- The number of a record's last change.
+SELECT seq FROM record WHERE home=:home AND rid=?
+
+-- name: forget_older_column_state
+-- Forget that a shelf has column blocks if they are older than a change; one row if they were.
+UPDATE shelf SET col_seq=0 WHERE home=:home AND sid=? AND col_seq > 0 AND col_seq < ? RETURNING 1
+
+-- name: record_to_erase
+-- What an erasure has to know of a record.
+SELECT rid, deleted FROM record WHERE home=:home AND sid=? AND key=sha256(convert_to(?, 'UTF8'))
+
+-- name: erase_record
+-- Leave a tombstone without content, under another key.
+UPDATE record SET record_id=?1, key=sha256(convert_to(?1, 'UTF8')), seq=?2, born_seq=?3, sort=NULL, ts=NULL,
+  emitted_at=0, deleted=true, changed=NULL, long=NULL, digest='', body=NULL
+WHERE home=:home AND rid=?4
+
+-- name: note_erasure
+-- Note an erasure on its shelf, and that the shelf has no column blocks.
+UPDATE shelf SET live=live-?, seq=?, col_seq=0 WHERE home=:home AND sid=?
+
+-- name: next_change_number
+-- Take the next change number.
+UPDATE meta SET v = v + 1 WHERE home=:home AND k='seq' RETURNING v
+
+-- name: delete_idempotency_keys
+-- Forget the reports of all repeatable batches.
+DELETE FROM idempotency WHERE home=:home
+
+-- name: set_pruned_seq
+-- Refuse all bookmarks up to a change number from now on.
+UPDATE meta SET v=? WHERE home=:home AND k='pruned_seq'
+
+-- name: note_unused_blobs
+-- Note the files that no record refers to as gone.
+INSERT INTO blob_gone SELECT :home, blob_id FROM blob b
+WHERE b.home=:home AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
+ON CONFLICT DO NOTHING
+
+-- name: delete_unused_blobs
+-- Forget the files that no record refers to.
+DELETE FROM blob b
+WHERE b.home=:home AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
+
+-- name: unnote_stored_blobs
+-- Files that were stored again are not gone.
+DELETE FROM blob_gone WHERE home=:home AND blob_id IN (SELECT blob_id FROM blob WHERE home=:home)
+
+-- name: gone_blobs
+-- The files that are still to be removed.
+SELECT blob_id FROM blob_gone WHERE home=:home
+
+-- name: delete_gone_blobs
+-- Forget the files that were to be removed.
+DELETE FROM blob_gone WHERE home=:home
+
+-- name: live_of_connection
+-- How many live records a connection holds.
+SELECT coalesce(sum(live), 0)::bigint FROM shelf WHERE home=:home AND connection_id=?
+
+-- name: blob_totals
+-- How many files there are, and how large they are together.
+SELECT count(*), coalesce(sum(size_bytes), 0)::bigint FROM blob WHERE home=:home
+
+-- name: all_declarations
+-- Every declared version of every connector, the newest last.
+SELECT connector_key, document FROM declaration WHERE home=:home ORDER BY position
+
+-- name: connections_by_age
+-- Every connection, the oldest first.
+SELECT id, connector_key, display_name FROM connection WHERE home=:home ORDER BY created_at, id
+
+-- name: shelves_of_connection
+-- What the shelves of a connection hold.
+SELECT h.sid, h.stid, s.name, h.live, h.next_n, h.updated_at
+FROM shelf h JOIN stream s ON s.home = h.home AND s.stid = h.stid
+WHERE h.home=:home AND h.connection_id=? ORDER BY h.sid
+
+-- name: field_kind
+-- How the typed column of a field holds its values.
+SELECT kind FROM field WHERE home=:home AND stid=? AND name=?
+
+-- name: oldest_sort
+-- The first place in a shelf's order.
+SELECT sort FROM record WHERE home=:home AND sid=? AND NOT deleted AND sort IS NOT NULL
+ORDER BY substr(sort, 1, 512) ASC, sort ASC LIMIT 1
+
+-- name: newest_sort
+-- The last place in a shelf's order.
+SELECT sort FROM record WHERE home=:home AND sid=? AND NOT deleted AND sort IS NOT NULL
+ORDER BY substr(sort, 1, 512) DESC, sort DESC LIMIT 1
+
+-- name: stored_size
+-- The size of a live record's body, and the notes about its long texts.
+SELECT length(body), long FROM record WHERE home=:home AND rid=? AND NOT deleted
+
+-- name: revoke_all_grants
+-- End every grant that has not ended.
+UPDATE grant_issued SET revoked_at = ? WHERE home=:home AND revoked_at IS NULL RETURNING 1
+
+-- name: last_revocation
+-- When a grant was last revoked.
+SELECT max(revoked_at) FROM grant_issued WHERE home=:home
+
+-- name: take_lease
+-- Take or renew a lease; one row if it is held.
+INSERT INTO lease VALUES(:home, ?1, ?2, ?3)
+ON CONFLICT (home, name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at
+WHERE lease.holder = excluded.holder OR lease.ends_at <= ?4 RETURNING 1
+
+-- name: end_lease
+-- Give a lease up.
+DELETE FROM lease WHERE home=:home AND name=? AND holder=?
+
+-- name: table_size
+-- How many pages the table of records has, and how many it had when the server last counted its rows.
+SELECT pg_relation_size(oid) / 8192, relpages FROM pg_class WHERE oid = 'record'::regclass
+
+-- name: gather_statistics
+-- Let the server count the rows of the tables that reads choose an index of.
+ANALYZE record, typed, chunk, child_key, word_segment, word_leaf, column_block, life, invalid, blob_use, shelf, meta
+
+-- name: delete_blob_parts
+-- Remove the bytes of some files.
+DELETE FROM blob_part WHERE home=:home AND blob_id = ANY(?::text[])
+
+-- name: space_of_tables
+-- How much space the tables of all homes take, and the version of their schema.
+SELECT (SELECT max(version) FROM headgate_schema)::bigint, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'
+WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+
+-- name: vacuum
+-- Free the space of deleted rows in some tables.
+VACUUM {tables}

@@ -1,0 +1,192 @@
+-- name: find_record
+-- One live record of a shelf, or of several, by its key.
+SELECT {columns} FROM record r
+WHERE r.home=:home AND r.sid {shelves} AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where}
+
+-- name: keys_between
+-- The keys of live records between two texts.
+SELECT r.record_id FROM record r
+WHERE r.home=:home AND r.sid IN ({sids}) AND NOT r.deleted AND r.record_id BETWEEN ? AND ?{where}
+
+-- name: page_by_key
+-- Live records in the order of their keys, merged over shelves.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+  WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted{start}{where}
+  ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction} LIMIT ?~) r
+ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
+
+-- name: page_by_sort
+-- Those that have a place in the stream's order, in that order, merged over shelves.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+  WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NOT NULL{start}{where}
+  ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction}, r.record_id {direction} LIMIT ?~) r
+ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
+
+-- name: page_by_text_sort
+-- The same where that order is one of texts, of which an index holds only the beginning.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+  WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NOT NULL{start}{where}
+  ORDER BY substr(r.sort, 1, 512) {direction}, r.sort {direction}, r.record_id {direction} LIMIT ?~) r
+ORDER BY substr(r.sort, 1, 512) {direction}, r.sort {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
+
+-- name: page_without_sort
+-- Those that have none, in the order of their keys.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+  WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NULL{start}{where}
+  ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction} LIMIT ?~) r
+ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
+
+-- name: start_by_key
+-- The place after which a page by key starts. The leading column alone lets the index start there; the rest settles ties.
+AND left(r.record_id, 256) {beyond}= left(?, 256) AND (r.record_id, r.sid) {beyond} (?, ?)
+
+-- name: start_by_sort
+-- The same for a page in the stream's order.
+AND substr(r.sort, 1, 512) {beyond}= substr(?, 1, 512) AND (r.sort, r.record_id, r.sid) {beyond} (?, ?, ?)
+
+-- name: children
+-- Live records whose field holds a key of their parent.
+SELECT {columns} FROM child_key t JOIN record r ON r.home = t.home AND r.rid = t.rid
+WHERE t.home=:home AND {condition} AND r.sid IN ({sids}) AND NOT r.deleted{where} ORDER BY {order} LIMIT ?
+
+-- name: typed_join
+-- The typed table beside the records.
+JOIN typed t ON t.home = r.home AND t.rid = r.rid
+
+-- name: key_in_list
+-- The record has one of the keys in a JSON list.
+r.key IN (SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb))
+
+-- name: text_of_field
+-- A text field of the record holds a text; typed columns of such fields hold a checksum alone.
+(convert_from(r.body, 'UTF8')::json ->> ?) = ?
+
+-- name: passing_rows
+-- Those of the records in a JSON list of row numbers that pass a scope.
+SELECT r.rid FROM jsonb_array_elements_text(?::jsonb) j JOIN record r ON r.home=:home AND r.rid = j.value::bigint{join}
+WHERE NOT r.deleted{where}
+
+-- name: rows_by_number
+-- The records of some row numbers.
+SELECT {columns} FROM record r WHERE r.home=:home AND r.rid IN ({marks})
+
+-- name: one_mark
+-- The mark of one value in a list of them.
+?
+
+-- name: records_for_window
+-- The live records of a key.
+SELECT {columns} FROM record r
+WHERE r.home=:home AND r.sid IN ({sids}) AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where}
+
+-- name: candidates_by_age
+-- Some records of a range of row numbers that changed after a change number.
+SELECT {columns} FROM record r WHERE r.home=:home AND r.rid > ? AND r.rid < ? AND r.seq > ?{gone} ORDER BY r.rid LIMIT ?
+
+-- name: one_candidate
+-- One record, as far as changes need it.
+SELECT {columns} FROM record r WHERE r.home=:home AND r.rid = ?
+
+-- name: count_pending
+-- How many visible records of a range of row numbers, or of a JSON list of them, have no vectors yet, up to a bound.
+SELECT count(*) FROM (SELECT 1 FROM record r WHERE r.home=:home AND NOT r.deleted AND (r.rid > ? AND r.rid < ? OR
+r.rid IN (SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb))){where} LIMIT {most}) AS pending
+
+-- name: delete_rows_between
+-- Remove the rows of a table between two row numbers.
+DELETE FROM {table} WHERE home=:home AND rid > ? AND rid < ?
+
+-- name: delete_rows_of_record
+-- Remove the rows of a table that belong to one record.
+DELETE FROM {table} WHERE home=:home AND rid = ANY(?::bigint[])
+
+-- name: put_typed_row
+-- Store a record's typed values.
+INSERT INTO typed VALUES(:home, ?, ?, ?, ?)
+ON CONFLICT (home, rid) DO UPDATE SET ints = excluded.ints, floats = excluded.floats, words = excluded.words
+
+-- name: blob_users
+-- The live records that refer to a file.
+SELECT u.fid, u.mime_type, r.sid, r.record_id FROM blob_use u JOIN record r ON r.home = u.home AND r.rid = u.rid
+WHERE u.home=:home AND u.blob_id = ? AND r.sid IN ({sids}) AND NOT r.deleted{where} ORDER BY r.rid, u.fid
+
+-- name: live_of_shelves
+-- How many live records some shelves hold together.
+SELECT coalesce(sum(live), 0)::bigint FROM shelf WHERE home=:home AND sid IN ({sids})
+
+-- name: shelf_totals
+-- How many live records each shelf holds, and when it last changed.
+SELECT sid, live, updated_at FROM shelf WHERE home=:home
+
+-- name: verified_key
+-- The key of a record whose text fields hold some texts.
+SELECT r.record_id FROM record r WHERE r.home=:home AND r.rid = ?{conditions}
+
+-- name: column_blocks
+-- The stored blocks of one column of a shelf.
+SELECT b, data FROM column_block WHERE home=:home AND sid=? AND fid=?
+
+-- name: changed_values
+-- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
+SELECT r.rid, r.deleted, r.ts{select} FROM jsonb_array_elements(?::jsonb) w
+JOIN record r ON r.home=:home AND r.sid = (w.value ->> 0)::int AND r.seq > (w.value ->> 1)::bigint
+LEFT JOIN typed t ON t.home = r.home AND t.rid = r.rid ORDER BY r.rid
+
+-- name: shelf_heads
+-- What columns in memory are compared with.
+SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE home=:home AND k='pruned_seq') FROM shelf
+WHERE home=:home AND sid IN ({sids}) ORDER BY sid
+
+-- name: block_values
+-- Times and typed values of the records of one block.
+SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN typed t ON t.home = r.home AND t.rid = r.rid
+WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
+
+-- name: touched_blocks
+-- The blocks of a shelf that hold a record which changed after a change number.
+SELECT DISTINCT ((rid & {mask}) - 1) / {block_rows} FROM record WHERE home=:home AND sid=? AND seq > ?
+
+-- name: stored_rows
+-- Everything of records that a check compares, with their typed values.
+SELECT {columns} FROM record r LEFT JOIN typed t ON t.home = r.home AND t.rid = r.rid
+
+-- name: rows_in_index
+-- How many rows an index has for a shelf.
+SELECT count(*) FROM record WHERE home=:home AND sid=?{condition}
+
+-- name: is_live
+-- The record is not deleted.
+NOT r.deleted
+
+-- name: rows_of_range
+-- The rows from one row number to another.
+WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
+
+-- name: row_of_number
+-- One row.
+WHERE r.home=:home AND r.rid = ?
+
+-- name: typed_values
+-- The values of one typed column of a stream that are there.
+SELECT t.rid, {column} FROM shelf h JOIN record r ON r.home = h.home AND r.sid = h.sid AND NOT r.deleted
+JOIN typed t ON t.home = r.home AND t.rid = r.rid WHERE h.home=:home AND h.stid=? AND {column} IS NOT NULL
+
+-- name: put_child_keys
+-- Note that records hold the keys of others.
+INSERT INTO child_key SELECT :home, * FROM unnest(?::int[], ?::int[], ?::bytea[], ?::bigint[]) ON CONFLICT DO NOTHING
+
+-- name: delete_child_keys
+-- Forget which keys of others records hold.
+DELETE FROM child_key WHERE home=:home AND rid = ANY(?::bigint[])
+
+-- name: with_catalog_number
+-- A statement that finds records, with the number of the catalog that it saw in each row.
+SELECT found.*, m.v FROM meta m, ({statement}) found WHERE m.home=:home AND m.k='catalog'
+
+-- name: is_in_order
+-- The record is in the index of its stream's order.
+NOT deleted

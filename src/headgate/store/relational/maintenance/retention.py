@@ -1,0 +1,102 @@
+"""Retention of changes: remove what no bookmark may ask for any more.
+
+A bookmark is valid for a number of days. What happened before that is never asked for again, so the keys of records
+that were deleted then, and what other records were before they changed, are removed. One row a day notes which
+change number the store had. The work is done in small steps, each in one transaction: a process that is stopped
+leaves the rest to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from headgate.model.instants import DAY_US
+from headgate.model.plan import BOOKMARK_DAYS
+from headgate.store.relational.catalog import bump_catalog
+from headgate.store.relational.database import Database
+from headgate.store.relational.row_numbers import RID_SHIFT
+
+#: A session that began with the oldest bookmark may go on for a day, and days are counted whole.
+KEEP_DAYS = BOOKMARK_DAYS + 2
+_ROWS_AT_ONCE = 500
+
+
+class _LifePlace(NamedTuple):
+    """A place in the order of the life table."""
+
+    rid: int
+    seq: int
+
+
+class _LifeRow(NamedTuple):
+    rid: int
+    seq: int
+    #: The record is a tombstone, and its deletion is old.
+    is_old_tombstone: int | None
+
+
+_BEGINNING = _LifePlace(0, 0)
+
+
+class ChangeRetention:
+    """An idle task that removes old changes, by the clock."""
+
+    __slots__ = ("_after", "_now")
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._after = _BEGINNING
+
+    def plan(self, database: Database) -> bool:
+        """Return whether today is to be noted, or changes are to be removed."""
+        today = self._now() // DAY_US
+        return _is_undated(database, today) or _last_old_change(database, today) is not None
+
+    def step(self, database: Database) -> bool:
+        """Take one step; returns whether more are left."""
+        today = self._now() // DAY_US
+        with database.writing():
+            if _is_undated(database, today):
+                database.run(database.sql["note_day"], (today,))
+            last = _last_old_change(database, today)
+            if last is None:
+                return False
+            self._after = _remove_changes(database, last, self._after)
+            if self._after == _BEGINNING:
+                database.run(database.sql["delete_days"], (today - KEEP_DAYS,))
+        return True
+
+
+def _is_undated(database: Database, today: int) -> bool:
+    return database.one(database.sql["has_undated_changes"], (today,)) is not None
+
+
+def _last_old_change(database: Database, today: int) -> int | None:
+    """Find the last change number that is old enough; None if everything that old was removed before."""
+    seq: int | None = database.value(database.sql["last_change_before"], (today - KEEP_DAYS,))
+    return seq
+
+
+def _remove_changes(database: Database, last: int, after: _LifePlace) -> _LifePlace:
+    """Remove some changes up to a number; returns the place to go on from, or the beginning when all are gone."""
+    # Bookmarks are refused first: a client must not be given half of what happened.
+    database.run(database.sql["raise_pruned_seq"], (last,))
+    rows = [_LifeRow(*row) for row in database.all(database.sql["some_lives"], (last, *after, _ROWS_AT_ONCE))]
+    database.many(database.sql["delete_life"], [(row.rid, row.seq) for row in rows if row.seq <= last])
+    _remove_tombstones(database, [row.rid for row in rows if row.is_old_tombstone])
+    return _BEGINNING if len(rows) < _ROWS_AT_ONCE else _LifePlace(rows[-1].rid, rows[-1].seq)
+
+
+def _remove_tombstones(database: Database, rids: Sequence[int]) -> None:
+    for sid in {rid >> RID_SHIFT for rid in rids}:
+        _drop_older_blocks(database, sid, [rid for rid in rids if rid >> RID_SHIFT == sid])
+    database.many(database.sql["delete_record_row"], [(rid,) for rid in rids])
+
+
+def _drop_older_blocks(database: Database, sid: int, rids: Sequence[int]) -> None:
+    """Drop column blocks in which these records are still live: without tombstones a reader would count them."""
+    newest: int = max(database.value(database.sql["record_seq_of"], (rid,)) for rid in rids)
+    if database.all(database.sql["forget_older_column_state"], (sid, newest)):
+        database.run(database.sql["delete_column_blocks"], (sid,))
+        bump_catalog(database)

@@ -1,0 +1,95 @@
+"""The documents of the authorization server in tables; changes run on the ledger's connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from headgate.model.ids import GrantId
+from headgate.model.ledger import IssuedGrant, IssuedToken
+from headgate.store.oauth import OAuthRows
+from headgate.store.relational.database import Database
+from headgate.store.relational.ledger import RelationalLedger, put_grants, put_token
+
+_T = TypeVar("_T")
+
+
+class RelationalOAuthStore:
+    """Works on the connections of a ledger; implements headgate.store.oauth.OAuthStore."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: RelationalLedger) -> None:
+        self._ledger = ledger
+
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """Read a document."""
+        return await self._ledger.connections.look_up(lambda database: _get(database, kind, key))
+
+    async def all(self, kind: str) -> Sequence[bytes]:
+        """Read every document of a kind."""
+        return await self._ledger.connections.look_up(lambda database: _every(database, kind))
+
+    async def change(self, work: Callable[[OAuthRows], _T]) -> _T:
+        """Do some work in one write transaction; if it raises, nothing is written."""
+        return await self._ledger.connections.change(
+            lambda database: work(_OAuthRows(database, self._ledger))
+        )
+
+
+class _OAuthRows:
+    """Implements headgate.store.oauth.OAuthRows inside a transaction of the writer."""
+
+    __slots__ = ("_database", "_ledger")
+
+    def __init__(self, database: Database, ledger: RelationalLedger) -> None:
+        self._database = database
+        self._ledger = ledger
+
+    def get(self, kind: str, key: bytes) -> bytes | None:
+        return _get(self._database, kind, key)
+
+    def all(self, kind: str) -> Sequence[bytes]:
+        return _every(self._database, kind)
+
+    def put(self, kind: str, key: bytes, document: bytes, *, expires_at: int | None) -> None:
+        self._database.run(self._database.sql["put_oauth_entry"], (kind, key, document, expires_at))
+
+    def remove(self, kind: str, key: bytes) -> None:
+        self._database.run(self._database.sql["delete_oauth_entry"], (kind, key))
+
+    def remove_ended(self, now: int) -> None:
+        self._database.run(self._database.sql["delete_ended_oauth_entries"], (now,))
+
+    def put_grants(self, grants: Sequence[IssuedGrant]) -> None:
+        put_grants(self._database, grants)
+
+    def grants(self, grant_ids: Sequence[GrantId]) -> Sequence[IssuedGrant]:
+        found = [self._ledger.grant_in(self._database, grant_id) for grant_id in grant_ids]
+        return [one for one in found if one is not None]
+
+    def consume(self, grant_ids: Sequence[GrantId], at: int) -> None:
+        self._database.many(self._database.sql["consume_grant"], [(at, grant_id) for grant_id in grant_ids])
+
+    def put_token(self, token: IssuedToken, family: str) -> None:
+        put_token(self._database, token)
+        self._database.run(self._database.sql["set_token_family"], (family, token.digest))
+
+    def family_of(self, digest: bytes) -> str | None:
+        row = self._database.one(self._database.sql["token_family"], (digest,))
+        return None if row is None else row[0]
+
+    def revoke_grants(self, grant_ids: Sequence[GrantId], at: int) -> None:
+        self._database.many(self._database.sql["revoke_grant"], [(at, grant_id) for grant_id in grant_ids])
+
+    def revoke_family(self, family: str, at: int) -> None:
+        self._database.run(self._database.sql["revoke_family"], (at, family))
+
+
+def _get(database: Database, kind: str, key: bytes) -> bytes | None:
+    row = database.one(database.sql["oauth_entry"], (kind, key))
+    return None if row is None else row[0]
+
+
+def _every(database: Database, kind: str) -> list[bytes]:
+    return [document for (document,) in database.all(database.sql["oauth_entries"], (kind,))]

@@ -1,0 +1,200 @@
+"""Make records of rows: check the digest, cut the body down to granted fields, put long texts back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple, cast
+
+import msgspec
+
+from headgate.errors import IntegrityBroken
+from headgate.model.ids import FieldName, RecordId
+from headgate.model.plan import Reach
+from headgate.model.record import Preview, Record
+from headgate.store.projection import Projector, projector
+from headgate.store.relational.catalog import Catalog, Shelf
+from headgate.store.relational.database import Database
+from headgate.store.relational.write.change_marks import change_marks, emitted_at_of
+from headgate.store.relational.write.derive import digest_of
+from headgate.store.relational.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
+
+_MOST_AT_ONCE = 500
+#: How much of records one page may hold; a single larger record is a page too.
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+
+
+class TooLargeHere(Exception):
+    """A read would load more than the connection may."""
+
+
+class FoundRow(NamedTuple):
+    """What a statement selects of the table ``record r`` to make a record of."""
+
+    rid: int
+    sid: int
+    record_id: RecordId
+    emitted_at: int
+    ts: int | None
+    long: bytes | None
+    digest: bytes
+    body: bytes | None
+    #: When fields last changed, as `change_marks` reads it; None: none changed since the record came in.
+    changed: bytes | None
+
+    def intact_body(self) -> bytes:
+        """Give the body.
+
+        Raises:
+            IntegrityBroken: the row is not what was stored.
+        """
+        body = self.body
+        if body is None or digest_of(self.record_id, self.long, body) != self.digest:
+            raise _damaged(self.record_id)
+        return body
+
+
+#: The same without names. Every record of every page is one, and most are only made into a record, in one place.
+FoundColumns = tuple[int, int, RecordId, int, int | None, bytes | None, bytes, bytes | None, bytes | None]
+#: The columns of a FoundRow, for a statement.
+COLUMNS = ", ".join(f"r.{name}" for name in FoundRow._fields)
+
+
+def read_rows(database: Database, rids: Sequence[int]) -> dict[int, FoundColumns]:
+    """Read the rows of many records, as many with one statement as its variables allow."""
+    found: dict[int, FoundColumns] = {}
+    for start in range(0, len(rids), _MOST_AT_ONCE):
+        some = rids[start : start + _MOST_AT_ONCE]
+        sql = _rows_sql(database.sql["rows_by_number"], database.sql["one_mark"], len(some))
+        rows = cast("list[FoundColumns]", database.all(sql, some))
+        found.update({row[0]: row for row in rows})
+    return found
+
+
+@lru_cache(maxsize=_MOST_AT_ONCE)
+def _rows_sql(statement: str, mark: str, count: int) -> str:
+    return statement.format(columns=COLUMNS, marks=",".join([mark] * count))
+
+
+def _damaged(record_id: str) -> IntegrityBroken:
+    return IntegrityBroken(f"Record '{record_id}' does not match its digest.")
+
+
+class RecordMaker:
+    """Makes records out of rows, with the fields that one reach allows."""
+
+    __slots__ = (
+        "_database",
+        "_most_bytes",
+        "_preview_chars",
+        "_project",
+        "_projector",
+        "_shelves",
+        "_visible",
+        "damaged",
+    )
+
+    def __init__(
+        self,
+        database: Database,
+        catalog: Catalog,
+        reach: Reach,
+        *,
+        preview_chars: int | None,
+    ) -> None:
+        self._database = database
+        self._shelves = catalog.by_sid
+        self._projector: Projector = projector(reach.fields)
+        self._project = self._projector.project
+        self._visible = reach.visible
+        self._preview_chars = preview_chars
+        self._most_bytes = database.most_bytes
+        #: The records that `make_intact` left out.
+        self.damaged: list[RecordId] = []
+
+    def make_intact(self, row: FoundColumns) -> Record | None:
+        """Make one record; None for a damaged one, which is noted: it costs itself and not the answer.
+
+        Raises:
+            TooLargeHere: it is larger than what may be loaded at once.
+        """
+        try:
+            return self.make(row)
+        except IntegrityBroken:
+            self.damaged.append(row[2])
+            return None
+
+    def make(self, row: FoundColumns) -> Record:
+        """Make one record.
+
+        Raises:
+            IntegrityBroken: the row is not what was stored.
+            TooLargeHere: it is larger than what may be loaded at once.
+        """
+        # The same check as `intact_body`, written out: it runs for every record that is read.
+        rid, sid, record_id, emitted_at, _, long, digest, body, changed = row
+        if body is not None and len(body) > self._most_bytes:
+            raise TooLargeHere
+        if body is None or digest_of(record_id, long, body) != digest:
+            raise _damaged(record_id)
+        if changed is not None:
+            emitted_at = emitted_at_of(change_marks(changed), self._visible, emitted_at)
+        shelf = self._shelves[sid]
+        if long is None and (self._preview_chars is None or len(body) <= self._preview_chars):
+            # Nothing in it can be longer than it is itself.
+            return Record(shelf.connection_id, shelf.name, record_id, self._project(body), emitted_at)
+        previews: dict[str, Preview] = {}
+        texts = self._long_texts(shelf, rid, long, previews) if long is not None else None
+        projected = self._project(body, texts)
+        if self._preview_chars is not None and len(projected) > self._preview_chars:
+            projected = _cut_texts(projected, self._preview_chars, previews)
+        return Record(shelf.connection_id, shelf.name, record_id, projected, emitted_at, previews)
+
+    def _long_texts(
+        self, shelf: Shelf, rid: int, long: bytes, previews: dict[str, Preview]
+    ) -> dict[FieldName, str]:
+        most = sys.maxsize if self._preview_chars is None else self._preview_chars
+        notes = {name: note for name, note in long_notes(long).items() if name in self._projector.fields}
+        if sum(min(chars, most) for chars, _ in notes.values()) > self._most_bytes:
+            raise TooLargeHere
+        texts: dict[FieldName, str] = {}
+        for name, (chars, digest) in notes.items():
+            texts[name] = read_chunks(self._database, rid, shelf.stream.fids[name], 0, min(chars, most))
+            if most < chars:
+                previews[name] = Preview(chars, digest.hex())
+        return texts
+
+
+def read_chunks(database: Database, rid: int, fid: int, start: int, end: int) -> str:
+    """Read the characters from start to end of a long text, touching only the chunks they lie in.
+
+    Raises:
+        IntegrityBroken: a chunk is missing, or is not what was stored.
+    """
+    if end <= start:
+        return ""
+    first, last = start // CHUNK_CHARS, (end - 1) // CHUNK_CHARS
+    rows = database.all(
+        database.sql["long_text_part"],
+        (rid, fid, first, last),
+    )
+    if len(rows) != last - first + 1 or any(chunk_sum(text) != stored for stored, text in rows):
+        raise IntegrityBroken("A long text does not match its digest.")
+    text = "".join(text for _, text in rows)
+    return text[start - first * CHUNK_CHARS : end - first * CHUNK_CHARS]
+
+
+def _cut_texts(body: bytes, most: int, previews: dict[str, Preview]) -> bytes:
+    members = _RAW.decode(body)
+    for name, raw in members.items():
+        piece = bytes(raw)
+        if len(piece) > most and piece.startswith(b'"') and name not in previews:
+            text = _TEXT.decode(piece)
+            if len(text) > most:
+                members[name] = msgspec.Raw(msgspec.json.encode(text[:most]))
+                previews[name] = Preview(len(text), sha256(text.encode()).hexdigest())
+    return msgspec.json.encode(members)

@@ -1,0 +1,172 @@
+"""Scopes: a plan's reach and filters as conditions of a statement. Names are ours, values are bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headgate.errors import AmbiguousConnection, UnknownField
+from headgate.model.ids import ConnectionId, FieldName, StreamName
+from headgate.model.plan import Reach
+from headgate.model.query import ExactFilter, Filter, Order, Scalar
+from headgate.store.lines import MAX_INTEGER
+from headgate.store.relational.catalog import Catalog, Shelf, StreamTable
+from headgate.store.relational.column_values import Column, ColumnKind, text_hash
+from headgate.store.relational.database import Database, Dialect
+
+_OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
+
+
+class PageShape(NamedTuple):
+    """What the text of a page's statement depends on, beside the scope."""
+
+    #: The name of the statement, and of the part that says where the page goes on; None: it starts at the beginning.
+    statement: str
+    start: str | None
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class SqlScope:
+    """Which rows a statement may see: conditions on ``r`` (record) and ``t`` (typed), and their values."""
+
+    dialect: Dialect
+    stream: StreamTable
+    shelves: tuple[Shelf, ...]
+    conditions: tuple[str, ...]
+    values: tuple[Any, ...]
+    uses_typed: bool
+    #: The statements of pages that were written for it.
+    statements: dict[PageShape, str] = field(default_factory=dict[PageShape, str], compare=False, repr=False)
+
+    @property
+    def sids(self) -> str:
+        """The shelves, as a list for SQL."""
+        return ",".join(str(shelf.sid) for shelf in self.shelves)
+
+    @property
+    def where(self) -> str:
+        """The conditions, to follow after others."""
+        return "".join(f" AND {condition}" for condition in self.conditions)
+
+    @property
+    def join(self) -> str:
+        """The typed table, if a condition needs it."""
+        return f" {typed_join(self.dialect, self.stream)}" if self.uses_typed else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """The scope is all that its shelves hold."""
+        return not self.conditions
+
+
+def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> SqlScope | None:
+    """Give the scope of a reach; without filters it is remembered, as a client sends the same reach with every read."""
+    if filters:
+        return _scope(catalog, reach, filters)
+    scopes = catalog.memo.scopes
+    return scopes[reach] if reach in scopes else scopes.remember(reach, _scope(catalog, reach, ()))
+
+
+def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScope | None:
+    """Turn a reach into a scope; None when it covers no shelf that holds anything.
+
+    Raises:
+        AmbiguousConnection: it spans streams of several connectors, which have no common order.
+    """
+    shelves = tuple(catalog.shelves_of(reach))
+    if not shelves:
+        return None
+    stream = shelves[0].stream
+    if any(shelf.stream.stid != stream.stid for shelf in shelves):
+        raise AmbiguousConnection
+    dialect = catalog.dialect
+    assert dialect is not None, "a catalog with shelves was read from a database"
+    conditions: list[str] = []
+    values: list[Any] = []
+    _bound_time(dialect, stream, reach, conditions, values)
+    if reach.resources is not None:
+        conditions.append(dialect.sql["key_in_list"])
+        values.append(msgspec.json.encode(sorted(reach.resources)).decode())
+    for one in filters:
+        _filter(dialect, stream, one, conditions, values)
+    return SqlScope(dialect, stream, shelves, tuple(conditions), tuple(values), uses_typed=bool(filters))
+
+
+def passing(
+    database: Database,
+    catalog: Catalog,
+    shelves: Iterable[Shelf],
+    filters: Sequence[Filter],
+    rids: Sequence[int],
+) -> list[int]:
+    """Give those of some live records of these shelves, by row number, that pass the filters."""
+    by_stream: dict[StreamName, list[ConnectionId]] = {}
+    for shelf in shelves:
+        by_stream.setdefault(shelf.name, []).append(shelf.connection_id)
+    asked = msgspec.json.encode(rids).decode()
+    found: list[int] = []
+    for stream, connections in by_stream.items():
+        scope = scope_of(catalog, Reach(stream, tuple(connections), ()), filters)
+        assert scope is not None, stream
+        sql = database.sql["passing_rows"].format(join=scope.join, where=scope.where)
+        found += [rid for (rid,) in database.all(sql, (asked, *scope.values))]
+    return found
+
+
+def column_of(stream: StreamTable, name: FieldName) -> Column:
+    """Find the column that holds a field's values.
+
+    Raises:
+        UnknownField: values of the field do not compare.
+    """
+    column = stream.columns.get(name)
+    if column is None:
+        raise UnknownField(f"'{name}' holds no values that compare.", param=name)
+    return column
+
+
+def typed_join(dialect: Dialect, stream: StreamTable) -> str:
+    """Join the typed values of a stream to its records."""
+    return dialect.sql["typed_join"].format(table=dialect.typed_table(stream.stid))
+
+
+def _bound_time(
+    dialect: Dialect, stream: StreamTable, reach: Reach, conditions: list[str], values: list[Any]
+) -> None:
+    if reach.time is None:
+        return
+    # Where pages are ordered by the same time, the index can stop at the bound.
+    is_order = stream.declaration.cursor_field == reach.time.field
+    column = "r.sort" if is_order else "r.ts"
+    for operator, bound in ((">=", reach.time.since), ("<", reach.time.until)):
+        if bound is not None:
+            conditions.append(f"{column} {operator} ?")
+            values.append(dialect.sort_value(bound) if is_order else bound)
+
+
+def _filter(
+    dialect: Dialect, stream: StreamTable, one: Filter, conditions: list[str], values: list[Any]
+) -> None:
+    column = column_of(stream, one.field)
+    is_text = isinstance(one, ExactFilter) and column.kind is ColumnKind.HASH
+    operator = "=" if isinstance(one, ExactFilter) else _OPERATORS[one.operator]
+    condition, value = dialect.comparison(
+        column, operator, text_hash(str(one.value)) if is_text else one.value
+    )
+    conditions.append(condition)
+    values.append(value)
+    if is_text:
+        conditions.append(dialect.sql["text_of_field"])
+        values.extend([one.field, str(one.value)])
+
+
+def bindable(value: Scalar) -> Scalar:
+    """Give a value that columns compare with: an integer that fits no column lies beyond all that do."""
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        return math.inf if value > 0 else -math.inf
+    return int(value) if isinstance(value, bool) else value

@@ -1,0 +1,128 @@
+"""Windows: a part of one field's text, without reading the rest of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from headgate.errors import FieldNotFound, FieldNotText, HeadgateError, QueryNotFound
+from headgate.model.plan import MatchWindow, OffsetWindow, WindowPlan
+from headgate.model.rows import FieldWindow
+from headgate.store.folding import find_folded
+from headgate.store.relational.catalog import Catalog, Shelf
+from headgate.store.relational.database import Database
+from headgate.store.relational.read.rows import COLUMNS, FoundRow, TooLargeHere, read_chunks
+from headgate.store.relational.read.scope import scope_of
+from headgate.store.relational.write.long_texts import CHUNK_CHARS, long_notes
+
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _FieldText:
+    """A field's text, which lies in the body or in chunks."""
+
+    __slots__ = ("_database", "_inline", "_place", "chars", "digest", "is_json")
+
+    def __init__(
+        self,
+        database: Database,
+        chars: int,
+        digest: str,
+        *,
+        inline: str | None,
+        place: tuple[int, int] = (0, 0),
+        is_json: bool = False,
+    ) -> None:
+        self._database = database
+        self._inline = inline
+        self._place = place
+        self.chars = chars
+        self.digest = digest
+        self.is_json = is_json
+
+    def part(self, start: int, end: int) -> str:
+        if self._inline is not None:
+            return self._inline[start:end]
+        return read_chunks(self._database, *self._place, start, end)
+
+    def pieces(self) -> Iterator[str]:
+        if self._inline is not None:
+            yield self._inline
+            return
+        for start in range(0, self.chars, CHUNK_CHARS):
+            yield read_chunks(self._database, *self._place, start, min(start + CHUNK_CHARS, self.chars))
+
+
+def windows(database: Database, catalog: Catalog, plan: WindowPlan) -> tuple[FieldWindow, ...]:
+    """Read the window from each shelf of the reach that has the record.
+
+    Raises:
+        FieldNotFound: the one record there is has no value in the field.
+        FieldNotText: its value is no text.
+        QueryNotFound: the text sought does not occur in it.
+        TooLargeHere: it would load more than the connection may.
+    """
+    scope = scope_of(catalog, plan.reach)
+    if scope is None:
+        return ()
+    rows = database.rows(
+        FoundRow,
+        database.sql["records_for_window"].format(columns=COLUMNS, sids=scope.sids, where=scope.where),
+        (plan.record_id, *scope.values),
+    )
+    if len(rows) == 1:
+        return (_window(database, catalog, plan, rows[0]),)
+    # Several connections have it and the caller has to choose one: a window that fails must not hide the others.
+    return tuple(_window_or_nothing(database, catalog, plan, row) for row in rows)
+
+
+def _window_or_nothing(database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow) -> FieldWindow:
+    try:
+        return _window(database, catalog, plan, row)
+    except HeadgateError:
+        return FieldWindow(catalog.by_sid[row.sid].connection_id, "", 0, 0, "")
+
+
+def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow) -> FieldWindow:
+    shelf = catalog.by_sid[row.sid]
+    text = _text(database, shelf, plan, row)
+    if isinstance(plan.window, OffsetWindow):
+        start = min(plan.window.offset_chars, text.chars)
+        part = text.part(start, min(start + plan.window.limit_chars, text.chars))
+        return FieldWindow(shelf.connection_id, part, start, text.chars, text.digest, is_json=text.is_json)
+    return _match(shelf, text, plan.window)
+
+
+def _match(shelf: Shelf, text: _FieldText, window: MatchWindow) -> FieldWindow:
+    found = find_folded(text.pieces(), window.q)
+    if found is None:
+        raise QueryNotFound
+    match_start, match_end = found
+    start = max(0, match_start - window.before_chars)
+    part = text.part(start, min(start + window.limit_chars, text.chars))
+    return FieldWindow(
+        shelf.connection_id, part, start, text.chars, text.digest, match_start, match_end, text.is_json
+    )
+
+
+def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: FoundRow) -> _FieldText:
+    if row.body is not None and len(row.body) > database.most_bytes:
+        raise TooLargeHere
+    body = row.intact_body()
+    note = long_notes(row.long).get(plan.field)
+    if note is not None:
+        place = (row.rid, shelf.stream.fids[plan.field])
+        return _FieldText(database, note[0], note[1].hex(), inline=None, place=place)
+    raw = _RAW.decode(body).get(plan.field)
+    value = None if raw is None else msgspec.json.decode(raw)
+    if value is None:
+        raise FieldNotFound
+    is_json = plan.as_json and isinstance(value, dict | list)
+    if is_json:
+        value = msgspec.json.encode(value).decode()
+    if not isinstance(value, str):
+        raise FieldNotText
+    digest = hashlib.sha256(value.encode()).hexdigest()
+    return _FieldText(database, len(value), digest, inline=value, is_json=is_json)

@@ -1,0 +1,143 @@
+"""Files that records refer to: stored beside the database, named by the digest of their content."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from headgate.errors import BlobNotFound, ResourceLimit
+from headgate.model.ids import BlobId, FieldName, RecordId, blob_id_from, is_blob_id
+from headgate.model.plan import BlobPlan
+from headgate.model.rows import FoundBlob
+from headgate.store.relational.catalog import Catalog
+from headgate.store.relational.database import Database
+from headgate.store.relational.read.scope import scope_of
+from headgate.system import sync_directory
+
+MAX_BLOB_BYTES = 1024 * 1024 * 1024
+_PIECE = 256 * 1024
+
+
+class BlobFiles:
+    """The directory of files. A name is made from a digest alone, never from outside text."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+    def path(self, blob_id: BlobId) -> Path:
+        """Say where a file lies.
+
+        Raises:
+            BlobNotFound: no file can have that name; records may hold any text in the place of one.
+        """
+        if not is_blob_id(blob_id):
+            raise BlobNotFound
+        digest = blob_id.removeprefix("blob_")
+        return self._directory / digest[:2] / digest
+
+    async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
+        """Store a file whole and durably, or not at all.
+
+        Raises:
+            ResourceLimit: it is too large.
+        """
+        handle, name = tempfile.mkstemp(prefix=".incoming.", dir=self._directory)
+        hashed, size = hashlib.sha256(), 0
+        try:
+            with os.fdopen(handle, "wb") as file:
+                async for piece in content:
+                    size += len(piece)
+                    if size > MAX_BLOB_BYTES:
+                        raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
+                    hashed.update(piece)
+                    file.write(piece)
+                file.flush()
+                await asyncio.to_thread(os.fsync, file.fileno())
+            blob_id = blob_id_from(hashed.hexdigest())
+            self._put_in_place(name, blob_id)
+        finally:
+            _forget(name)
+        return blob_id, size
+
+    def _put_in_place(self, name: str, blob_id: BlobId) -> None:
+        target = self.path(blob_id)
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        Path(name).replace(target)
+        # A power cut would lose a synced file whose name was not synced.
+        sync_directory(target.parent)
+        sync_directory(self._directory)
+
+    async def read(self, blob_id: BlobId, start: int, end: int | None) -> AsyncIterator[bytes]:
+        """Read a file from one byte to another, in pieces.
+
+        Raises:
+            BlobNotFound: it is not there.
+        """
+        try:
+            file = await asyncio.to_thread(self.path(blob_id).open, "rb")
+        except FileNotFoundError:
+            raise BlobNotFound from None
+        with file:
+            file.seek(start)
+            left = None if end is None else end - start
+            while left is None or left > 0:
+                piece = await asyncio.to_thread(file.read, _PIECE if left is None else min(_PIECE, left))
+                if not piece:
+                    return
+                left = None if left is None else left - len(piece)
+                yield piece
+
+    def pieces(self, blob_id: BlobId) -> Iterator[bytes]:
+        """Read a file in pieces, in this thread.
+
+        Raises:
+            BlobNotFound: it is not there.
+        """
+        try:
+            file = self.path(blob_id).open("rb")
+        except FileNotFoundError:
+            raise BlobNotFound from None
+        with file:
+            while piece := file.read(_PIECE):
+                yield piece
+
+    def remove(self, blob_id: BlobId) -> None:
+        """Remove a file that nothing refers to any more."""
+        self.path(blob_id).unlink(missing_ok=True)
+
+
+def _forget(name: str) -> None:
+    Path(name).unlink(missing_ok=True)
+
+
+def find_blobs(database: Database, catalog: Catalog, plan: BlobPlan) -> tuple[FoundBlob, ...]:
+    """Find a file through visible records: for each connection, the first that refers to it."""
+    found: dict[str, FoundBlob] = {}
+    size = database.one(database.sql["blob"], (plan.blob_id,))
+    for reach in plan.reaches if size is not None else ():
+        scope = scope_of(catalog, reach)
+        if scope is None:
+            continue
+        names = {scope.stream.fids[name]: name for name in reach.fields if name in scope.stream.fids}
+        rows = database.all(
+            database.sql["blob_users"].format(sids=scope.sids, where=scope.where),
+            (plan.blob_id, *scope.values),
+        )
+        for fid, mime, sid, record_id in rows:
+            shelf = catalog.by_sid[sid]
+            if fid in names and shelf.connection_id not in found and size is not None:
+                found[shelf.connection_id] = FoundBlob(
+                    plan.blob_id,
+                    shelf.connection_id,
+                    reach.stream,
+                    RecordId(record_id),
+                    FieldName(names[fid]),
+                    mime or size[0],
+                    size[1],
+                )
+    return tuple(found.values())

@@ -1,0 +1,111 @@
+"""The word index as a whole: it is made when a store is opened that has none, or one that was made by other rules.
+
+It is filled in portions, each of them a transaction that also notes how far it got: a process that is stopped in
+between goes on where it was. A small store has its index when it is opened. That of a large one is filled in idle
+time, while records come and go. A text that other rules put in stays until it is put in anew, and the full-text table
+of version 0.1 until the end (read/older_index.py), so that the older index answers meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+
+from headgate.store.lexical import analyser
+from headgate.store.relational.catalog import Catalog, Shelf, StreamTable, bump_catalog, current
+from headgate.store.relational.database import Database
+from headgate.store.relational.row_numbers import RID_SHIFT
+from headgate.store.relational.write.derive import search_texts
+from headgate.store.relational.write.long_texts import stored_rows, values_of
+from headgate.store.relational.write.word_segments import delete_segment
+from headgate.telemetry import get_logger
+
+#: Records of one portion.
+_AT_ONCE = 2000
+#: How long the opening of a store may wait for its index.
+OPENING_SECONDS = 1.0
+
+
+def is_current(database: Database) -> bool:
+    """Say whether the index is complete and was made by the rules of this version."""
+    return database.value(database.sql["words_version"]) == analyser.VERSION
+
+
+def bring_up_to_date(database: Database, seconds: float = float("inf")) -> None:
+    """Make the index if there is none, or it was made by other rules; what takes longer is left to idle time."""
+    end = time.monotonic() + seconds
+    while not is_current(database) and time.monotonic() < end:
+        _make_portion(database)
+
+
+class WordFilling:
+    """An idle task: make the index that is missing, or was made by other rules, one portion at a step."""
+
+    def plan(self, database: Database) -> bool:
+        """Say whether the index lacks anything."""
+        return not is_current(database)
+
+    def step(self, database: Database) -> bool:
+        """Make one portion; returns whether more is left."""
+        _make_portion(database)
+        return not is_current(database)
+
+
+def _make_portion(database: Database) -> None:
+    with database.writing():
+        # Another process may have gone on while this one waited for its turn.
+        if not is_current(database):
+            _go_on(database)
+
+
+def _go_on(database: Database) -> None:
+    """Begin, fill one portion, or note that all are filled."""
+    if database.value(database.sql["words_version"]) != -analyser.VERSION:
+        _begin(database)
+    after: int = database.value(database.sql["words_filled"])
+    rows = database.all(database.sql["live_records_after"], (after, _AT_ONCE))
+    shelves = _shelves(database)
+    for rid, ts, long, body in rows:
+        stream = shelves[rid >> RID_SHIFT]
+        # Other rules may have put it in, of other fields too, or it was written since the index was begun.
+        database.texts.take_out(rid, stream.fids.values())
+        if stream.searched:
+            database.texts.put(rid, ts, search_texts(stream, values_of(database, stream, rid, long, body)))
+    if rows:
+        database.run(database.sql["set_words_filled"], (rows[-1][0],))
+        get_logger().info("word_index_filled", count=len(rows))
+    else:
+        database.run(database.sql["drop_older_index"])
+        database.run(database.sql["set_words_version"], (analyser.VERSION,))
+
+
+def _begin(database: Database) -> None:
+    catalog = current(database, Catalog())
+    for stream in (*catalog.streams.values(), *catalog.retired.values()):
+        for name in stream.declaration.query.lexical_fields:
+            database.run(database.sql["mark_searched_field"], (stream.stid, name))
+    bump_catalog(database)
+    database.run(database.sql["set_words_filled"], (0,))
+    # A negative number: the index is being made by the rules of this version.
+    database.run(database.sql["set_words_version"], (-analyser.VERSION,))
+
+
+def _shelves(database: Database) -> dict[int, StreamTable]:
+    catalog = current(database, Catalog())
+    return {shelf.sid: shelf.stream for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
+
+
+def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset[int]) -> None:
+    """Put some fields of a shelf's live records into the index, a portion at a time."""
+    for rows in stored_rows(database, stream, sid):
+        for rid, ts, values in rows:
+            database.texts.put(
+                rid, ts, ((fid, text) for fid, text in search_texts(stream, values) if fid in fids)
+            )
+        # A large shelf's texts must not all wait in memory.
+        database.texts.flush(database)
+
+
+def delete_texts(database: Database, shelf: Shelf) -> None:
+    """Remove a whole shelf from the index."""
+    for gid, _, _ in database.all(database.sql["numbers_of_shelf"], (shelf.sid,)):
+        delete_segment(database, gid)

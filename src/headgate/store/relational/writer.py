@@ -1,0 +1,301 @@
+"""The one writer: a thread that owns the writing connection and does jobs in turn.
+
+Jobs that wait together are committed together: each is whole by itself, one flush of the disk makes all of them
+durable, and no job is reported as done before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from headgate import memory
+from headgate.errors import StorageFull, StorageUnusable
+from headgate.store.relational.database import Database
+from headgate.store.relational.maintenance.snapshot import Snapshot
+from headgate.store.relational.write.word_segments import WordMerging
+
+_JOBS_TOGETHER = 32
+_WAITING_MOST = 256
+#: How long no job must have come before idle tasks run, and how long they may delay the end of the program.
+IDLE_SECONDS = 1.0
+CLOSING_SECONDS = 1.0
+#: Between two steps of an idle task, so that readers have the interpreter to themselves half of the time.
+_PAUSE_SECONDS = 0.02
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[_T]):
+    value: _T
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+def _attempt(database: WriterDatabase, work: Callable[[], _T]) -> _Done[_T] | _Failed:
+    """Do something and give what came of it: the thread must not end because a job fails."""
+    try:
+        with database.translating():
+            return _Done(work())
+    except BaseException as error:  # noqa: BLE001 - it is raised again where the job was given in
+        return _Failed(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job(Generic[_T]):
+    work: Callable[[WriterDatabase], _T]
+    #: False for work that cannot share a transaction, such as a backup.
+    in_transaction: bool
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[_T]
+
+    def settle(self, outcome: _Done[_T] | _Failed) -> None:
+        """Report what came of the job, in the event loop that it was given in by."""
+
+        def report() -> None:
+            if self.done.cancelled():
+                return
+            if isinstance(outcome, _Failed):
+                self.done.set_exception(outcome.error)
+            else:
+                self.done.set_result(outcome.value)
+
+        # The loop may be gone when the program ends while a job is still being done.
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(report)
+
+
+@dataclass(frozen=True, slots=True)
+class _JobBatch:
+    """Jobs that are committed by one transaction."""
+
+    database: WriterDatabase
+    jobs: Sequence[_Job[Any]]
+
+    def run(self) -> None:
+        """Do the jobs and report on each, once all of them are durable."""
+        with memory.alone():
+            whole = _attempt(self.database, self._commit)
+        if isinstance(whole, _Done):
+            for job, outcome in zip(self.jobs, whole.value, strict=True):
+                job.settle(outcome)
+        elif len(self.jobs) == 1:
+            self.jobs[0].settle(whole)
+        else:
+            # A failure that undid the transaction has undone all jobs; in separate ones the others may succeed.
+            for job in self.jobs:
+                _JobBatch(self.database, [job]).run()
+
+    def _commit(self) -> list[_Done[Any] | _Failed]:
+        outcomes: list[_Done[Any] | _Failed] = []
+        with self.database.writing():
+            for job in self.jobs:
+                outcome = _attempt(self.database, lambda job=job: self._in_savepoint(job))
+                self._refuse_lost_transaction(outcome)
+                outcomes.append(outcome)
+        return outcomes
+
+    def _in_savepoint(self, job: _Job[_T]) -> _T:
+        """Do one job: if it fails it leaves nothing behind, and the others go on."""
+        database = self.database
+        waiting = len(database.texts.rows)
+        database.run("SAVEPOINT job")
+        try:
+            value = job.work(database)
+            database.run("RELEASE job")
+        except BaseException:
+            database.texts.forget_after(waiting)
+            # A full disk ends the whole transaction, and this savepoint with it.
+            if database.in_transaction:
+                database.run("ROLLBACK TO job")
+                database.run("RELEASE job")
+            raise
+        return value
+
+    def _refuse_lost_transaction(self, outcome: _Done[Any] | _Failed) -> None:
+        """Stop when a failure has ended the whole transaction: the next job would run outside of any."""
+        if not self.database.in_transaction:
+            raise (
+                outcome.error
+                if isinstance(outcome, _Failed)
+                else StorageUnusable("The transaction was lost.")
+            )
+
+
+class WriterDatabase(Database, Protocol):
+    """A connection that the writer can own."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is under way; a failure may have ended it."""
+        ...
+
+    def translating(self) -> AbstractContextManager[None]:
+        """Raise this program's errors in place of the driver's."""
+        ...
+
+    def tidy(self) -> None:
+        """Do what is due after every few jobs."""
+        ...
+
+    def finish(self) -> None:
+        """Close the connection after the last job."""
+        ...
+
+
+class IdleTask(Protocol):
+    """What is done in small steps when there are no jobs."""
+
+    def plan(self, database: Database) -> bool:
+        """Say whether there is anything to do."""
+        ...
+
+    def step(self, database: Database) -> bool:
+        """Do a little of it; says whether more is left."""
+        ...
+
+
+class Writer:
+    """Takes jobs from any event loop and does them in its thread."""
+
+    def __init__(
+        self,
+        database: WriterDatabase,
+        *,
+        idle_tasks: Sequence[IdleTask] = (),
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._database = database
+        self._has_room = has_room
+        self._waiting: deque[_Job[Any]] = deque()
+        self._changed = threading.Condition()
+        self._is_closing = False
+        self._idle_tasks: Sequence[IdleTask] = (Snapshot(), WordMerging(), *idle_tasks)
+        #: How long to wait for a job before idle tasks run; None: there is nothing to do.
+        self._idle_wait: float | None = IDLE_SECONDS
+        self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_able(self) -> bool:
+        """Whether anything can be stored."""
+        return self._has_room()
+
+    def refuse_without_room(self) -> None:
+        """Refuse what needs disk space, if only that is left which reading and revocation need.
+
+        Raises:
+            StorageFull: it is.
+        """
+        if not self._has_room():
+            raise StorageFull
+
+    async def run(
+        self, work: Callable[[WriterDatabase], _T], *, in_transaction: bool = True, is_small: bool = False
+    ) -> _T:
+        """Do one job and give what it returns once it is durable.
+
+        A job that is small is done also where the disk has no room for others.
+
+        Raises:
+            StorageUnusable: or one of its kinds; then nothing of the job was stored.
+        """
+        if not is_small:
+            self.refuse_without_room()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[_T] = loop.create_future()
+        with self._changed:
+            if self._is_closing:
+                raise StorageUnusable("The store is closed.")
+            if len(self._waiting) >= _WAITING_MOST:
+                raise StorageUnusable("Too many writes are waiting.", hint="Try again in a moment.")
+            self._waiting.append(_Job(work, in_transaction, loop, done))
+            self._changed.notify()
+        # A caller that goes away leaves its job to be done: it shares a transaction with others.
+        return await asyncio.shield(done)
+
+    async def run_alone(self, work: Callable[[WriterDatabase], _T], *, is_small: bool = False) -> _T:
+        """Do one job in a transaction that it shares with no other.
+
+        For work that writes index rows before it is done: among them would be those of jobs beside it, and
+        they would be undone with it.
+
+        Raises:
+            StorageUnusable: or one of its kinds; then nothing of the job was stored.
+        """
+
+        def whole(database: WriterDatabase) -> _T:
+            with database.writing():
+                return work(database)
+
+        return await self.run(whole, in_transaction=False, is_small=is_small)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left for idle tasks to do."""
+        return self._idle_wait is None
+
+    async def close(self) -> None:
+        """Finish the jobs that wait, then close the connection."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (jobs := self._next_jobs()) or not self._is_closing:
+            if jobs:
+                self._idle_wait = IDLE_SECONDS
+                self._do(jobs)
+            else:
+                self._idle_wait = _PAUSE_SECONDS if self._do_idle_step() else None
+            _attempt(self._database, self._database.tidy)
+        end = time.monotonic() + CLOSING_SECONDS
+        while self._do_idle_step() and time.monotonic() < end:
+            pass
+        _attempt(self._database, self._database.finish)
+
+    def _do(self, jobs: list[_Job[Any]]) -> None:
+        if jobs[0].in_transaction:
+            _JobBatch(self._database, jobs).run()
+            return
+        (job,) = jobs
+        job.settle(_attempt(self._database, lambda: job.work(self._database)))
+
+    def _do_idle_step(self) -> bool:
+        """Do one step of an idle task, for which a new job waits. False: all tasks are done, or one failed."""
+
+        def one_step() -> bool:
+            self.refuse_without_room()
+            due = next((task for task in self._idle_tasks if task.plan(self._database)), None)
+            if due is not None:
+                with memory.alone():
+                    due.step(self._database)
+            return due is not None
+
+        outcome = _attempt(self._database, one_step)
+        return isinstance(outcome, _Done) and outcome.value
+
+    def _next_jobs(self) -> list[_Job[Any]]:
+        """Wait for a job, and take along those that can share its transaction. Empty: idle, or time to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closing, self._idle_wait)
+            jobs = [self._waiting.popleft()] if self._waiting else []
+            while jobs and self._can_share(jobs):
+                jobs.append(self._waiting.popleft())
+            return jobs
+
+    def _can_share(self, jobs: list[_Job[Any]]) -> bool:
+        if not self._waiting or len(jobs) == _JOBS_TOGETHER:
+            return False
+        return jobs[0].in_transaction and self._waiting[0].in_transaction
