@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headgate.audit import budget
-from headgate.audit.budget import DailyBudgets
+from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.errors import RateLimited, StorageReadOnly
 from headgate.home import Home
 from headgate.model.grant import Access, TokenKind
@@ -35,7 +35,10 @@ def anyio_backend() -> str:
 
 
 def budgets(place: Path, *, at: int = 0, logged: int = 0) -> DailyBudgets:
-    return DailyBudgets(Home(place), clock=lambda: at, logged=lambda *_: logged)
+    async def in_the_log(_grant: str, _day: int) -> int:
+        return logged
+
+    return DailyBudgets(FileCounter(Home(place), in_the_log), clock=lambda: at)
 
 
 def settle_many(place: Path, shown: object) -> None:
@@ -43,7 +46,7 @@ def settle_many(place: Path, shown: object) -> None:
     counted = 0
     try:
         while True:
-            budgets(place).settle(ACCESS, PAGE)
+            asyncio.run(budgets(place).settle(ACCESS, PAGE))
             counted += PAGE
     except RateLimited:
         shown.put(counted)
@@ -63,7 +66,7 @@ def test_processes_that_count_at_the_same_time_show_the_limit_and_no_more_than_t
     assert LIMIT <= total < LIMIT + PAGE
 
 
-def test_no_other_process_counts_between_the_reading_and_the_writing_of_a_count(
+async def test_no_other_process_counts_between_the_reading_and_the_writing_of_a_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     refused: list[bool] = []
@@ -77,36 +80,53 @@ def test_no_other_process_counts_between_the_reading_and_the_writing_of_a_count(
         return read(handle, day)
 
     monkeypatch.setattr(budget, "_read", between)
-    budgets(tmp_path).settle(ACCESS, PAGE)
-    assert refused == [True]
+    await budgets(tmp_path).settle(ACCESS, PAGE)
+    assert refused
 
 
-def test_a_new_day_begins_with_what_is_in_the_log(tmp_path: Path):
-    budgets(tmp_path).settle(ACCESS, LIMIT)
+async def test_the_log_is_asked_while_no_count_is_locked(tmp_path: Path):
+    """A look-up may wait; another request of the process that wanted the lock would then stop them both."""
+    asked: list[str] = []
+
+    async def in_the_log(grant: str, _day: int) -> int:
+        (path,) = (tmp_path / "budgets").iterdir()
+        with path.open("rb") as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        asked.append(grant)
+        return LIMIT
+
+    counted = DailyBudgets(FileCounter(Home(tmp_path), in_the_log), clock=lambda: 0)
+    with pytest.raises(RateLimited):
+        await counted.check(ACCESS)
+    assert asked == ["grt_1"]
+
+
+async def test_a_new_day_begins_with_what_is_in_the_log(tmp_path: Path):
+    await budgets(tmp_path).settle(ACCESS, LIMIT)
     with pytest.raises(RateLimited, match="40 records"):
-        budgets(tmp_path).check(ACCESS)
+        await budgets(tmp_path).check(ACCESS)
     with pytest.raises(RateLimited):
-        budgets(tmp_path, at=DAY_US, logged=LIMIT).check(ACCESS)
-    budgets(tmp_path, at=DAY_US, logged=LIMIT - 1).settle(ACCESS, 1)
+        await budgets(tmp_path, at=DAY_US, logged=LIMIT).check(ACCESS)
+    await budgets(tmp_path, at=DAY_US, logged=LIMIT - 1).settle(ACCESS, 1)
     with pytest.raises(RateLimited):
-        budgets(tmp_path, at=DAY_US).check(ACCESS)
+        await budgets(tmp_path, at=DAY_US).check(ACCESS)
     # Another grant has its own count.
-    budgets(tmp_path).check(replace(ACCESS, daily_records=(("grt_2", LIMIT),)))
+    await budgets(tmp_path).check(replace(ACCESS, daily_records=(("grt_2", LIMIT),)))
 
 
-def test_a_count_that_cannot_be_written_lets_nothing_out(tmp_path: Path):
+async def test_a_count_that_cannot_be_written_lets_nothing_out(tmp_path: Path):
     (tmp_path / "budgets").write_text("in the way")
     with pytest.raises(StorageReadOnly):
-        budgets(tmp_path).settle(ACCESS, 1)
+        await budgets(tmp_path).settle(ACCESS, 1)
 
 
 @pytest.mark.parametrize("damage", [b"", b"x" * 31, b"7 0", b"0000000000 99999999999999999999999\n"])
-def test_a_damaged_count_falls_back_to_the_log(tmp_path: Path, damage: bytes):
-    budgets(tmp_path).settle(ACCESS, 1)
+async def test_a_damaged_count_falls_back_to_the_log(tmp_path: Path, damage: bytes):
+    await budgets(tmp_path).settle(ACCESS, 1)
     (path,) = (tmp_path / "budgets").iterdir()
     path.write_bytes(damage)
     try:
-        budgets(tmp_path, logged=LIMIT).check(ACCESS)
+        await budgets(tmp_path, logged=LIMIT).check(ACCESS)
     except RateLimited:
         return
     raise AssertionError
@@ -127,7 +147,9 @@ async def test_requests_at_the_same_time_cannot_pass_under_the_same_rest(tmp_pat
         assert LIMIT <= shown < LIMIT + PAGE
         assert {one.status for one in answers} == {200, 429}
         await program.services.pump.flush()
-        refused = [json.loads(one.event)["outcome"] for one in program.services.ledger.newest(None, 100)]
+        refused = [
+            json.loads(one.event)["outcome"] for one in await program.services.ledger.newest(None, 100)
+        ]
         assert refused.count("rate_limit_exceeded") == sum(one.status == 429 for one in answers)
 
 

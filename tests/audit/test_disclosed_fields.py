@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from headgate.audit.report import newest_entries, read_event
+from headgate.audit.report import read_event
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ConnectionId
 from headgate.web.api.definitions import ENDPOINTS, Who
@@ -197,7 +197,8 @@ class Scene:
     async def logged(self) -> set[tuple[str, str]]:
         """Give the fields that the newest entry names, with their streams."""
         await self.server.services.pump.flush()
-        event = read_event(next(newest_entries(self.server.services.ledger)))
+        (newest,) = await self.server.services.ledger.newest(None, 1)
+        event = read_event(newest)
         assert event.outcome == "answered"
         return {(part.stream, field) for part in event.parts for field in part.fields}
 

@@ -21,7 +21,7 @@ async def test_every_answer_is_in_the_log_and_refusals_too(tmp_path: Path):
         await program.get("/v1/streams/messages/records?limit=2", token)
         await program.get("/v1/streams/messages/records?fields=body", token)
         await program.services.pump.flush()
-        events = [json.loads(entry.event) for entry in program.services.ledger.newest(None, 2)]
+        events = [json.loads(entry.event) for entry in await program.services.ledger.newest(None, 2)]
         assert [event["outcome"] for event in events] == ["field_not_granted", "answered"]
         shown = events[1]
         assert shown["client_id"] == "agent"

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.model.ids import ConnectionId
 from headgate.store.lexical import analyser
-from headgate.store.sqlite import writer
+from headgate.store.relational import writer
 from tests.in_process import local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.audit.budget import DailyBudgets
+from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.home import Home, open_home
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectorKey
@@ -46,9 +46,13 @@ async def store(tmp_path: Path) -> AsyncIterator[CountedStore]:
     await store.close()
 
 
+async def nothing_logged(_grant: str, _day: int) -> int:
+    return 0
+
+
 def services_of(store: SqliteStore) -> ReadServices:
     sealer = Sealer(KeyRing(SealKey(bytes(KEY_BYTES))))
-    budgets = DailyBudgets(Home(Path("none")), clock=lambda: 1, logged=lambda *_: 0)
+    budgets = DailyBudgets(FileCounter(Home(Path("none")), nothing_logged), clock=lambda: 1)
     return ReadServices(
         store, sealer=sealer, discloser=Unwritten(), budgets=budgets, clock=lambda: 1, rules=Rules()
     )

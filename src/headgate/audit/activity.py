@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.audit import chain, report
 from headgate.home import Home
-from headgate.model.disclosure import ANSWERED, Disclosure
-from headgate.model.ids import ClientId, ConnectionId, RecordId, StreamName
+from headgate.model.disclosure import (
+    ANSWERED,
+    Disclosed,
+    Disclosure,
+    FoldedDisclosure,
+)
+from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.store.ledger import Ledger
 
 #: Reads of one client with pauses shorter than this belong together.
@@ -26,6 +31,22 @@ class LoggedRead:
 
     seq: int
     event: Disclosure
+
+    @property
+    def shown(self) -> list[tuple[StreamName, tuple[FieldName, ...]]]:
+        """The streams and the fields of them that were shown; parts that differ in their records alone are one."""
+        return list(dict.fromkeys((part.stream, part.fields) for part in self.event.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRead:
+    """An entry of the log that shows a record: which fields of it, and if it was folded, how often that day."""
+
+    seq: int
+    event: Disclosure
+    fields: tuple[FieldName, ...]
+    #: None of a single read, whose time is known.
+    times: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,11 @@ class Conversation:
     reads: list[LoggedRead] = field(default_factory=list[LoggedRead])
 
     @property
+    def is_folded(self) -> bool:
+        """Whether the reads were folded, so that only their day is known."""
+        return isinstance(self.reads[0].event, FoldedDisclosure)
+
+    @property
     def began_at(self) -> int:
         """When the first read was."""
         return self.reads[-1].event.at
@@ -80,22 +106,29 @@ class Conversation:
         return sum(one.event.record_count for one in self.reads)
 
     @property
+    def calls(self) -> int:
+        """How many reads there were; an entry that was folded stands for several."""
+        return sum(one.event.read_count for one in self.reads)
+
+    @property
     def refusals(self) -> int:
         """How many reads were refused."""
-        return sum(one.event.outcome != ANSWERED for one in self.reads)
+        return sum(one.event.read_count for one in self.reads if one.event.outcome != ANSWERED)
 
     @property
     def tools(self) -> list[tuple[str, int]]:
         """The tools and routes, the most used first."""
-        return Counter(one.event.via.removeprefix(_MCP) for one in self.reads).most_common()
+        found: Counter[str] = Counter()
+        for one in self.reads:
+            found[one.event.via.removeprefix(_MCP)] += one.event.read_count
+        return found.most_common()
 
     @property
     def streams(self) -> list[tuple[str, int]]:
         """The streams, and how many records of each were shown."""
         found: Counter[str] = Counter()
         for one in self.reads:
-            for part in one.event.parts:
-                found[part.stream] += len(part.record_ids)
+            found.update(one.event.stream_counts)
         return found.most_common()
 
 
@@ -108,49 +141,59 @@ class Activity:
         self._ledger = ledger
         self._home = home
 
-    def page(self, chosen: LogFilter, *, before: int | None, limit: int) -> LogPage:
+    async def page(self, chosen: LogFilter, *, before: int | None, limit: int) -> LogPage:
         """Read a part of the log; one that looks through much of it may hold less than the limit."""
         reads: list[LoggedRead] = []
-        entries = self._ledger.newest(before, _MOST_SCANNED)
+        entries = await self._ledger.newest(before, _MOST_SCANNED)
         for entry in entries:
             event = report.read_event(entry)
             if chosen.takes(event):
                 reads.append(LoggedRead(entry.seq, event))
                 if len(reads) == limit:
-                    return LogPage(tuple(reads), entry.seq)
-        return LogPage(tuple(reads), entries[-1].seq if len(entries) == _MOST_SCANNED else None)
+                    return LogPage(tuple(reads), entry.first)
+        return LogPage(tuple(reads), entries[-1].first if len(entries) == _MOST_SCANNED else None)
 
-    def who_read(
+    async def who_read(
         self, record_id: RecordId, stream: StreamName, connection_id: ConnectionId, *, limit: int
-    ) -> tuple[LoggedRead, ...]:
+    ) -> tuple[RecordRead, ...]:
         """Find who has read a record, newest first; the owner's own looks are left out."""
         entries = report.who_read(self._ledger, record_id, stream, connection_id)
-        reads = (LoggedRead(one.seq, report.read_event(one)) for one in entries)
-        found = [one for one in reads if one.event.client_id is not None]
-        return tuple(reversed(found[-limit:]))
+        reads = [LoggedRead(one.seq, report.read_event(one)) async for one in entries]
+        found = [one for one in reads if one.event.client_id is not None][-limit:]
+        return tuple(
+            _of_record(one, report.parts_of(one.event, record_id, stream, connection_id))
+            for one in reversed(found)
+        )
 
-    def export(self, chosen: LogFilter | None = None) -> Iterator[dict[str, Any]]:
+    def export(self, chosen: LogFilter | None = None) -> AsyncIterator[dict[str, Any]]:
         """Read the log in order, as documents; without a filter all of it."""
         return (
             report.entry_document(entry)
-            for entry in report.all_entries(self._ledger)
+            async for entry in report.all_entries(self._ledger)
             if chosen is None or chosen.takes(report.read_event(entry))
         )
 
-    def verify(self) -> chain.Verdict:
+    async def verify(self) -> chain.Verdict:
         """Check that no entry was changed and none is missing."""
-        return chain.verify(self._ledger, chain.read_notes(self._home))
+        return await chain.verify(self._ledger, chain.read_notes(self._home))
+
+
+def _of_record(one: LoggedRead, parts: Sequence[Disclosed]) -> RecordRead:
+    fields = dict.fromkeys(name for part in parts for name in part.fields)
+    return RecordRead(one.seq, one.event, tuple(fields), report.folded_times(parts))
 
 
 def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
     """Group reads, given newest first, into conversations: one client, with short pauses."""
     found: list[Conversation] = []
-    current: dict[ClientId | None, Conversation] = {}
+    current: dict[tuple[ClientId | None, bool], Conversation] = {}
     for one in reads:
         client = one.event.client_id
-        known = current.get(client)
+        # What was folded has a day and no time: it may not seem to be near a read at midnight.
+        kind = client, isinstance(one.event, FoldedDisclosure)
+        known = current.get(kind)
         if known is None or known.began_at - one.event.at > GAP_US:
-            known = current[client] = Conversation(client)
+            known = current[kind] = Conversation(client)
             found.append(known)
         known.reads.append(one)
     return found

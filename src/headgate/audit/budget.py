@@ -1,14 +1,14 @@
 """Daily budgets: how many records a grant may show in a day, counted before an answer leaves.
 
-The count of a grant lies in a small file that every process of the home locks while it counts, so that requests that
-run at the same time, in one process or in several, cannot all pass under the same rest. At most the answer that
-crosses the limit is larger than the rest.
+The count of a grant lies in a small file that every process of the home locks while it counts, or in the database that
+several machines share, so that requests that run at the same time, in one process or in several, cannot all pass under
+the same rest. At most the answer that crosses the limit is larger than the rest.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from headgate.home import Home
 from headgate.model.grant import Access
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US, iso
+from headgate.store.budget import BudgetCounter
 from headgate.system import lock, open_private, read_at, write_at
 
 _DIRECTORY = "budgets"
@@ -26,53 +27,75 @@ _LINE_BYTES = 31
 
 
 class DailyBudgets:
-    """Counts the records shown under grants that have a daily limit."""
+    """Refuses what goes beyond the daily limits of grants; for grants without one there is nothing to count."""
 
-    __slots__ = ("_clock", "_directory", "_logged")
+    __slots__ = ("_clock", "_counter")
 
-    def __init__(
-        self, home: Home, *, clock: Callable[[], int], logged: Callable[[GrantId, int], int]
-    ) -> None:
-        self._directory = home.path / _DIRECTORY
+    def __init__(self, counter: BudgetCounter, *, clock: Callable[[], int]) -> None:
+        self._counter = counter
         self._clock = clock
-        #: How many records the log has for a grant and a day, where there is no count yet.
-        self._logged = logged
 
-    def check(self, access: Access) -> None:
+    async def check(self, access: Access) -> None:
         """Refuse a request whose grant has nothing left for the day.
 
         Raises:
             RateLimited: the records of the day are used up.
         """
-        self.settle(access, 0)
+        await self.settle(access, 0)
 
-    def settle(self, access: Access, records: int) -> None:
+    async def settle(self, access: Access, records: int) -> None:
         """Count the records of an answer that is about to leave.
 
         Raises:
             RateLimited: the records of the day were used up meanwhile; the answer must not leave.
-            StorageReadOnly: the count cannot be written; the same.
+            StorageUnusable: or one of its kinds: the count cannot be written; the same.
         """
         for grant_id, limit in access.daily_records:
-            self._count(grant_id, limit, records)
+            now = self._clock()
+            used = await self._counter.count_records(grant_id, now // DAY_US, records, limit)
+            if used is None or used >= limit:
+                raise _used_up(limit, now)
 
-    def _count(self, grant_id: GrantId, limit: int, records: int) -> None:
-        now = self._clock()
-        day = now // DAY_US
+
+class FileCounter:
+    """Counts in files of the home, for every process of one machine; implements `store.budget.BudgetCounter`."""
+
+    __slots__ = ("_directory", "_logged")
+
+    def __init__(self, home: Home, logged: Callable[[GrantId, int], Awaitable[int]]) -> None:
+        self._directory = home.path / _DIRECTORY
+        #: How many records the log has for a grant and a day, where there is no count yet.
+        self._logged = logged
+
+    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int | None:
+        """Count records of a grant for a day, if there is room; gives how many there were before.
+
+        Raises:
+            StorageReadOnly: the count cannot be written.
+        """
+        used = self._count(grant_id, limit, records, day)
+        if used is not None:
+            return used
+        # Looked up without the lock, which other requests of this process would wait for, and with them this one.
+        return self._count(grant_id, limit, records, day, await self._logged(grant_id, day))
+
+    def _count(
+        self, grant_id: GrantId, limit: int, records: int, day: int, logged: int | None = None
+    ) -> int | None:
+        """Count records, if there is room; says how many there were before, None if that is not known yet."""
         try:
             handle = self._open(grant_id)
             try:
                 lock(handle, wait=True)
                 counted = _read(handle, day)
-                used = self._logged(grant_id, day) if counted is None else counted
-                if used < limit and records:
+                used = logged if counted is None else counted
+                if used is not None and used < limit and records:
                     write_at(handle, _LINE % (day, used + records), 0)
             finally:
                 os.close(handle)
         except OSError as error:
             raise StorageReadOnly("The records of a grant cannot be counted.") from error
-        if used >= limit:
-            raise _used_up(limit, now)
+        return used
 
     def _open(self, grant_id: GrantId) -> int:
         path = self._directory / sha256(grant_id.encode()).hexdigest()[:32]

@@ -1,7 +1,8 @@
 """The chain of the disclosure log: how a block is sealed, and how the seals are checked.
 
 A seal is an HMAC over the seal before it and the events of the block, so that a block cannot be changed,
-left out or moved without breaking every seal after it. A chain that was cut at its end still fits together:
+left out or moved without breaking every seal after it. A fold stands in the place of old blocks: it is sealed
+after the seal before them, and carries the seal of the last of them, after which the chain goes on. A chain that was cut at its end still fits together:
 so its last place and seal are also written to a file outside the store, and checked against it.
 """
 
@@ -11,7 +12,7 @@ import hmac
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -25,9 +26,10 @@ from headgate.home import (
     read_private,
     write_private,
 )
+from headgate.model.disclosure import Disclosed, count_records
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
-from headgate.model.ledger import AuditBlock, ChainHead, SealedBlock, ShownRecords
+from headgate.model.ledger import AuditBlock, ChainHead, FoldedRange, SealedBlock, ShownRecords
 from headgate.store.ledger import Ledger
 from headgate.store.sqlite.paths import FILE as STORE_FILE
 
@@ -36,10 +38,9 @@ _KEY_BYTES = 32
 #: What the first block is sealed after.
 _GENESIS = ChainHead(0, b"\0" * 32)
 _BLOCKS_AT_ONCE = 16
-
-
-class _CountedPart(msgspec.Struct):
-    record_ids: tuple[str, ...] = ()
+_FOLD = b"headgate fold\0"
+#: How often the chain may be folded while it is checked.
+_MOST_TRIES = 10
 
 
 class _CountedEvent(msgspec.Struct):
@@ -47,7 +48,7 @@ class _CountedEvent(msgspec.Struct):
 
     at: int
     grant_ids: tuple[GrantId, ...]
-    parts: tuple[_CountedPart, ...] = ()
+    parts: tuple[Disclosed, ...] = ()
 
 
 class _HeadDocument(msgspec.Struct):
@@ -88,15 +89,45 @@ def seal_block(
     return SealedBlock(block, _count_shown(events) if shown is None else shown)
 
 
+def seal_fold(
+    key: bytes, head: ChainHead | None, replaced: Sequence[AuditBlock], events: bytes
+) -> AuditBlock:
+    """Seal lines that sum up blocks as the fold in their place; the blocks follow the head.
+
+    Raises:
+        LogUnverifiable: a block is not as it was sealed; what cannot be checked any more after it must not go.
+    """
+    before = start = head or _GENESIS
+    for block in replaced:
+        if block.first != before.seq + 1 or not _has_its_seal(key, before, block):
+            raise LogUnverifiable(f"Entries {block.first} to {block.last} are not as they were sealed.")
+        before = block.head
+    folded = FoldedRange(start.seq + 1, before.seal)
+    unsealed = AuditBlock(before.seq, events, b"", folded)
+    return replace(unsealed, seal=_seal_of(key, start, unsealed))
+
+
 def _seal(key: bytes, before: ChainHead, events: bytes) -> bytes:
     return hmac.digest(key, before.seal + events, "sha256")
+
+
+def _seal_of(key: bytes, before: ChainHead, block: AuditBlock) -> bytes:
+    if block.folded is None:
+        return _seal(key, before, block.events)
+    # The beginning keeps a fold from passing for a block, which begins with a seal.
+    places = b"%d %d\0" % (block.folded.first, block.last)
+    return hmac.digest(key, _FOLD + places + before.seal + block.folded.end_seal + block.events, "sha256")
+
+
+def _has_its_seal(key: bytes, before: ChainHead, block: AuditBlock) -> bool:
+    return hmac.compare_digest(_seal_of(key, before, block), block.seal)
 
 
 def _count_shown(events: bytes) -> ShownRecords:
     found: Counter[tuple[GrantId, int]] = Counter()
     for line in events.split(b"\n"):
         event = _read_counted(line)
-        records = sum(len(part.record_ids) for part in event.parts)
+        records = count_records(event.parts)
         for grant_id in event.grant_ids:
             found[grant_id, event.at // DAY_US] += records
     return found
@@ -115,6 +146,8 @@ class Verdict:
     problem: str = ""
     #: What this home lacks the key or the noted head to check.
     unchecked: str = ""
+    #: Whether a block stands for events that others before it hold as well.
+    is_overlapped: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -141,10 +174,19 @@ def read_notes(home: Home) -> NotedChain:
     return NotedChain(load_audit_key(home), read_head(home), (home.path / AUDIT_START).exists())
 
 
-def verify(ledger: Ledger, noted: NotedChain) -> Verdict:
+async def verify(ledger: Ledger, noted: NotedChain) -> Verdict:
     """Check every seal, and the chain's head against the one noted outside the store."""
-    start = _start(ledger, noted.key) if noted.is_later_key else _GENESIS
-    found = _verify_from(start, ledger, noted)
+    found = await _verify(ledger, noted)
+    tries = 1
+    # What was checked may be part of a fold by now; an overlap that stays is a change.
+    while found.is_overlapped and tries < _MOST_TRIES:
+        found, tries = await _verify(ledger, noted), tries + 1
+    return found
+
+
+async def _verify(ledger: Ledger, noted: NotedChain) -> Verdict:
+    start = await _start(ledger, noted.key) if noted.is_later_key else _GENESIS
+    found = await _verify_from(start, ledger, noted)
     if found.problem:
         return found
     if start.seq:
@@ -156,15 +198,18 @@ def verify(ledger: Ledger, noted: NotedChain) -> Verdict:
     return found
 
 
-def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict:
+async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict:
     head, end = start, noted.head
-    for block in _all_blocks(ledger, start.seq):
+    async for block in _all_blocks(ledger, start.seq):
+        if block.folded is not None and block.first <= head.seq:
+            return Verdict(
+                head.seq, block.first, "A fold stands beside what it replaced.", is_overlapped=True
+            )
         if block.first != head.seq + 1:
             return Verdict(head.seq, head.seq + 1, "An entry is missing.")
-        expected = _seal(noted.key, head, block.events)
-        if not hmac.compare_digest(expected, block.seal):
+        if not _has_its_seal(noted.key, head, block):
             return Verdict(head.seq, block.first, _changed(block))
-        head = ChainHead(block.last, expected)
+        head = block.head
         if end is not None and block.first <= end.seq <= head.seq and end != head:
             return Verdict(head.seq, head.seq, "The chain is not the one whose end was noted.")
     if end is not None and end.seq > head.seq:
@@ -172,13 +217,13 @@ def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict
     return Verdict(head.seq)
 
 
-def _start(ledger: Ledger, key: bytes) -> ChainHead:
+async def _start(ledger: Ledger, key: bytes) -> ChainHead:
     """Find the end of the blocks that another key has sealed."""
     head = _GENESIS
-    for block in _all_blocks(ledger, 0):
-        if hmac.compare_digest(_seal(key, head, block.events), block.seal):
+    async for block in _all_blocks(ledger, 0):
+        if _has_its_seal(key, head, block):
             break
-        head = ChainHead(block.last, block.seal)
+        head = block.head
     return head
 
 
@@ -188,9 +233,10 @@ def _changed(block: AuditBlock) -> str:
     return f"An entry was changed: one of {block.first} to {block.last}, which were sealed together."
 
 
-def _all_blocks(ledger: Ledger, after: int) -> Iterator[AuditBlock]:
-    while found := ledger.blocks(after, _BLOCKS_AT_ONCE):
-        yield from found
+async def _all_blocks(ledger: Ledger, after: int) -> AsyncIterator[AuditBlock]:
+    while found := await ledger.blocks(after, _BLOCKS_AT_ONCE):
+        for block in found:
+            yield block
         after = found[-1].last
 
 

@@ -98,7 +98,7 @@ async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:
     count = 0
     for path, handle in abandoned_journals(home):
         try:
-            start = ledger.taken(path.name)
+            start = await ledger.taken(path.name)
             lines = whole_lines(path.read_bytes()[start:])
             if lines:
                 head = await ledger.append(path.name, start, lines, partial(seal_block, key))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
 
-from headgate.model.disclosure import Disclosure
+from headgate.model.disclosure import FOLDED_LINE, Disclosed, Disclosure, FoldedDisclosure, FoldedPart
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry
@@ -16,38 +16,41 @@ from headgate.store.ledger import Ledger
 _AT_ONCE = 5000
 
 
-def all_entries(ledger: Ledger) -> Iterator[AuditEntry]:
+async def all_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
     """Read the whole chain in order."""
     after = 0
-    while found := ledger.entries(after, _AT_ONCE):
-        yield from found
+    while found := await ledger.entries(after, _AT_ONCE):
+        for entry in found:
+            yield entry
         after = found[-1].seq
 
 
-def newest_entries(ledger: Ledger) -> Iterator[AuditEntry]:
+async def newest_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
     """Read the whole chain from its end."""
     before = None
-    while found := ledger.newest(before, _AT_ONCE):
-        yield from found
-        before = found[-1].seq
+    while found := await ledger.newest(before, _AT_ONCE):
+        for entry in found:
+            yield entry
+        before = found[-1].first
 
 
-def who_read(
+async def who_read(
     ledger: Ledger, record_id: RecordId, stream: StreamName | None, connection_id: ConnectionId | None
-) -> Iterator[AuditEntry]:
+) -> AsyncIterator[AuditEntry]:
     """Find every disclosure of a record."""
     text = msgspec.json.encode(record_id).decode()
     after = 0
-    while found := ledger.entries_with(text, after, _AT_ONCE):
+    while found := await ledger.entries_with(text, after, _AT_ONCE):
         for entry in found:
-            if _shows(read_event(entry), record_id, stream, connection_id):
+            if parts_of(read_event(entry), record_id, stream, connection_id):
                 yield entry
         after = found[-1].seq
 
 
 def read_event(entry: AuditEntry) -> Disclosure:
-    """Decode the event of an entry."""
-    return msgspec.json.decode(entry.event, type=Disclosure)
+    """Decode the event of an entry: one read, or what a fold has of the reads of a day."""
+    is_folded = entry.event.startswith(FOLDED_LINE)
+    return msgspec.json.decode(entry.event, type=FoldedDisclosure if is_folded else Disclosure)
 
 
 def entry_document(entry: AuditEntry) -> dict[str, Any]:
@@ -63,12 +66,19 @@ def entry_document(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _shows(
+def parts_of(
     event: Disclosure, record_id: RecordId, stream: StreamName | None, connection_id: ConnectionId | None
-) -> bool:
-    return any(
-        record_id in part.record_ids
+) -> list[Disclosed]:
+    """Find the parts of an event that show a record."""
+    return [
+        part
+        for part in event.parts
+        if record_id in part.record_ids
         and stream in {None, part.stream}
         and connection_id in {None, part.connection_id}
-        for part in event.parts
-    )
+    ]
+
+
+def folded_times(parts: Iterable[Disclosed]) -> int | None:
+    """Count the reads that the parts of a fold stand for; None of parts of a single read."""
+    return sum(part.times for part in parts if isinstance(part, FoldedPart)) or None

@@ -1,6 +1,9 @@
-"""Disclosures: what was sent to whom, and what was refused. Ids and counts, never values."""
+"""Disclosures: what was sent to whom, and what was refused. Ids and counts, never values of records."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -29,6 +32,20 @@ class Disclosed(msgspec.Struct, frozen=True):
     record_ids: tuple[RecordId, ...] = ()
 
 
+#: A record wherever it is shown: by connection, stream and id.
+ShownRecord = tuple[ConnectionId, StreamName, RecordId]
+
+
+def shown_records(parts: Iterable[Disclosed]) -> set[ShownRecord]:
+    """Name the records that parts show, each once: a related record may be in an answer several times."""
+    return {(part.connection_id, part.stream, record) for part in parts for record in part.record_ids}
+
+
+def count_records(parts: Sequence[Disclosed]) -> int:
+    """Count the records that parts show, each once."""
+    return len({*parts[0].record_ids}) if len(parts) == 1 else len(shown_records(parts))
+
+
 class Disclosure(msgspec.Struct, frozen=True):
     """One read: who asked, through which tool or route, and what the answer held."""
 
@@ -45,6 +62,8 @@ class Disclosure(msgspec.Struct, frozen=True):
     outcome: str
     size_bytes: int = 0
     parts: tuple[Disclosed, ...] = ()
+    #: The words of a search, where the owner has them logged; otherwise the entry has no such member.
+    words: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tokens(self) -> int:
@@ -53,6 +72,63 @@ class Disclosure(msgspec.Struct, frozen=True):
 
     @property
     def record_count(self) -> int:
-        """How many records were shown."""
-        parts = self.parts
-        return len(parts[0].record_ids) if len(parts) == 1 else sum([len(part.record_ids) for part in parts])
+        """How many records were shown; one that is in the answer several times was read once."""
+        return count_records(self.parts)
+
+    @property
+    def stream_counts(self) -> Mapping[StreamName, int]:
+        """How many records of each stream were shown."""
+        none = {part.stream: 0 for part in self.parts}
+        return {**none, **Counter(stream for _, stream, _ in shown_records(self.parts))}
+
+    @property
+    def read_count(self) -> int:
+        """How many reads it stands for."""
+        return 1
+
+
+class FoldedPart(Disclosed, frozen=True, omit_defaults=True):
+    """Records of which the same fields were shown equally often in a day."""
+
+    #: How many reads showed each of the records; without records, how many gave numbers.
+    times: int = 1
+
+    @property
+    def shown_count(self) -> int:
+        """How many records were shown, each counted once a read."""
+        return self.times * len(self.record_ids)
+
+
+class FoldedDisclosure(Disclosure, frozen=True, kw_only=True, tag_field="kind", tag="fold"):
+    """The reads of one day by one caller through one tool or route, with one outcome: what is left of their details.
+
+    ``at`` is the beginning of the day, and ``request_id`` is empty.
+    """
+
+    #: The places in the log of the first and the last of the reads.
+    first: int
+    seq: int
+    reads: int
+    parts: tuple[FoldedPart, ...] = ()
+
+    @property
+    def record_count(self) -> int:
+        """How many records were shown, each counted once a read."""
+        return sum(part.shown_count for part in self.parts)
+
+    @property
+    def stream_counts(self) -> Mapping[StreamName, int]:
+        """How many records of each stream were shown, each counted once a read."""
+        found: Counter[StreamName] = Counter()
+        for part in self.parts:
+            found[part.stream] += part.shown_count
+        return found
+
+    @property
+    def read_count(self) -> int:
+        """How many reads it stands for."""
+        return self.reads
+
+
+#: How the line of a fold begins; that of a single read begins with its time.
+FOLDED_LINE = b'{"kind":"fold"'

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from headgate.model.grant import Grant, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 
@@ -53,12 +55,32 @@ class IssuedToken:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A token with every grant behind it, whatever became of them, as they were at one version of the ledger."""
+
+    token: IssuedToken
+    grants: tuple[IssuedGrant, ...]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """One event of the chain: its place, its text, and the seal that its block bears."""
 
+    #: Of a line of a fold: the place of the last event it stands for. Who reads on after it misses none of a later one.
     seq: int
     event: bytes
     seal: bytes
+    #: The place of the first event it stands for. Who reads backwards goes on before it.
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedRange:
+    """The events that a fold stands for: the place of the first, and the seal of the last, which the chain goes on from."""
+
+    first: int
+    end_seal: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +92,35 @@ class AuditBlock:
     #: One to a line, with a line break between them.
     events: bytes
     seal: bytes
+    #: Of a fold, whose lines sum up the events it replaced; None of a block as it was written.
+    folded: FoldedRange | None = None
 
     @property
     def first(self) -> int:
         """The place of the first event."""
-        return self.last - self.events.count(b"\n")
+        return self.last - self.events.count(b"\n") if self.folded is None else self.folded.first
+
+    @property
+    def head(self) -> ChainHead:
+        """What the next block is sealed after."""
+        return ChainHead(self.last, self.seal if self.folded is None else self.folded.end_seal)
 
     def entries(self) -> list[AuditEntry]:
         """Yield each event with its number."""
         lines = self.events.split(b"\n")
+        if self.folded is not None:
+            places = map(_read_places, lines)
+            return [
+                AuditEntry(at.seq, line, self.seal, at.first) for at, line in zip(places, lines, strict=True)
+            ]
         return [
-            AuditEntry(seq, line, self.seal) for seq, line in enumerate(lines, self.last - len(lines) + 1)
+            AuditEntry(seq, line, self.seal, seq)
+            for seq, line in enumerate(lines, self.last - len(lines) + 1)
         ]
+
+    def entries_backwards(self) -> list[AuditEntry]:
+        """Yield each event with its number, by the first event that it stands for, the last of them first."""
+        return sorted(self.entries(), key=lambda one: -one.first)
 
 
 #: How many records were shown under which grant, on which day since 1970.
@@ -97,8 +136,27 @@ class SealedBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """A fold to be written in place of the blocks it stands for, and the line of the log that notes it."""
+
+    block: AuditBlock
+    note: bytes
+    #: How many bytes of events it replaces, and how many reads.
+    replaced_bytes: int
+    reads: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChainHead:
     """The last entry of the chain and its seal."""
 
     seq: int
     seal: bytes
+
+
+class _PlacedLine(msgspec.Struct):
+    first: int
+    seq: int
+
+
+_read_places = msgspec.json.Decoder(_PlacedLine).decode

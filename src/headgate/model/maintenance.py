@@ -9,6 +9,8 @@ from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 
 #: Called now and then during long work: how much is done, and of how much.
 Progress = Callable[[int, int], None]
+#: A passphrase of a backup that is shorter can be guessed.
+LEAST_PASSPHRASE_CHARS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class StoreStats:
     log_bytes: int
     blob_count: int
     blob_bytes: int
+    #: Whether the space is that of a database with other homes in it.
+    is_shared: bool = False
 
     @property
     def record_count(self) -> int:
@@ -88,6 +92,17 @@ class Copied:
     revoked_count: int = 0
     #: Whether it holds the keys of the home, and with them what the log is checked against.
     has_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was copied from one store into another."""
+
+    record_count: int
+    change_number: int
+    row_count: int
+    #: Files that the source should have had and did not.
+    missing_count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,6 @@ _FURTHER_CHARS = 48
 
 #: By stream: the fields whose texts are declared as encoded bytes, with the type of the bytes.
 EncodedFields = Mapping[StreamName, Mapping[FieldName, str]]
-_NONE: EncodedFields = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,16 @@ def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counte
 NOTHING_TO_SAY = msgspec.Raw(msgspec.json.encode(meta(())))
 
 
-def record_row(
-    record: Record, labels: Labels, expand: Sequence[ExpandPlan] = (), *, encoded: EncodedFields = _NONE
+def record_rows(
+    records: Iterable[Record], labels: Labels, expand: Sequence[ExpandPlan], encoded: EncodedFields
+) -> list[RecordRow]:
+    """Give the envelopes of records; ``encoded`` are the fields that previews are to mark as encoded bytes."""
+    return [_record_row(record, labels, expand, encoded=encoded) for record in records]
+
+
+def _record_row(
+    record: Record, labels: Labels, expand: Sequence[ExpandPlan] = (), *, encoded: EncodedFields
 ) -> RecordRow:
-    """Give a record's envelope; ``encoded`` are the fields that previews are to mark as encoded bytes."""
     key, name = labels.known[record.connection_id]
     row = RecordRow(
         "record",
@@ -114,10 +119,14 @@ def previews(record: Record) -> Body:
     }
 
 
-def change_row(entry: Record | Tombstone, labels: Labels, *, encoded: EncodedFields = _NONE) -> Row:
-    """Give a record's envelope, or the mark of one that has gone."""
+def change_rows(entries: Iterable[Record | Tombstone], labels: Labels, encoded: EncodedFields) -> list[Row]:
+    """Give the envelope of each record, or the mark of one that has gone."""
+    return [_change_row(entry, labels, encoded) for entry in entries]
+
+
+def _change_row(entry: Record | Tombstone, labels: Labels, encoded: EncodedFields) -> Row:
     if isinstance(entry, Record):
-        return record_row(entry, labels, encoded=encoded)
+        return _record_row(entry, labels, encoded=encoded)
     return {
         "object": "record",
         "id": entry.id,
@@ -342,24 +351,25 @@ def _expanded(
 ) -> Row | None:
     records = () if children is None else children.records
     if plan.cardinality is Cardinality.HAS_ONE:
-        return record_row(records[0], labels, encoded=encoded) if records else None
+        return _record_row(records[0], labels, encoded=encoded) if records else None
     return {
         "object": "list",
         "url": records_path(plan.child.stream),
         "has_more": children is not None and children.has_more,
-        "data": [record_row(record, labels, encoded=encoded) for record in records],
+        "data": [_record_row(record, labels, encoded=encoded) for record in records],
     }
 
 
-def _data(body: bytes) -> Any:
+def _data(body: bytes) -> msgspec.Raw:
     """Pass a record's body on as it is; only references to files learn where to fetch them."""
     # Not "in", which first takes the mark for a number, and makes an error of that.
-    return msgspec.Raw(body) if body.find(_BLOB_MARK) < 0 else _with_fetch_urls(body)
+    return msgspec.Raw(body if body.find(_BLOB_MARK) < 0 else _with_fetch_urls(body))
 
 
-def _with_fetch_urls(body: bytes) -> dict[FieldName, Any]:
+def _with_fetch_urls(body: bytes) -> bytes:
     values = msgspec.json.decode(body, type=dict[FieldName, Any])
-    return {name: _fetchable(value) for name, value in values.items()}
+    # Encoded at once: the answer, which is written in the event loop, then only copies it.
+    return msgspec.json.encode({name: _fetchable(value) for name, value in values.items()})
 
 
 def _fetchable(value: Any) -> Any:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from headgate.audit.disclose import disclosed
 from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
 from headgate.model.declaration import Cardinality
-from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
+from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure, count_records
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId, RequestId, StreamName
 from headgate.model.plan import AggregatePlan, ChangesPlan, ExpandPlan, PagePlan, TimeGroups
@@ -40,6 +40,7 @@ from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.choose import ambiguous
 from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
+from headgate.reading.drawing import draw, size_of
 from headgate.reading.memo import DecisionMemo, labels_of
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row, ShowRecord
 from headgate.reading.services import ReadServices
@@ -51,6 +52,8 @@ _encode = msgspec.json.Encoder().encode
 _Asked = TypeVarTuple("_Asked")
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
 _OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)
+#: What of a search is logged at most.
+_MOST_LOGGED_CHARS = 500
 #: Keys are stored without NUL.
 _NO_KEY = RecordId("\0")
 
@@ -132,9 +135,9 @@ class LocalResourceServer(msgspec.Struct):
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
         try:
-            self._services.budgets.check(self._context.access)
+            await self._services.budgets.check(self._context.access)
             found = await self._blob(await self._services.decisions(self._context.access), query)
-            self._services.budgets.settle(self._context.access, 1)
+            await self._services.budgets.settle(self._context.access, 1)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -162,16 +165,21 @@ class LocalResourceServer(msgspec.Struct):
         *asked: *_Asked,
     ) -> ReadAnswer:
         context = self._context
+        # Most grants have none, and their requests do not pay for it.
+        has_budget = bool(context.access.daily_records)
+        words = _words(asked) if self._services.logs_queries else msgspec.UNSET
         try:
             # Before the read, which would show by its failure what there is.
-            self._services.budgets.check(context.access)
+            if has_budget:
+                await self._services.budgets.check(context.access)
             served = await serve(await self._services.decisions(context.access), *asked)
-            self._services.budgets.settle(context.access, _record_count(served.shown))
+            if has_budget:
+                await self._services.budgets.settle(context.access, count_records(served.shown))
         except HeadgateError as refusal:
-            self._disclose(refusal.code)
+            self._disclose(refusal.code, words=words)
             raise
         content = served.content or _encode(served.body)
-        self._disclose(ANSWERED, len(content), served.shown)
+        self._disclose(ANSWERED, len(content), served.shown, words)
         return ReadAnswer(content, context.request_id, served.body)
 
     def _as_shown(self, served: _Served, show: ShowRecord) -> _Served:
@@ -182,7 +190,13 @@ class LocalResourceServer(msgspec.Struct):
         names = tuple(name for name in record.fields if name in fields)
         return _Served(served.body, (replace(record, fields=names), *children), answer.content)
 
-    def _disclose(self, outcome: str, size_bytes: int = 0, shown: tuple[Disclosed, ...] = ()) -> None:
+    def _disclose(
+        self,
+        outcome: str,
+        size_bytes: int = 0,
+        shown: tuple[Disclosed, ...] = (),
+        words: str | msgspec.UnsetType = msgspec.UNSET,
+    ) -> None:
         access = self._context.access
         who = (access.token_kind, access.client_id, access.grant_ids, access.package_id)
         if self._context.is_look:
@@ -196,6 +210,8 @@ class LocalResourceServer(msgspec.Struct):
                 outcome,
                 size_bytes,
                 shown,
+                # The owner knows what the owner looked for.
+                msgspec.UNSET if who[1] is None else words,
             )
         )
 
@@ -265,7 +281,9 @@ class LocalResourceServer(msgspec.Struct):
         if page.next is not None:
             token = cursors.seal_position(self._services.seals(), page.next, decision.binding)
         encoded = _marked(labels, preview_chars)
-        rows = [bodies.record_row(record, labels, plan.expand, encoded=encoded) for record in page.records]
+        rows = await draw(
+            size_of(page.records), bodies.record_rows, page.records, labels, plan.expand, encoded
+        )
         body = _list_body(query, rows, token)
         body["meta"] = self._list_meta(page, plan, decision)
         shown = _shown(page.records, plan.reach.fields, plan.expand)
@@ -297,7 +315,7 @@ class LocalResourceServer(msgspec.Struct):
         found = await self._services.store.changes(decision.plan)
         labels = labels_of(decisions.allowance, decision.scopes)
         encoded = _marked(labels, preview_chars)
-        rows = [bodies.change_row(entry, labels, encoded=encoded) for entry in found.entries]
+        rows = await draw(size_of(found.entries), bodies.change_rows, found.entries, labels, encoded)
         token = self._session_token(found, decision)
         body = _list_body(query, rows, token)
         if token is None:
@@ -325,11 +343,12 @@ class LocalResourceServer(msgspec.Struct):
         plan, scopes, labels = decisions.record(query, preview_chars)
         found = await self._services.store.record(plan)
         record = _only(decisions.allowance, scopes, found, lambda: NotFound(param="id"))
-        row = bodies.record_row(record, labels, plan.expand, encoded=_marked(labels, preview_chars))
+        size, encoded = size_of((record,)), _marked(labels, preview_chars)
+        (row,) = await draw(size, bodies.record_rows, (record,), labels, plan.expand, encoded)
         row.links = {"self": links.record_link(query)}
         row.meta = self._meta(records_damaged(_damaged_children(record)))
         served = _Served(row, _shown((record,), plan.reach.fields, plan.expand))
-        return served if show is None else self._as_shown(served, show)
+        return served if show is None else await draw(size, self._as_shown, served, show)
 
     async def _with_whole_key(self, decisions: DecisionMemo, query: _OneRecord) -> _OneRecord:
         """Put the whole key into a query that has only its beginning.
@@ -425,8 +444,9 @@ class LocalResourceServer(msgspec.Struct):
         return _only(decisions.allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
 
 
-def _record_count(shown: Sequence[Disclosed]) -> int:
-    return sum([len(part.record_ids) for part in shown])
+def _words(asked: Sequence[object]) -> str | msgspec.UnsetType:
+    query = asked[0] if asked else None
+    return query.q[:_MOST_LOGGED_CHARS] if isinstance(query, SearchQuery) else msgspec.UNSET
 
 
 def _marked(labels: bodies.Labels, preview_chars: int | None) -> bodies.EncodedFields:

@@ -43,7 +43,7 @@ class RecordRow(msgspec.Struct):
     connection_id: ConnectionId
     connector_key: ConnectorKey
     display_name: str | msgspec.UnsetType
-    data: Any
+    data: msgspec.Raw
     emitted_at: str
     previews: Body | msgspec.UnsetType = msgspec.UNSET
     expanded: Body | msgspec.UnsetType = msgspec.UNSET

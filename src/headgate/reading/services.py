@@ -46,6 +46,7 @@ class ReadServices:
         "clock",
         "computations",
         "discloser",
+        "logs_queries",
         "rules",
         "sealer",
         "searches",
@@ -61,6 +62,7 @@ class ReadServices:
         budgets: DailyBudgets,
         clock: Callable[[], int],
         rules: Rules,
+        logs_queries: bool = False,
     ) -> None:
         self.store = store
         self.sealer = sealer
@@ -69,6 +71,8 @@ class ReadServices:
         #: Gives the time in microseconds since 1970.
         self.clock = clock
         self.rules = rules
+        #: Whether the log holds the words of searches, which the owner decides.
+        self.logs_queries = logs_queries
         #: The store has a thread for each of these.
         self.searches, self.computations = FairTurns(), FairTurns()
         self._memo = _CatalogMemo()
