@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from headgate.auth.admission import Admission
 from headgate.auth.introspect import USER, load_secret
 from headgate.auth.latest_time import LatestTime
-from headgate.errors import ConfigInvalid
+from headgate.errors import ConfigInvalid, GrantRevoked
 from headgate.home import open_home
-from headgate.model.ids import ConnectionId
+from headgate.model.ids import ConnectionId, GrantId
 from headgate.model.instants import iso
+from headgate.model.ledger import Holder
+from headgate.store.ledger import Ledger
 from tests.in_process import NOW, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -48,7 +53,7 @@ async def test_a_revoked_grant_is_refused_on_the_next_request(program: LocalProg
     refused = await program.get("/v1/schema", token)
     assert (refused.status, refused.code) == (403, "grant_revoked")
     await program.services.pump.flush()
-    (last,) = program.services.ledger.newest(None, 1)
+    (last,) = await program.services.ledger.newest(None, 1)
     assert json.loads(last.event)["outcome"] == "grant_revoked"
     program.clock.at -= 10 * 365 * DAY
     assert (await program.get("/v1/schema", token)).code == "grant_revoked"
@@ -144,3 +149,47 @@ async def test_introspection_tells_a_resource_server_the_rights_once(program: Lo
     unknown = (await program.ask("POST", "/introspect", body=b"token=x", headers=asked)).body
     assert unknown == {"active": False}
     assert (await program.ask("POST", "/introspect", headers=asked)).status == 400
+
+
+class LateLedger:
+    """A ledger over a network: an answer was read when it was asked for, and arrives when it is let through."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.arrives = asyncio.Event()
+        self.is_read = asyncio.Event()
+
+    async def version(self) -> int:
+        return await self._ledger.version()
+
+    async def holder(self, digest: bytes) -> Holder | None:
+        found = await self._ledger.holder(digest)
+        self.is_read.set()
+        await self.arrives.wait()
+        return found
+
+
+async def test_an_answer_that_was_read_before_a_revocation_and_arrives_after_it_admits_no_later_request(
+    program: LocalProgram,
+):
+    token = await token_for(program)
+    services, late = program.services, LateLedger(program.services.ledger)
+    admission = Admission(
+        cast("Ledger", late),
+        clock=program.clock,
+        latest=services.latest,
+        budgets=services.read_services.budgets,
+        discloser=services.read_services.discloser,
+    )
+    early = asyncio.create_task(admission.admit(token))
+    await late.is_read.wait()
+    await services.ledger.revoke(GrantId("grt_1"), program.clock.at)
+    overtaking = asyncio.create_task(admission.admit(token))
+    late.arrives.set()
+    # It was admitted when it asked; everything that asks after the revocation is refused.
+    assert (await early).grant_ids == ("grt_1",)
+    with pytest.raises(GrantRevoked):
+        await overtaking
+    for _ in range(2):
+        with pytest.raises(GrantRevoked):
+            await admission.admit(token)

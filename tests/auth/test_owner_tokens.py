@@ -75,8 +75,8 @@ async def test_a_token_is_listed_by_its_mark_and_ends_by_it(program: LocalProgra
     token = await issued(program)
     services = program.services
     clients = Clients(services.ledger, clock=program.clock, latest=services.latest)
-    listed = next(one for one in clients.owner_tokens() if one.name == "mine")
+    listed = next(one for one in await clients.owner_tokens() if one.name == "mine")
     assert (await program.get("/v1/streams", token)).status == 200
     await clients.revoke_owner_token(token_mark(listed))
     assert (await program.get("/v1/streams", token)).status == 401
-    assert listed.digest not in {one.digest for one in clients.owner_tokens()}
+    assert listed.digest not in {one.digest for one in await clients.owner_tokens()}

@@ -32,7 +32,7 @@ class Stored:
     def __init__(self) -> None:
         self.found: list[Passkey] = []
 
-    def passkeys(self) -> list[Passkey]:
+    async def passkeys(self) -> list[Passkey]:
         return self.found
 
     async def put_passkey(self, passkey: Passkey, _challenge: object) -> bool:
@@ -48,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Passkeys, Authentica
     latest = LatestTime(open_home(tmp_path_factory.mktemp("passkeys") / "home"))
     passkeys = Passkeys(store, sealer=sealer, clock=clock, latest=latest, names=[PARTY])
     device = Authenticator(PARTY.origin, PARTY.id)
-    answer = json.loads(device.make(passkeys.options_to_add(PARTY, b"session")["publicKey"]))
+    answer = json.loads(device.make(asyncio.run(passkeys.options_to_add(PARTY, b"session"))["publicKey"]))
     asyncio.run(passkeys.add(PARTY, b"session", "Phone", answer))
     return passkeys, device
 

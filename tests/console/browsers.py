@@ -19,7 +19,11 @@ FORM_KEY = re.compile(r'name="form_key" value="([0-9a-f]{64})"')
 class Shown:
     status: int
     headers: list[tuple[str, str]]
-    text: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key == name), None)
@@ -78,7 +82,7 @@ class Browser:
         found = [(name.decode(), value.decode("latin-1")) for name, value in sent[0]["headers"]]
         self._take_cookies(found)
         content = b"".join(message.get("body", b"") for message in sent[1:])
-        return Shown(sent[0]["status"], found, content.decode("utf-8", "replace"))
+        return Shown(sent[0]["status"], found, content)
 
     def _take_cookies(self, headers: list[tuple[str, str]]) -> None:
         for name, value in headers:

@@ -7,12 +7,14 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headgate.audit.alarms import find_alarms
+from headgate.console.words import day, minute
 from headgate.model.ids import ClientId, ConnectionId
 from headgate.model.instants import DAY_US
 from tests.console.browsers import Browser, signed_in
@@ -110,6 +112,92 @@ async def test_the_log_is_exported_as_a_table_and_filtered(program: LocalProgram
         "/console/activity/export?format=csv&amp;client=agent"
         in (await browser.get("/console/activity?client=agent")).text
     )
+
+
+@asynccontextmanager
+async def _searched(place: Path, **settings: str) -> AsyncIterator[tuple[LocalProgram, Browser]]:
+    """Serve a program in which an agent has searched, by MCP and by REST, also with a request that was refused."""
+    async with local_program(place, **settings) as program:
+        await program.declare("mail", declaration())
+        token = await _reading_agent(program)
+        call = {"name": "search", "arguments": {"q": "=roof <b> of Ann"}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
+        headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")]
+        assert (await program.ask("POST", "/mcp", token, body=body, headers=headers)).status == 200
+        assert (await program.get("/v1/search?q=gutter&streams[]=none", token)).status == 403
+        assert (await program.get("/v1/streams", token)).status == 200
+        yield program, await signed_in(program)
+
+
+async def test_the_words_of_searches_are_not_logged_until_the_owner_has_them_logged(tmp_path: Path):
+    async with _searched(tmp_path) as (program, browser):
+        for path in ("/console/activity", "/console/activity/export", "/console/activity/export?format=csv"):
+            assert "of Ann" not in (await browser.get(path)).text
+        files = [path for path in program.services.home.path.rglob("*") if path.is_file()]
+        assert not [path for path in files if b"of Ann" in path.read_bytes()]
+        settings = (await browser.get("/console/settings")).words
+        assert "words are not logged" in settings
+        assert "HEADGATE_LOG_QUERIES=true" in settings
+
+
+async def test_with_log_queries_the_words_of_agents_are_on_the_page_in_the_list_and_in_exports(
+    tmp_path: Path,
+):
+    async with _searched(tmp_path, log_queries="true") as (program, browser):
+        await browser.get("/console/search?q=mine-alone")
+        shown = await browser.get("/console/activity?only=all")
+        assert "“=roof <b> of Ann”" in shown.words
+        assert "“gutter”" in shown.words
+        assert "<b>" not in shown.text
+        assert "mine-alone" not in shown.text
+        assert "words are logged" in (await browser.get("/console/settings")).words
+        lines = (await browser.get("/console/activity/export")).text.splitlines()
+        words = [json.loads(one).get("words") for one in lines]
+        assert [one for one in words if one] == ["=roof <b> of Ann", "gutter"]
+        table = await browser.get("/console/activity/export?format=csv&client=agent")
+        rows = csv.DictReader(io.StringIO(table.text))
+        assert [row["words"] for row in rows if row["words"]] == ["'=roof <b> of Ann", "gutter"]
+        home = str(program.services.home.path)
+        listed = await asyncio.to_thread(headgate, tmp_path, "--home", home, "audit", "list")
+        assert '"gutter"' in listed.out
+        assert (await asyncio.to_thread(headgate, tmp_path, "--home", home, "audit", "verify")).code == 0
+
+
+async def test_after_a_fold_the_pages_show_the_day_and_how_often(program: LocalProgram):
+    token = await _reading_agent(program)
+    await _read(program, token, 2)
+    await _read(program, token, 1)
+    path = await _read_twice_more(program, token)
+    at = program.clock.at
+    browser = await signed_in(program)
+    assert f"{minute(at)} agent" in (await browser.get(path)).words
+    program.clock.at += 402 * DAY_US
+    assert await program.services.folding.step() is not None
+    browser = await signed_in(program)
+    shown = (await browser.get(path)).words
+    assert f"{day(at)}, 2 times agent GET /v1/streams/{{stream}}/records/{{id}} id, subject" in shown
+    assert f"{day(at)}, 2 times agent GET /v1/streams/{{stream}}/records id, subject" in shown
+    listed = (await browser.get("/console/activity")).words
+    assert "agent read 5 records (5 of messages) in 4 calls" in listed
+    assert day(at) in listed
+    assert "answered messages: id, subject 3" in listed, (
+        "once, also of records that were shown unequally often"
+    )
+    assert minute(at // DAY_US * DAY_US) not in listed, "the time of a fold is not known"
+    table = (await browser.get("/console/activity/export?format=csv&client=agent")).text
+    assert [(row["records"], row["reads"]) for row in csv.DictReader(io.StringIO(table))] == [
+        ("3", "2"),
+        ("2", "2"),
+    ]
+
+
+async def _read_twice_more(program: LocalProgram, token: str) -> str:
+    """Read the newest record by its id, and return its page."""
+    answer = await program.get("/v1/streams/messages/records?limit=1", program.owner)
+    (found,) = answer.body["data"]
+    for _ in range(2):
+        assert (await program.get(f"/v1/streams/messages/records/{found['id']}", token)).status == 200
+    return f"/console/records/messages/{found['id']}?connection_id={found['connection_id']}"
 
 
 async def test_a_name_that_looks_like_a_formula_is_no_formula_in_the_table(program: LocalProgram):

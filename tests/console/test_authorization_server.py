@@ -258,7 +258,7 @@ async def test_a_refresh_token_may_be_used_again_within_the_window_and_not_after
         assert (await client.refresh(token["refresh_token"])).body["error"] == "invalid_grant"
     # The owner sees it in the log, under the client's name.
     await world.program.services.pump.flush()
-    events = map(read_event, all_entries(world.program.services.ledger))
+    events = [read_event(one) async for one in all_entries(world.program.services.ledger)]
     noted = [(one.client_id, one.outcome) for one in events if one.via == "POST /oauth/token"]
     assert noted == [(client.id, "refresh_token_reused")]
 
@@ -353,6 +353,17 @@ async def test_a_client_that_the_owner_registered_connects_with_its_secret(world
     assert (await client.redeem(code, client_secret=secret)).status == 200
 
 
+async def test_a_client_that_registers_itself_never_passes_for_one_that_the_owner_registered(world: World):
+    client = Client(world.program)
+    uris = [client.redirect]
+    store = world.program.services.oauth_store
+    made, _ = await add_owner_client(store, "Test client", uris, now=1, has_secret=False)
+    await client.register()
+    assert client.id != made.id
+    _, shown = await open_consent(world.browser, client)
+    assert "self-registered, unverified" in shown.words
+
+
 async def test_a_client_ends_its_own_tokens_and_no_others(world: World):
     client, first = await world.connected()
     other = Client(world.program)
@@ -367,7 +378,7 @@ async def test_a_client_ends_its_own_tokens_and_no_others(world: World):
     assert await world.reads(first["access_token"]) == 200
     assert await revoke(client, first["refresh_token"]) == 200
     assert await world.reads(first["access_token"]) == 401
-    assert [one.revoked_at is None for one in world.program.services.ledger.grants()] == [False]
+    assert [one.revoked_at is None for one in await world.program.services.ledger.grants()] == [False]
 
 
 @pytest.mark.hostile("39")
@@ -387,7 +398,7 @@ async def test_a_request_is_decided_by_the_session_that_opened_it_and_once(world
     codes = [one for one in answers if one.status == 303]
     print(f"20 parallel approvals: {len(codes)} code")  # noqa: T201 - the figure is read in the output
     assert len(codes) == 1
-    assert len(world.program.services.ledger.grants()) == 1
+    assert len(await world.program.services.ledger.grants()) == 1
 
 
 @pytest.mark.hostile("35", "41", "44")

@@ -18,6 +18,9 @@ pytestmark = pytest.mark.anyio
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "schema", "arguments": {}}}
 
 
+DAY = 86_400_000_000
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -79,7 +82,7 @@ async def test_nothing_is_chosen_for_a_picker_and_approve_is_off_until_something
     assert "client.example" in shown.words
     forced = await change(world.browser, path, shown, decision="approve")
     assert forced.status == 200
-    assert not world.program.services.ledger.grants()
+    assert not await world.program.services.ledger.grants()
 
 
 async def test_the_page_counts_dates_samples_and_strikes_out_what_is_withheld(world: World):
@@ -96,7 +99,7 @@ async def test_the_page_counts_dates_samples_and_strikes_out_what_is_withheld(wo
     shown = await change(world.browser, path, shown, **narrowed)
     assert "2 records, 1 Apr 2026 to 1 May 2026; only from 1 Apr 2026 on" in shown.words
     decided = await change(world.browser, path, shown, decision="approve")
-    (issued,) = world.program.services.ledger.grants()
+    (issued,) = await world.program.services.ledger.grants()
     assert decided.status == 303
     assert "body" not in issued.grant.streams[0].fields
     time = issued.grant.streams[0].time
@@ -113,7 +116,7 @@ async def test_an_approval_of_anything_else_than_what_was_shown_is_refused_and_s
         stale = await change(world.browser, path, shown, decision="approve", **other)
         assert stale.status == 200
         assert "differs from what you last saw" in stale.words
-    assert not world.program.services.ledger.grants()
+    assert not await world.program.services.ledger.grants()
     again = await change(world.browser, path, stale, decision="approve")
     assert again.status == 303
 
@@ -123,8 +126,9 @@ async def test_a_denial_goes_back_to_the_client_with_state_and_issuer_and_grants
     await client.register()
     path, shown = await open_consent(world.browser, client)
     denied = await change(world.browser, path, shown, decision="deny")
-    assert query_of(denied.location) == {"error": "access_denied", "state": "s1", "iss": "http://127.0.0.1"}
-    assert not world.program.services.ledger.grants()
+    sent = query_of(denied.location)
+    assert (sent["error"], sent["state"], sent["iss"]) == ("access_denied", "s1", "http://127.0.0.1")
+    assert not await world.program.services.ledger.grants()
     # Once decided, it is decided.
     assert (await change(world.browser, path, shown, decision="approve")).status == 404
 
@@ -150,7 +154,7 @@ async def test_a_precise_request_shows_exactly_what_was_asked_and_cannot_be_wide
     wider = {f"fields/{world.key}": ["id", "sent_at", "body"], f"time/{world.key}": "365"}
     shown = await change(world.browser, path, shown, **wider)
     decided = await change(world.browser, path, shown, decision="approve")
-    (issued,) = world.program.services.ledger.grants()
+    (issued,) = await world.program.services.ledger.grants()
     assert "body" not in issued.grant.streams[0].fields
     assert issued.grant.streams[0].time is not None
     assert issued.grant.streams[0].time.since == 1_772_323_200_000_000
@@ -158,6 +162,31 @@ async def test_a_precise_request_shows_exactly_what_was_asked_and_cannot_be_wide
     assert "refresh_token" not in token
     assert token["authorization_details"][0]["streams"][0]["name"] == "messages"
     assert (await mcp(world.program, token["access_token"])).status == 200
+
+
+@pytest.mark.parametrize(
+    ("chosen", "days", "mode", "daily"),
+    [
+        ({}, 30, "continuous", None),
+        ({"days": "revoked"}, None, "continuous", None),
+        ({"days": "7", "daily_records": "5"}, 7, "continuous", 5),
+        ({"access_mode": "single_use"}, 30, "single_use", None),
+    ],
+)
+async def test_a_grant_lasts_and_allows_what_the_owner_chose(
+    world: World, chosen: dict[str, str], days: int | None, mode: str, daily: int | None
+):
+    client = Client(world.program)
+    await client.register()
+    path, shown = await open_consent(world.browser, client)
+    shown = await change(world.browser, path, shown, **{f"pick/{world.key}": "1"}, **chosen)
+    done = await change(world.browser, path, shown, decision="approve")
+    issued = await client.redeem(query_of(done.location)["code"])
+    (made,) = await world.program.services.ledger.grants()
+    lasts = None if made.grant.expires_at is None else made.grant.expires_at - made.grant.issued_at
+    assert (lasts, made.grant.access_mode, made.daily_records) == (days and days * DAY, mode, daily)
+    # What is for one use has nothing to come back with.
+    assert ("refresh_token" in issued.body) is (mode == "continuous")
 
 
 async def test_presets_narrow_the_picked_streams(world: World):
@@ -229,3 +258,39 @@ async def test_a_device_waits_until_the_owner_types_its_code_and_approves(world:
     token = await poll()
     assert (await mcp(program, token.body["access_token"])).status == 200
     assert (await poll()).body["error"] == "invalid_grant"
+
+
+async def test_a_device_is_refused_when_the_owner_denies_or_its_code_has_ended(world: World):
+    client, kind = Client(world.program), "urn:ietf:params:oauth:grant-type:device_code"
+    await client.register(grant_types=[kind])
+
+    async def begin() -> dict[str, Any]:
+        body = f"client_id={client.id}".encode()
+        return (await world.program.ask("POST", "/oauth/device_authorization", body=body)).body
+
+    denied = await begin()
+    found = await world.browser.post("/oauth/device", user_code=denied["user_code"])
+    assert found.location is not None
+    await world.browser.get(found.location)
+    done = await world.browser.post(found.location, decision="deny")
+    assert "You denied the request." in done.words
+    answer = await client.token(grant_type=kind, device_code=denied["device_code"])
+    assert answer.body["error"] == "access_denied"
+    late = await begin()
+    world.program.clock.at += 601 * 1_000_000
+    assert (await world.browser.post("/oauth/device", user_code=late["user_code"])).status == 404
+    answer = await client.token(grant_type=kind, device_code=late["device_code"])
+    assert answer.body["error"] == "expired_token"
+    assert not await world.program.services.ledger.grants()
+
+
+async def test_only_a_client_that_registered_for_devices_gets_their_codes(world: World):
+    client = Client(world.program)
+    await client.register()
+    body = f"client_id={client.id}".encode()
+    refused = await world.program.ask("POST", "/oauth/device_authorization", body=body)
+    assert (refused.status, refused.body["error"]) == (400, "unauthorized_client")
+    await client.register(grant_types=["urn:ietf:params:oauth:grant-type:device_code"])
+    elsewhere = f"client_id={client.id}&resource=https://evil.example".encode()
+    refused = await world.program.ask("POST", "/oauth/device_authorization", body=elsewhere)
+    assert refused.body["error"] == "invalid_target"

@@ -19,7 +19,7 @@ from pydantic import AnyUrl
 from tests.console.clients import query_of
 from tests.console.test_browser import CHROMIUM, PASSWORD
 from tests.console.test_sdk_client import Storage
-from tests.on_socket import serving
+from tests.on_socket import headgate, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 REDIRECT = "http://127.0.0.1:3030/callback"
@@ -102,6 +102,7 @@ async def test_the_owners_hour(tmp_path: Path):
             page.on("pageerror", lambda error: problems.append(str(error)))
             await _set_up(page, link[0])
             await _import(page, tmp_path / "export")
+            await _back_up(page, tmp_path)
             agent = Agent(served.address, page)
             async with agent.http() as http:
                 await _read_and_watch(page, http, served.address)
@@ -128,6 +129,24 @@ async def _import(page: Page, folder: Path) -> None:
     await expect(page.get_by_text("is in.")).to_be_visible()
 
 
+async def _back_up(page: Page, place: Path) -> None:
+    await page.get_by_role("link", name="Settings", exact=True).click()
+    await page.fill("#passphrase", "nine slow barges")
+    await page.fill("#passphrase-again", "nine slow barges")
+    async with page.expect_download() as sent:
+        await page.get_by_role("button", name="Download a backup").click()
+    file = await sent.value
+    assert re.fullmatch(r"headgate-\d{4}-\d\d-\d\d\.age", file.suggested_filename)
+    await file.save_as(place / "backup.age")
+    (place / "words").write_text("nine slow barges\n")
+    (place / "words").chmod(0o600)
+    arguments = ("--verify", str(place / "backup.age"), "--passphrase-file", str(place / "words"), "--json")
+    verified = await asyncio.to_thread(
+        headgate, place, "--home", str(place / "other"), "store", "restore", *arguments
+    )
+    assert json.loads(verified.out)["record_count"] == 40, verified.err
+
+
 async def _read_and_watch(page: Page, http: httpx2.AsyncClient, address: str) -> None:
     read = await call(http, address, "search", q="Repair")
     assert read.status_code == 200
@@ -139,6 +158,10 @@ async def _read_and_watch(page: Page, http: httpx2.AsyncClient, address: str) ->
     await expect(page.get_by_role("cell", name="Study helper").first).to_be_visible()
     await page.get_by_role("link", name="Activity", exact=True).click()
     await expect(page.locator("#log")).to_contain_text("Study helper read")
+    await expect(page.locator("#log")).to_contain_text("in 1 call")
+    assert (await call(http, address, "search", q="Repair")).status_code == 200
+    # The open page shows it without being loaded again.
+    await expect(page.locator("#log")).to_contain_text("in 2 calls", timeout=30_000)
     await page.get_by_role("link", name="Connect an agent").click()
     await expect(page.locator("#connected .dot.good")).to_be_visible()
 

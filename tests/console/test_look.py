@@ -19,7 +19,7 @@ from tests.schema.declarations import declaration
 
 pytestmark = pytest.mark.anyio
 LOOK = "/console/agents/agent/look"
-BLOCK = re.compile(r'<pre class="card" id="(text|structure)"[^>]*>(.*?)</pre>', re.DOTALL)
+BLOCK = re.compile(r'<pre class="card answer" id="(text|structure)"[^>]*>(.*?)</pre>', re.DOTALL)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,20 @@ async def test_a_stream_is_browsed_and_filtered(scene: Scene):
     assert (await scene.browser.get("/console/data")).words.count("messages") == 1
 
 
+async def test_one_stream_of_one_connection_is_searched(scene: Scene):
+    other = await scene.program.connect("mail", "Work mail")
+    await scene.program.ingest(other, "messages", [record("w1", subject="Another roof")])
+    assert "Another roof" in (await scene.browser.get("/console/search?q=roof")).words
+    stream = await scene.browser.get(f"/console/data/{scene.connection}/messages")
+    assert f'name="connection_id" value="{scene.connection}"' in stream.text
+    path = f"/console/search?q=roof&stream=messages&connection_id={scene.connection}"
+    for more in ((), (("hx-request", "true"),)):
+        shown = await scene.browser.get(path, *more)
+        assert "m1?connection_id" in shown.text
+        assert "Another roof" not in shown.text
+    assert "Nothing matches" in (await scene.browser.get("/console/search?q=roof&stream=none")).words
+
+
 async def test_a_record_shows_all_fields_and_who_has_read_it(scene: Scene):
     path = f"/console/records/messages/m1?connection_id={scene.connection}"
     before = await scene.browser.get(path)
@@ -197,6 +212,24 @@ async def test_activity_groups_filters_exports_and_verifies(scene: Scene):
     assert "The log is whole" in verified.words
 
 
+async def test_the_log_is_sent_again_only_when_it_has_newer_entries(scene: Scene):
+    await scene.agent_reads()
+    asks = re.compile(r'data-live hx-get="([^"]+)"')
+    first = asks.search((await scene.browser.get("/console/activity?client=agent")).text)
+    assert first
+    again = await scene.browser.get(unescape(first[1]), ("hx-request", "true"))
+    assert (again.status, again.content) == (204, b"")
+    await scene.agent_reads()
+    newer = await scene.browser.get(unescape(first[1]), ("hx-request", "true"))
+    assert newer.status == 200
+    assert "in 2 calls" in newer.words
+    second = asks.search(newer.text)
+    assert second
+    assert second[1] != first[1]
+    # An older part of the log has nothing newer.
+    assert not asks.search((await scene.browser.get("/console/activity?before=2")).text)
+
+
 async def test_the_owners_own_looks_are_in_the_log_and_shown_on_request(scene: Scene):
     await scene.browser.get(f"/console/records/messages/m1?connection_id={scene.connection}")
     shown = await scene.browser.get("/console/activity?only=all")
@@ -213,7 +246,8 @@ async def test_the_dot_of_a_program_turns_green_with_its_first_read(scene: Scene
     async def dot(program: str) -> str:
         shown = await scene.browser.get("/console/connect", ("hx-request", "true"))
         assert f'<span id="dot-{program}" class="state soft small" hx-swap-oob="true">' in shown.text
-        return Shown(200, [], shown.text.partition(f'id="dot-{program}"')[2].partition("</span> ")[2]).words
+        state = shown.text.partition(f'id="dot-{program}"')[2].partition("</span> ")[2]
+        return Shown(200, [], state.encode()).words
 
     client = Client(scene.program)
     await client.register(client_name="Cursor")

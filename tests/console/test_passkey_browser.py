@@ -31,12 +31,18 @@ def test_the_owner_adds_a_passkey_and_signs_in_with_it(tmp_path: Path):
         page.on("pageerror", lambda error: problems.append(str(error)))
         authenticator(page)
         address = demo.address.replace("127.0.0.1", "localhost")
-        page.goto(demo.link.replace("127.0.0.1", "localhost"))
+        page.goto(demo.link)
         page.fill("#password", PASSWORD)
         page.fill("#again", PASSWORD)
         page.get_by_role("button", name="Set password").click()
 
-        page.goto(f"{address}/console/settings")
+        # The address of the link is no name, for which a browser would make a passkey; the page leads to one.
+        page.get_by_role("link", name="Settings", exact=True).click()
+        page.get_by_role("link", name="Add one at localhost").click()
+        page.fill("#password", PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", name="Passkeys")).to_be_visible()
+        assert page.url.startswith(f"{address}/console/settings")
         page.fill("#passkey-name", "This laptop")
         page.get_by_role("button", name="Add a passkey").click()
         expect(page.get_by_text("The passkey is added")).to_be_visible()
@@ -53,10 +59,19 @@ def test_the_owner_adds_a_passkey_and_signs_in_with_it(tmp_path: Path):
         page.get_by_role("button", name="Use a passkey").click()
         expect(page.get_by_role("heading", name="Agents")).to_be_visible()
 
-        # By another name of the machine it is not offered: the passkey is not for that one.
-        page.goto(f"{demo.address}/console/sign-in")
+        # By the address of the machine it cannot be used, and the page of sign-in leads to where it can.
+        page.context.clear_cookies()
+        page.goto(f"{demo.address}/console/data")
         expect(page.get_by_role("button", name="Sign in")).to_be_visible()
         expect(page.get_by_role("button", name="Use a passkey")).to_have_count(0)
+        page.get_by_role("link", name="Use a passkey").click()
+        page.get_by_role("button", name="Use a passkey").click()
+        expect(page.get_by_role("heading", name="Data")).to_be_visible()
+        assert page.url == f"{address}/console/data"
+        # A client that asks at the address is answered by the address.
+        page.goto(f"{demo.address}/console/sign-in?next=/oauth/authorize")
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        expect(page.get_by_role("link", name="Use a passkey")).to_have_count(0)
         assert problems == []
         browser.close()
 

@@ -62,7 +62,7 @@ async def sign_in(program: LocalProgram, device: Authenticator, **more: Any) -> 
 
 async def refusals(program: LocalProgram) -> list[tuple[str, str]]:
     await program.services.pump.flush()
-    events = [read_event(one) for one in all_entries(program.services.ledger)]
+    events = [read_event(one) async for one in all_entries(program.services.ledger)]
     return [(one.via, one.outcome) for one in events if one.outcome != "answered"]
 
 
@@ -75,7 +75,7 @@ async def test_the_owner_adds_a_passkey_signs_in_with_it_and_removes_it(program:
     signed = await stranger.post(f"{SIGN_IN}/passkey", answer=answer, next="/console/data")
     assert (signed.status, signed.location) == (303, "/console/data")
     assert (await stranger.get("/console/data")).status == 200
-    (known,) = program.services.ledger.owner.passkeys()
+    (known,) = await program.services.ledger.owner.passkeys()
     assert (known.name, known.party, known.uses) == ("Phone", "localhost", 1)
     mark = shown.text.partition("/console/settings/passkeys/")[2].partition("/")[0]
     assert (await browser.post(f"{ADD}/{mark}/remove")).status == 303
@@ -100,7 +100,7 @@ async def test_a_passkey_made_without_verifying_the_user_is_not_stored(program: 
     browser, device = await owner_of(program), Authenticator(ORIGIN, "localhost", flags=FLAG.UP)
     answer = device.make(await options_at(browser, "/console/settings"))
     assert (await browser.post(ADD, name="x", answer=answer)).status == 401
-    assert not program.services.ledger.owner.passkeys()
+    assert not await program.services.ledger.owner.passkeys()
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ async def test_a_passkey_is_added_only_just_after_the_password_and_in_its_own_se
     late = await browser.post(ADD, name="x", answer=device.make(options))
     assert late.location == "/console/confirm?next=%2Fconsole%2Fsettings"
     assert (await Browser(program, host=HOST).post(ADD, name="x", answer="{}")).status == 303
-    assert not program.services.ledger.owner.passkeys()
+    assert not await program.services.ledger.owner.passkeys()
 
 
 async def test_a_passkey_given_again_makes_the_session_fresh_for_a_grant_to_a_new_client(
@@ -207,14 +207,15 @@ async def test_passkey_answers_of_one_network_are_limited(program: LocalProgram)
 async def test_a_reset_removes_the_passkeys(program: LocalProgram):
     await with_passkey(program)
     await program.services.ledger.owner.reset(fresh_link(program.clock.at)[1])
-    assert not program.services.ledger.owner.passkeys()
+    assert not await program.services.ledger.owner.passkeys()
 
 
 async def test_by_an_address_passkeys_are_not_offered_and_the_page_says_where_they_are(program: LocalProgram):
     browser = await signed_in(program)
     shown = await browser.get("/console/settings")
     assert options_in(shown.text) is None
-    assert "as localhost on the machine" in shown.words
+    assert "Add one at localhost" in shown.words
+    assert "http://localhost:8321/console/settings#passkeys" in shown.text
     answer = Authenticator(ORIGIN, "localhost").make({"challenge": "eA"})
     assert (await browser.post(ADD, name="x", answer=answer)).status == 401
 

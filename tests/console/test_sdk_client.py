@@ -84,7 +84,7 @@ async def test_the_sdks_oauth_client_connects_through_the_page_of_consent_and_is
             # It goes on with its token, and asks the owner again only after the grant has ended.
             await call()
             assert len(opened) == 1
-            (issued,) = program.services.ledger.grants()
+            (issued,) = await program.services.ledger.grants()
             await program.services.ledger.revoke(issued.grant.id, program.clock.at)
             assert storage.tokens is not None
             refused = await program.ask(

@@ -52,7 +52,7 @@ async def test_a_link_sets_the_password_and_signs_in(program: LocalProgram):
 async def test_a_link_has_128_random_bits_and_is_stored_as_a_digest(program: LocalProgram):
     link = (await open_link(program)).rpartition("/")[2]
     assert re.fullmatch(r"[A-Za-z0-9_-]{22}", link)
-    stored = program.services.ledger.owner.link()
+    stored = await program.services.ledger.owner.link()
     assert stored is not None
     assert link.encode() not in stored.digest
 
@@ -148,6 +148,19 @@ async def test_a_session_ends_after_twelve_hours_without_use_and_after_thirty_da
     assert not await is_inside(idle)
 
 
+@pytest.mark.parametrize("path", ["/console/activity", "/console/connect"])
+async def test_a_page_that_asks_by_itself_does_not_keep_its_session_alive(program: LocalProgram, path: str):
+    browser = await signed_in(program)
+    polls = ("hx-request", "true"), ("headgate-poll", "true")
+    assert "Headgate-Poll" in (await browser.get(path)).text
+    for _ in range(12):
+        program.clock.at += HOUR
+        assert (await browser.get(path, *polls)).status == 200
+    program.clock.at += HOUR
+    assert (await browser.get(path, *polls)).header("hx-redirect") == "/console/sign-in"
+    assert not await is_inside(browser)
+
+
 async def test_a_clock_that_goes_back_revives_no_session(program: LocalProgram):
     browser = await signed_in(program)
     program.clock.at += 13 * HOUR
@@ -212,10 +225,10 @@ async def test_guesses_of_a_network_are_slowed_down_and_the_owners_browser_is_no
 async def test_a_reset_forgets_the_password_and_ends_every_session(program: LocalProgram):
     browser = await signed_in(program)
     owner = program.services.ledger.owner
-    stored = owner.link()
+    stored = await owner.link()
     assert stored is None
     await build_sessions(program.services).make_link()
-    stored = owner.link()
+    stored = await owner.link()
     assert stored is not None
     await owner.reset(stored)
     assert not await is_inside(browser)
@@ -231,7 +244,7 @@ async def test_the_password_that_is_asked_for_again_makes_the_session_fresh(prog
     assert (
         await browser.post(INSIDE, password=PASSWORD, next="/console/agents")
     ).location == "/console/agents"
-    assert sessions.has_password()
+    assert await sessions.has_password()
 
 
 async def test_every_page_forbids_frames_caches_and_foreign_files(program: LocalProgram):

@@ -14,9 +14,10 @@ from headgate.model.rows import ShelfSummary
 from headgate.policy import allowance, authorize, clauses, cursors, decide
 from headgate.policy.capability import Use
 from headgate.reading import local
-from headgate.store.sqlite import engine
-from headgate.store.sqlite.columns import aggregates
-from headgate.store.sqlite.read import meaning_scope, rows, visible_text
+from headgate.store.relational import store as engine
+from headgate.store.relational.columns import aggregates
+from headgate.store.relational.read import meaning_scope, rows, visible_text
+from headgate.store.sqlite import engine as sqlite_engine
 
 Patch = pytest.MonkeyPatch
 
@@ -157,7 +158,7 @@ COUNT = [0]
 
 
 def error_that_tells_hidden_from_missing(patch: Patch) -> None:
-    original = engine.find
+    original = sqlite_engine.find
 
     def find(database: Any, catalog: Any, plan: RecordPlan) -> Any:
         found = original(database, catalog, plan)
@@ -165,7 +166,7 @@ def error_that_tells_hidden_from_missing(patch: Patch) -> None:
             raise NotFound("There, but not for you.", param="id")
         return found
 
-    patch.setattr(engine, "find", find)
+    patch.setattr(sqlite_engine, "find", find)
 
 
 def schema_with_the_size_of_everything(patch: Patch) -> None:
@@ -219,7 +220,8 @@ def changes_of_hidden_fields(patch: Patch) -> None:
     original = engine.changes
 
     def changes(database: Any, catalog: Any, plan: Any) -> Any:
-        wide = replace(plan.reach, fields=(*plan.reach.fields, "body", "weight"))
+        # No plan names a field twice.
+        wide = replace(plan.reach, fields=tuple(dict.fromkeys((*plan.reach.fields, "body", "weight"))))
         return original(database, catalog, replace(plan, reach=wide))
 
     patch.setattr(engine, "changes", changes)

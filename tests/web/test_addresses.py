@@ -101,7 +101,7 @@ class World:
 
     async def logged(self, request_id: str) -> list[dict[str, Any]]:
         await self.program.services.pump.flush()
-        events = [json.loads(entry.event) for entry in self.program.services.ledger.newest(None, 1000)]
+        events = [json.loads(entry.event) for entry in await self.program.services.ledger.newest(None, 1000)]
         return [event for event in events if event["request_id"] == request_id]
 
 

@@ -127,6 +127,8 @@ async def test_hosts_origins_and_versions_that_are_not_ours_are_turned_away(prog
         ("HOME.example:1", True),
         ("localhost:evil.com", False),
         ("localhost:", False),
+        ("localhost:65535", True),
+        ("localhost:65536", False),
         ("127.0.0.1:80@evil", False),
         ("[::1].evil.example", False),
         ("[::1]:80:90", False),

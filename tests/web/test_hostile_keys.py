@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import gc
+import itertools
 import json
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from headgate.auth import limits
+from headgate.model.ids import ConnectionId
 from tests.conftest import Figure
+from tests.in_process import LocalProgram, local_program, record
 from tests.on_socket import MAIL, ServedProgram, line, served_program
+from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
 from tests.web.test_wire import Line
 
 REQUESTS = 2_000
@@ -45,7 +56,14 @@ def tools_list(number: int, token: str) -> bytes:
     )
 
 
+def choice(number: int) -> str:
+    """Choose fields, in another order each time."""
+    order = next(itertools.islice(itertools.permutations(FIELDS), number % 5040, None))
+    return f"fields={','.join(order)}"
+
+
 OWN = "Host: localhost"
+FIELDS = ("id", "subject", "body", "sender", "sent_at", "size", "is_read")
 KINDS: dict[str, Callable[[int, str], bytes]] = {
     "hosts": lambda n, _: head("GET /v1/schema HTTP/1.1", f"Host: {n}.{LONG}.example"),
     "short hosts": lambda n, _: head("GET /v1/schema HTTP/1.1", f"Host: h{n}.example"),
@@ -64,6 +82,12 @@ KINDS: dict[str, Callable[[int, str], bytes]] = {
     ),
     "filters": lambda n, token: head(
         f"GET {MAIL}?filter[subject]={n}{LONG} HTTP/1.1", OWN, f"Authorization: Bearer {token}"
+    ),
+    "choices": lambda n, token: head(
+        f"GET {MAIL}?{choice(n)} HTTP/1.1", OWN, f"Authorization: Bearer {token}"
+    ),
+    "choices of a record": lambda n, token: head(
+        f"GET {MAIL}/m1?{choice(n)} HTTP/1.1", OWN, f"Authorization: Bearer {token}"
     ),
     "words": lambda n, token: head(f"GET /v1/search?q={n}x HTTP/1.1", OWN, f"Authorization: Bearer {token}"),
     "tools/list": tools_list,
@@ -105,6 +129,63 @@ def test_no_cache_grows_with_what_clients_send_for_long(
     grown = grown_mib(served, kind, MANY_REQUESTS)
     figure("memory", f"{MANY_REQUESTS} requests with other {kind}: {grown:.1f} MiB")
     assert grown < MOST_MIB_OF_MANY
+
+
+#: More keys than any cache may hold, so that one which holds them all is found however short they are.
+KEYS = 1_500
+MOST_HELD = 1_200
+
+
+async def sent(program: LocalProgram, request: bytes) -> None:
+    """Send a request, as it would go over a socket, to the program in this process."""
+    first, *lines = request.partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    headers = [(name.lower(), value) for name, _, value in (one.partition(": ") for one in lines)]
+    method, path, _ = first.split(" ")
+    await program.ask(method, path, body=request.partition(b"\r\n\r\n")[2], headers=headers)
+    # As between two requests on a socket: the loop drops the timers that were stopped.
+    await asyncio.sleep(0)
+
+
+def held() -> Iterator[tuple[int, str, int]]:
+    """Give every collection in the process with many members: which it is, what it looks like, and how many."""
+    kinds = (dict, OrderedDict, set, list, deque)
+    for one in gc.get_objects():
+        # Collections of plain values are not listed themselves, but those that hold them are.
+        for found in (one, *gc.get_referents(one)):
+            if issubclass(type(found), kinds) and len(found) > MOST_HELD:
+                yield id(found), repr(list(found)[-1])[:200], len(found)
+
+
+def unbounded_caches() -> list[str]:
+    """Name the functions of the product that remember every argument, unless there is none or it is a class."""
+    caches: list[Any] = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
+    return [
+        one.__qualname__
+        for one in caches
+        if one.__module__.startswith("headgate.")
+        and one.cache_info().maxsize is None
+        and one.cache_info().currsize > MOST_HELD
+    ]
+
+
+@pytest.mark.anyio
+async def test_no_collection_holds_every_key_that_clients_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "_MAX_BUCKETS", MOST_HELD // 2)
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        connection = await program.connect("mail")
+        await program.ingest(connection, "messages", [record("m1", subject="plan")])
+        scope = stream_grant("messages", *FIELDS, connections=(ConnectionId(connection),))
+        token = await program.grant(grant(scope))
+        before = {which: size for which, _, size in held()}
+        for made in KINDS.values():
+            for number in range(KEYS):
+                await sent(program, made(number, token))
+        grown = [shown for which, shown, size in held() if size - before.get(which, 0) > MOST_HELD // 2]
+    assert grown == []
+    assert unbounded_caches() == []
 
 
 def ask(port: int, requests: list[bytes]) -> None:

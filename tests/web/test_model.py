@@ -184,7 +184,9 @@ class Gate(RuleBasedStateMachine):
             copy, mark = held.copies.setdefault(connection, {}), held.marks.get(connection, "beginning")
             path: str | None = f"{RECORDS}?connection_id={connection}&limit=2&changes_since={quote(mark)}"
             while path is not None:
-                body = self.get(path, token).body
+                answer = self.get(path, token)
+                assert answer.status == 200, answer.content
+                body = answer.body
                 self.follow(held, copy, body["data"])
                 path = body["links"]["next"]
             held.marks[connection] = body["next_changes_since"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from headgate.web.api.definitions import ENDPOINTS, Who
+from tests import postgres
 from tests.web.leaks import LEAKS
 from tests.web.twins import HIDDEN, HOME, WORDS, WORK, Twins
 
@@ -230,6 +231,17 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def mixed_twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    """Pairs of which the first home is a file, and the second is in a database."""
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    flags = {2: {"store_url": postgres.database_url()}}
+    made = Twins(tmp_path_factory.mktemp("mixed"), pairs=2, flags=flags)
+    yield made
+    made.close()
+
+
 def assert_same(twins: Twins, number: int, steps: list[Any], who: str) -> None:
     first, second = twins.transcripts(number, steps, who)
     different = [step for step, one, other in zip(steps, first, second, strict=True) if one != other]
@@ -244,6 +256,14 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 @pytest.mark.hostile("T4", "T7", "T10", "T11")
 def test_what_a_grant_hides_makes_no_difference(twins: Twins, number: int, steps: list[Any], who: str):
     assert_same(twins, number, steps, who)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=QUIET)
+@given(st.integers(0, 1), SEQUENCES, READERS)
+def test_both_engines_give_the_same_bytes_whatever_is_hidden(
+    mixed_twins: Twins, number: int, steps: list[Any], who: str
+):
+    assert_same(mixed_twins, number, steps, who)
 
 
 @pytest.mark.soak

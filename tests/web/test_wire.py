@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.web.http import MAX_HEADER_BYTES
+from headgate.web.http import MAX_HEADER_BYTES, MAX_HEADERS
 from tests.on_socket import WAIT_SECONDS, headgate, serving
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -41,7 +41,10 @@ class Line:
 
     def has_ended(self) -> bool:
         assert self._received == b""
-        return self._socket.recv(1) == b""
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
 
     def close(self) -> None:
         self._socket.close()
@@ -200,6 +203,11 @@ def test_callers_of_the_public_address_use_its_scheme_whatever_the_proxy_says(tm
         (b"http://evil.example/healthz", 400),
         (b"http://localhost@evil.example/healthz", 400),
         (b"http:///healthz", 400),
+        (b"HTTP://localhost/healthz", 200),
+        (b"ftp://localhost/healthz", 400),
+        (b"http://localhost\\@evil.example/healthz", 400),
+        (b"http://[::1/healthz", 400),
+        (b"localhost:443", 400),
     ],
 )
 def test_a_target_with_a_host_agrees_with_the_header(line: Line, target: bytes, status: int):
@@ -210,6 +218,37 @@ def test_a_target_with_a_host_agrees_with_the_header(line: Line, target: bytes, 
 def test_a_target_that_is_too_long_for_a_head_is_not_read(line: Line):
     line.send(b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 70_000))
     assert line.has_ended()
+
+
+LARGE_HEADS = {
+    "many": b"".join(b"X%d: 1\r\n" % number for number in range(MAX_HEADERS)),
+    "long": b"X: %b\r\n" % (b"a" * MAX_HEADER_BYTES),
+    "long in parts": b"".join(b"X%d: %b\r\n" % (n, b"a" * 1024) for n in range(MAX_HEADER_BYTES // 1024)),
+}
+
+
+def asked_for_health(port: int, owner: bytes) -> list[str]:
+    """Give what the program counted of requests for its health."""
+    line = Line(port)
+    line.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n\r\n" % owner)
+    _, _, metrics = line.answer()
+    line.close()
+    return [one for one in metrics.decode().splitlines() if "requests_total" in one and "/healthz" in one]
+
+
+@pytest.mark.parametrize("kind", LARGE_HEADS)
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_request_with_too_large_a_head_is_not_run_alone_or_behind_others(
+    line: Line, port: int, owner: bytes, kind: str, before: int
+):
+    for _ in range(before):
+        line.send(HEALTH + b"\r\n")
+        assert line.answer()[0] == 200
+    counted = asked_for_health(port, owner)
+    line.send(HEALTH + LARGE_HEADS[kind] + b"\r\n")
+    assert line.has_ended()
+    assert asked_for_health(port, owner) == counted
+    assert counted or not before
 
 
 def test_every_request_on_a_connection_is_judged_by_its_own_headers(line: Line, owner: bytes):

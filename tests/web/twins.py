@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId
-from headgate.store.sqlite import engine
-from headgate.store.sqlite.read.search_modes import SearchMemory
+from headgate.store.relational import store as engine
+from headgate.store.relational.read.search_modes import SearchMemory
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -213,7 +213,8 @@ def _noise(own: random.Random, turn: int) -> Iterator[tuple[str, str, list[dict[
                 yield WORK, "attachments", [_child(key, f"v{own.randint(1, 12)}", own)]
 
 
-async def _build(program: LocalProgram, seed: int, own_seed: int) -> Twin:
+async def build_twin(program: LocalProgram, seed: int, own_seed: int) -> Twin:
+    """Fill a home: what is seen comes from one seed, what is hidden from the other."""
     await program.declare("mail", document())
     rule = HidingRule(RuleId("rul_1"), RuleKind.WORDS, RULED)
     await program.services.store.add_rule(rule, at=program.clock.at)
@@ -231,12 +232,15 @@ async def _build(program: LocalProgram, seed: int, own_seed: int) -> Twin:
 class Twins:
     """Pairs of homes, and one question asked to both of a pair."""
 
-    def __init__(self, place: Path, pairs: int) -> None:
+    def __init__(self, place: Path, pairs: int, flags: Mapping[int, Mapping[str, str]] | None = None) -> None:
+        """Open pairs of homes; ``flags`` are settings of those of them that have others, by number."""
         self.runner = asyncio.Runner()
         self._stack = AsyncExitStack()
-        self.pairs = self.runner.run(self._open(place, pairs))
+        self.pairs = self.runner.run(self._open(place, pairs, flags or {}))
 
-    async def _open(self, place: Path, pairs: int) -> list[tuple[Twin, Twin]]:
+    async def _open(
+        self, place: Path, pairs: int, flags: Mapping[int, Mapping[str, str]]
+    ) -> list[tuple[Twin, Twin]]:
         keys = place / "first" / "home" / "keys"
         found: list[tuple[Twin, Twin]] = []
         for number in range(pairs):
@@ -250,10 +254,11 @@ class Twins:
                     (here / "home" / "keys" / "seal.json").chmod(0o600)
                 else:
                     keys = here / "home" / "keys"
+                own_flags = {"store_home": str(here), **flags.get(own, {})}
                 program = await self._stack.enter_async_context(
-                    local_program(here, semantic_model="multilingual")
+                    local_program(here, semantic_model="multilingual", **own_flags)
                 )
-                pair.append(await _build(program, number, number * 100 + own))
+                pair.append(await build_twin(program, number, number * 100 + own))
                 # Until all vectors are made, an answer says how many visible records still have none.
                 assert await program.services.store.wait_for_vectors(120)
             found.append((pair[0], pair[1]))
@@ -272,11 +277,12 @@ class Twins:
     def transcripts(self, number: int, steps: Sequence[Any], who: str) -> tuple[list[bytes], list[bytes]]:
         """Ask both homes of a pair the same, and give all they answered."""
         pair = self.pairs[number % len(self.pairs)]
-        first, second = (self.runner.run(_transcript(twin, steps, who)) for twin in pair)
+        first, second = (self.runner.run(transcript(twin, steps, who)) for twin in pair)
         return first, second
 
 
-async def _transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]:
+async def transcript(twin: Twin, steps: Sequence[Any], who: str) -> list[bytes]:
+    """Ask one home, step by step, and give all it answered."""
     answers: list[bytes] = []
     tokens: dict[str, str] = {}
     for path, params in steps:

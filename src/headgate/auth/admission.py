@@ -22,7 +22,7 @@ from headgate.errors import (
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import OWNER, Access, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import RequestId
-from headgate.model.ledger import IssuedGrant, IssuedToken
+from headgate.model.ledger import Holder, IssuedGrant, IssuedToken
 from headgate.store.ledger import Ledger
 
 _NEVER = 2**63
@@ -46,6 +46,7 @@ class _TokenState:
     access: Access | None
     #: When the token or the first of its grants expires.
     ends_at: int
+    version: int
 
 
 class Admission:
@@ -74,7 +75,7 @@ class Admission:
         self._states: dict[bytes, _TokenState] = {}
         self._version = -1
 
-    def admit(self, token: str, route: str = "", *, checks_budget: bool = True) -> Access:
+    async def admit(self, token: str, route: str = "", *, checks_budget: bool = True) -> Access:
         """Look up what a token stands for now; the result is for one request.
 
         Without ``checks_budget`` a used-up budget is left to the read, which refuses in words that an agent sees.
@@ -86,7 +87,12 @@ class Admission:
             RateLimited: the grant's records of the day are used up.
         """
         now = self._latest.raise_to(self._clock())
-        state = self._state(digest_of(token), now)
+        digest = digest_of(token)
+        # Not a method: every request passes here, and each coroutine more is paid for by all of them.
+        is_known = await self._ledger.version() == self._version
+        state = self._states.get(digest) if is_known else None
+        if state is None:
+            state = await self._read(digest, now)
         if state is None:
             raise AuthenticationFailed
         if state.access is not None and now < state.ends_at:
@@ -95,61 +101,52 @@ class Admission:
             raise AuthenticationFailed
         _check_scope(state.issued, route)
         granted = _granted(state, now)
-        access = _access(state.issued, granted, self._version)
-        if checks_budget:
-            self._budgets.check(access)
+        access = _access(state.issued, granted, state.version)
+        if checks_budget and access.daily_records:
+            await self._budgets.check(access)
         return access
 
-    def _state(self, digest: bytes, now: int) -> _TokenState | None:
-        version = self._ledger.version()
-        if version != self._version or len(self._states) >= _REMEMBERED:
+    async def _read(self, digest: bytes, now: int) -> _TokenState | None:
+        found = await self._ledger.holder(digest)
+        if found is None:
+            return None
+        # By the version of the answer itself: others may have been admitted while it was waited for.
+        if found.version != self._version or len(self._states) >= _REMEMBERED:
             self._states.clear()
-            self._version = version
-        known = self._states.get(digest)
-        if known is None:
-            issued = self._ledger.token(digest)
-            if issued is None:
-                return None
-            known = _read_state(issued, self.grants_of(issued), now, version)
-            self._states[digest] = known
-        return known
+            self._version = found.version
+        state = self._states[digest] = _read_state(found, now)
+        return state
 
-    def owner_access(self) -> Access:
+    async def owner_access(self) -> Access:
         """Return what the owner reads with who is signed in; the result is for one request."""
-        return Access(TokenKind.OWNER, OWNER, None, (), epoch=self._ledger.version())
+        return Access(TokenKind.OWNER, OWNER, None, (), epoch=await self._ledger.version())
 
-    def access_as(self, granted: Sequence[IssuedGrant]) -> Access:
+    async def access_as(self, granted: Sequence[IssuedGrant]) -> Access:
         """Return what a client reads with under these grants, for the owner to look at; nothing is counted for it."""
         first = granted[0]
         kind = TokenKind.CLIENT if first.package_id is None else TokenKind.MCP_PACKAGE
         grants = tuple(one.grant for one in granted)
         client, package = first.grant.client_id, first.package_id
-        return Access(kind, OWNER, client, grants, package, epoch=self._ledger.version())
+        return Access(kind, OWNER, client, grants, package, epoch=await self._ledger.version())
 
-    def look_up(self, token: str) -> IssuedToken | None:
-        """Find a token that has not ended itself, whatever became of its grant."""
-        issued = self._ledger.token(digest_of(token))
+    async def look_up(self, token: str) -> Holder | None:
+        """Find a token that has not ended itself, and its grants, whatever became of them."""
+        found = await self._ledger.holder(digest_of(token))
         now = self._latest.raise_to(self._clock())
-        return issued if issued is not None and _is_valid(issued, now) else None
+        return found if found is not None and _is_valid(found.token, now) else None
 
-    def grants_of(self, issued: IssuedToken) -> tuple[IssuedGrant, ...]:
-        """Find the grants behind a token, whatever became of them."""
-        if issued.package_id is not None:
-            return self._ledger.members(issued.package_id)
-        found = None if issued.grant_id is None else self._ledger.grant(issued.grant_id)
-        return () if found is None else (found,)
-
-    def note_refusal(self, token: str, code: str, via: str, *, request_id: RequestId) -> None:
+    async def note_refusal(self, token: str, code: str, via: str, *, request_id: RequestId) -> None:
         """Log the refusal of a known token; unknown ones are not logged."""
-        issued = self.look_up(token)
-        if issued is not None:
+        found = await self.look_up(token)
+        if found is not None:
+            issued = found.token
             self._discloser.write(
                 Disclosure(
                     at=self._clock(),
                     request_id=request_id,
                     token_kind=issued.kind.value,
                     client_id=issued.client_id,
-                    grant_ids=tuple(one.grant.id for one in self.grants_of(issued)),
+                    grant_ids=tuple(one.grant.id for one in found.grants),
                     package_id=issued.package_id,
                     via=via,
                     outcome=code,
@@ -166,8 +163,9 @@ def _check_scope(issued: IssuedToken, route: str) -> None:
         raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
 
 
-def _read_state(issued: IssuedToken, grants: tuple[IssuedGrant, ...], now: int, version: int) -> _TokenState:
+def _read_state(found: Holder, now: int) -> _TokenState:
     """Work out the access ahead, where no request can change it: no grant has ended or counts records."""
+    issued, grants = found.token, found.grants
     ends = [issued.expires_at, *(one.grant.expires_at for one in grants)]
     is_plain = _is_valid(issued, now) and all(
         one.state(now) in _READABLE and one.daily_records is None for one in grants
@@ -177,8 +175,9 @@ def _read_state(issued: IssuedToken, grants: tuple[IssuedGrant, ...], now: int, 
     return _TokenState(
         issued,
         grants,
-        _access(issued, grants, version) if is_plain and has_reason else None,
+        _access(issued, grants, found.version) if is_plain and has_reason else None,
         min((end for end in ends if end is not None), default=_NEVER),
+        found.version,
     )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from headgate.audit.alarms import USUAL_DAYS, Alarm, find_alarms
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.narrowing import Narrowing, narrow
+from headgate.auth.oauth import entries
+from headgate.auth.oauth.clients import OAuthClient
 from headgate.errors import Conflict, NotFound
 from headgate.model.grant import GrantState
 from headgate.model.ids import ClientId, GrantId
@@ -15,6 +20,7 @@ from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken, ShownRecords
 from headgate.policy.allowance import SourceCatalog
 from headgate.store.ledger import Ledger
+from headgate.store.oauth import OAuthStore
 
 _MARK_BYTES = 6
 _DAYS = 30
@@ -70,6 +76,10 @@ class ClientOverview:
         return sum(counts.values())
 
 
+async def _no_names() -> Mapping[str, str]:
+    return {}
+
+
 class Clients:
     """Lists clients and owner's tokens, and ends what they may do."""
 
@@ -81,49 +91,49 @@ class Clients:
         *,
         clock: Callable[[], int],
         latest: LatestTime,
-        names: Callable[[], Mapping[str, str]] = dict[str, str],
+        names: Callable[[], Awaitable[Mapping[str, str]]] = _no_names,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._latest = latest
         self._names = names
 
-    def names(self) -> Mapping[str, str]:
+    async def names(self) -> Mapping[str, str]:
         """Return what clients are called, by their ids; those that are not here are called by their id."""
-        return self._names()
+        return await self._names()
 
-    def overview(self) -> tuple[ClientOverview, ...]:
+    async def overview(self) -> tuple[ClientOverview, ...]:
         """List every client that has or had a grant; those that can read come first."""
         now = self._now()
-        shown = self._ledger.shown_since(now // DAY_US - _DAYS)
+        shown = await self._ledger.shown_since(now // DAY_US - _DAYS)
         found: dict[ClientId, list[GrantOverview]] = {}
-        for issued in self._ledger.grants():
+        for issued in await self._ledger.grants():
             found.setdefault(issued.grant.client_id, []).append(_grant(issued, shown, now))
-        names = self._names()
+        names = await self._names()
         clients = [
             ClientOverview(client, tuple(grants), names.get(client, client))
             for client, grants in found.items()
         ]
         return tuple(sorted(clients, key=lambda one: not one.active))
 
-    def client(self, client_id: ClientId) -> ClientOverview:
+    async def client(self, client_id: ClientId) -> ClientOverview:
         """Find one client.
 
         Raises:
             NotFound: no grant names it.
         """
-        for one in self.overview():
+        for one in await self.overview():
             if one.client_id == client_id:
                 return one
         raise NotFound("There is no such client.", hint="Look at the list of agents.")
 
-    def reads_by_day(self, days: int) -> dict[int, dict[ClientId, int]]:
+    async def reads_by_day(self, days: int) -> dict[int, dict[ClientId, int]]:
         """Count the records that each client was shown on each of the last days, counted from 1970."""
-        grants = {one.grant.id: one for one in self._ledger.grants()}
+        grants = {one.grant.id: one for one in await self._ledger.grants()}
         first = self._clock() // DAY_US - days + 1
         # A read under a package is counted for each of its grants, so the largest count is the package's.
         counts: dict[tuple[int, ClientId, str], int] = {}
-        for (grant_id, day), records in self._ledger.shown_since(first).items():
+        for (grant_id, day), records in (await self._ledger.shown_since(first)).items():
             issued = grants.get(grant_id)
             if issued is not None:
                 at = day, issued.grant.client_id, issued.package_id or grant_id
@@ -134,19 +144,19 @@ class Clients:
             of_day[client] = of_day.get(client, 0) + records
         return found
 
-    def alarms(self, factor: int) -> tuple[Alarm, ...]:
+    async def alarms(self, factor: int) -> tuple[Alarm, ...]:
         """Find the days of the last month on which a client read more than so many times its usual."""
         first = self._clock() // DAY_US - USUAL_DAYS
-        reads = self.reads_by_day(2 * USUAL_DAYS)
+        reads = await self.reads_by_day(2 * USUAL_DAYS)
         return tuple(one for one in find_alarms(reads, factor) if one.day >= first)
 
-    def grant(self, grant_id: GrantId) -> IssuedGrant:
+    async def grant(self, grant_id: GrantId) -> IssuedGrant:
         """Find a grant that can be read under.
 
         Raises:
             NotFound: there is none.
         """
-        found = self._ledger.grant(grant_id)
+        found = await self._ledger.grant(grant_id)
         if found is None or found.state(self._now()) not in {GrantState.ACTIVE, GrantState.CONSUMED}:
             raise NotFound("There is no such grant, or it has ended.", hint="Look at the list of agents.")
         return found
@@ -172,11 +182,11 @@ class Clients:
 
     async def stop(self, client_id: ClientId) -> int:
         """End every grant of a client; returns how many there were."""
-        return await self._stop(self.client(client_id).active)
+        return await self._stop((await self.client(client_id)).active)
 
     async def stop_all(self) -> int:
         """End every grant of every client; returns how many there were."""
-        return await self._stop(grant for client in self.overview() for grant in client.active)
+        return await self._stop(grant for client in await self.overview() for grant in client.active)
 
     async def _stop(self, grants: Iterable[GrantOverview]) -> int:
         ended = 0
@@ -185,12 +195,12 @@ class Clients:
             ended += 1
         return ended
 
-    def owner_tokens(self) -> tuple[IssuedToken, ...]:
+    async def owner_tokens(self) -> tuple[IssuedToken, ...]:
         """List the owner's tokens that can still be used, newest first."""
         now = self._now()
         return tuple(
             one
-            for one in self._ledger.owner_tokens()
+            for one in await self._ledger.owner_tokens()
             if one.revoked_at is None and (one.expires_at is None or now < one.expires_at)
         )
 
@@ -200,7 +210,7 @@ class Clients:
         Raises:
             NotFound: there is none.
         """
-        for one in self.owner_tokens():
+        for one in await self.owner_tokens():
             if token_mark(one) == mark:
                 await self._ledger.revoke_token(one.digest, self._clock())
                 return
@@ -219,3 +229,13 @@ def _grant(issued: IssuedGrant, shown: ShownRecords, now: int) -> GrantOverview:
     days = [day for (grant, day), count in shown.items() if grant == issued.grant.id and count]
     today = shown.get((issued.grant.id, now // DAY_US), 0)
     return GrantOverview(issued, issued.state(now), today, max(days, default=None))
+
+
+async def client_names(store: OAuthStore) -> dict[str, str]:
+    """Return the names that approved clients claim, by their ids; of two with one name each has the end of its id."""
+    documents = await store.all(entries.KINDS[OAuthClient])
+    clients = [msgspec.json.decode(one, type=OAuthClient) for one in documents]
+    approved = {one.id: one.name for one in clients if one.is_approved}
+    # No client can pass for the owner, whose entries stand beside its own.
+    often = Counter([*approved.values(), "You"])
+    return {id_: name if often[name] == 1 else f"{name} ({id_[-4:]})" for id_, name in approved.items()}

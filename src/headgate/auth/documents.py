@@ -70,7 +70,7 @@ def authorization_detail(grant: Grant) -> dict[str, Any]:
 
 
 def in_words(issued: IssuedGrant, labels: Mapping[str, str], now: int) -> str:
-    """Say in words what a grant lets its client see."""
+    """Show in words what a grant lets its client see."""
     grant = issued.grant
     lines = [
         f"{grant.client_id} may read from {grant.source_id} ({issued.state(now)}).",

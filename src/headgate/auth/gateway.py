@@ -66,18 +66,18 @@ class GatewayCallers:
         """The clients that the settings let call everything."""
         return tuple(sorted(self._everything))
 
-    def all(self) -> tuple[GatewayCaller, ...]:
+    async def all(self) -> tuple[GatewayCaller, ...]:
         """List the callers by name."""
-        return tuple(map(_caller, self._store.all(_CALLER)))
+        return tuple(map(_caller, await self._store.all(_CALLER)))
 
-    def holder(self, token: str) -> str | None:
+    async def holder(self, token: str) -> str | None:
         """Find whose gateway token this is."""
-        found = self._store.get(_TOKEN, digest_of(token))
+        found = await self._store.get(_TOKEN, digest_of(token))
         return None if found is None else found.decode()
 
-    def scopes(self, name: str) -> frozenset[str]:
+    async def scopes(self, name: str) -> frozenset[str]:
         """Return what a caller holds; nothing if there is no such caller."""
-        found = self._store.get(_CALLER, name.encode())
+        found = await self._store.get(_CALLER, name.encode())
         held = frozenset[str]() if found is None else _caller(found).scopes
         return held | {EVERYTHING} if name in self._everything else held
 

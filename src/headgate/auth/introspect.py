@@ -48,13 +48,13 @@ def is_resource_server(header: str, secret: str) -> bool:
     return scheme.lower() == "basic" and hmac.compare_digest(given, f"{USER}:{secret}".encode())
 
 
-def introspect(admission: Admission, token: str, *, issuer: str, audience: str) -> dict[str, Any]:
+async def introspect(admission: Admission, token: str, *, issuer: str, audience: str) -> dict[str, Any]:
     """Describe what a token stands for now; of an inactive one only the reason, if it is known."""
-    issued = admission.look_up(token)
-    if issued is None:
+    found = await admission.look_up(token)
+    if found is None:
         return {"active": False}
     try:
-        access = admission.admit(token)
+        access = await admission.admit(token)
     except HeadgateError as ended:
         return {"active": False, "inactive_reason": ended.code}
     document: dict[str, Any] = {
@@ -64,8 +64,8 @@ def introspect(admission: Admission, token: str, *, issuer: str, audience: str) 
         "iss": issuer,
         "aud": audience,
     }
-    if issued.expires_at is not None:
-        document["exp"] = issued.expires_at // 1_000_000
+    if found.token.expires_at is not None:
+        document["exp"] = found.token.expires_at // 1_000_000
     return document | _rights(access)
 
 

@@ -131,6 +131,25 @@ class SignInLimits:
             )
 
 
+class RegistrationLimits:
+    """How often clients may register themselves, and devices may ask for a code, which both leave rows behind."""
+
+    __slots__ = ("_by_address", "_overall")
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._by_address = TokenBuckets(16 / 60, 16, clock)
+        self._overall = TokenBuckets(120 / 600, 120, clock)
+
+    def check(self, client_address: str) -> None:
+        """Count one of an address.
+
+        Raises:
+            RateLimited: there were too many.
+        """
+        if not self._by_address.take(client_address.encode()) or not self._overall.take(b""):
+            raise RateLimited(data={"retry_after_seconds": 60})
+
+
 def _network(client_address: str) -> tuple[str, bool]:
     """Name the network of an address, and say whether it is this machine."""
     try:

@@ -29,6 +29,7 @@ _MARK_CHARS = 12
 _MOST_NAME_CHARS = 60
 _MOST_PASSKEYS = 20
 _REQUIRED = "required"
+_LOCAL = "localhost"
 #: What the library raises on bytes that no authenticator made.
 _BAD = (
     *(ValueError, TypeError, LookupError, AttributeError, AssertionError, ArithmeticError),
@@ -49,8 +50,8 @@ def passkey_names(public_url: str, host: str, port: int) -> tuple[PasskeyParty, 
     parts = urlsplit(public_url)
     is_public = parts.scheme == "https" and parts.hostname is not None and not _is_address(parts.hostname)
     public = [PasskeyParty(cast("str", parts.hostname), public_url)] if is_public else []
-    is_local = host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-    return (*public, *([PasskeyParty("localhost", f"http://localhost:{port}")] if is_local else []))
+    is_local = host == _LOCAL or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+    return (*public, *([PasskeyParty(_LOCAL, f"http://{_LOCAL}:{port}")] if is_local else []))
 
 
 class Passkeys:
@@ -77,20 +78,24 @@ class Passkeys:
         """Find the configured name by which a browser calls; None if passkeys cannot be made for it."""
         return self._parties.get(name)
 
-    def all(self) -> Sequence[Passkey]:
+    def local(self) -> PasskeyParty | None:
+        """Give the name by which a browser on this machine can use passkeys: an address such as 127.0.0.1 is none."""
+        return self._parties.get(_LOCAL)
+
+    async def all(self) -> Sequence[Passkey]:
         """List the passkeys."""
-        return self._store.passkeys()
+        return await self._store.passkeys()
 
-    def usable(self, party: PasskeyParty | None) -> bool:
+    async def usable(self, party: PasskeyParty | None) -> bool:
         """Say whether there is a passkey for a name."""
-        return party is not None and any(one.party == party.id for one in self.all())
+        return party is not None and any(one.party == party.id for one in await self.all())
 
-    def options_to_add(self, party: PasskeyParty, session: bytes) -> dict[str, Any]:
+    async def options_to_add(self, party: PasskeyParty, session: bytes) -> dict[str, Any]:
         """Write what a browser needs to make a passkey, as WebAuthn's JSON."""
         challenge = self._challenge(party, b"add" + session)
         options, _ = _server(party).register_begin(
             {"id": b"owner", "name": "owner", "displayName": "Headgate owner"},
-            credentials=[_attested(one) for one in self.all() if one.party == party.id],
+            credentials=[_attested(one) for one in await self.all() if one.party == party.id],
             resident_key_requirement=_REQUIRED,
             user_verification=_REQUIRED,
             challenge=challenge,
@@ -104,7 +109,7 @@ class Passkeys:
             AuthenticationFailed: it was not made for this page, or without verifying the user.
             InvalidRequest: there are too many.
         """
-        if len(self.all()) >= _MOST_PASSKEYS:
+        if len(await self.all()) >= _MOST_PASSKEYS:
             raise InvalidRequest("There are too many passkeys.", hint="Remove one that you no longer use.")
         try:
             challenge, spent = self._opened(party, b"add" + session, answer)
@@ -118,7 +123,7 @@ class Passkeys:
             bytes(credential.credential_id), party.id, _plain(name), bytes(credential), made.counter,
             self._now(),
         )  # fmt: skip
-        known = any(one.id == passkey.id for one in self.all())
+        known = any(one.id == passkey.id for one in await self.all())
         if known or not await self._store.put_passkey(passkey, spent):
             raise _refused()
         return passkey
@@ -136,7 +141,7 @@ class Passkeys:
             AuthenticationFailed: it is not one of the owner's for this page, was used before, or the user was not
                 verified.
         """
-        known = [one for one in self.all() if one.party == party.id]
+        known = [one for one in await self.all() if one.party == party.id]
         try:
             challenge, spent = self._opened(party, purpose, answer)
             credentials = [_attested(one) for one in known]
@@ -159,7 +164,7 @@ class Passkeys:
         Raises:
             NotFound: there is none with it.
         """
-        found = next((one for one in self.all() if passkey_mark(one) == mark), None)
+        found = next((one for one in await self.all() if passkey_mark(one) == mark), None)
         if found is None or not await self._store.remove_passkey(found.id):
             raise NotFound("There is no such passkey.")
 

@@ -21,13 +21,14 @@ async def revoke_grant(
         PermissionRefused: the grant is not one of this token.
         NotFound: the owner has no such grant.
     """
-    issued = admission.look_up(token)
-    if issued is None:
+    found = await admission.look_up(token)
+    if found is None:
         raise AuthenticationFailed
+    issued = found.token
     if issued.scope is not None:
         raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
     if issued.kind is not TokenKind.OWNER:
-        held = {one.grant.id for one in admission.grants_of(issued)}
+        held = {one.grant.id for one in found.grants}
         if grant_id not in held:
             raise PermissionRefused("This is not a grant of this token.")
     if not await ledger.revoke(grant_id, clock()):

@@ -73,6 +73,8 @@ class BrowserCookies:
     session: str = ""
     known_browser: str = ""
     client_address: str = ""
+    #: Whether an open page asks by itself, without a person: that must not make a session last longer.
+    is_poll: bool = False
 
 
 class OwnerSessions:
@@ -97,9 +99,9 @@ class OwnerSessions:
         self._passwords = passwords or Passwords()
         self._limits = limits or SignInLimits()
 
-    def has_password(self) -> bool:
+    async def has_password(self) -> bool:
         """Say whether the owner has set a password."""
-        return self._store.password() is not None
+        return await self._store.password() is not None
 
     async def make_link(self) -> str:
         """Make the secret of a link by which a first password is set; the last link ends."""
@@ -107,9 +109,9 @@ class OwnerSessions:
         await self._store.put_link(link)
         return secret
 
-    def is_open(self, link: str) -> bool:
+    async def is_open(self, link: str) -> bool:
         """Say whether a password can be set by this link now."""
-        return self._link(link) is not None
+        return await self._link(link) is not None
 
     async def set_first_password(self, link: str, password: str, cookies: BrowserCookies) -> SignedIn:
         """Set the password by a link, which ends with that, and sign in.
@@ -118,7 +120,7 @@ class OwnerSessions:
             AuthenticationFailed: the link has ended.
             InvalidRequest: the password is too short.
         """
-        known = self._link(link)
+        known = await self._link(link)
         if known is None:
             raise _link_ended()
         if not await self._store.set_password(await self._passwords.hash(password), known):
@@ -150,11 +152,11 @@ class OwnerSessions:
 
     async def session(self, cookies: BrowserCookies) -> OwnerSession | None:
         """Find the session of a browser; None if there is none, or it has ended."""
-        found = self._store.browser(_digest(cookies.session), BrowserKind.SESSION)
+        found = await self._store.browser(_digest(cookies.session), BrowserKind.SESSION)
         now = self._now()
         if found is None or now - found.used_at > _IDLE_US or now - found.made_at > _LONGEST_US:
             return None
-        if now - found.used_at > _NOTE_US:
+        if now - found.used_at > _NOTE_US and not cookies.is_poll:
             found = replace(found, used_at=now)
             await self._store.note_use(found)
         return OwnerSession(cookies.session, found, is_fresh=now - found.proved_at <= _FRESH_US)
@@ -207,21 +209,21 @@ class OwnerSessions:
     def _now(self) -> int:
         return self._latest.raise_to(self._clock())
 
-    def _link(self, link: str) -> SetupLink | None:
-        found = self._store.link()
+    async def _link(self, link: str) -> SetupLink | None:
+        found = await self._store.link()
         is_this = found is not None and hmac.compare_digest(found.digest, _digest(link))
         return found if found is not None and is_this and self._now() < found.ends_at else None
 
     async def _check(self, password: str, cookies: BrowserCookies) -> None:
-        self._limits.check(cookies.client_address, self._known(cookies))
-        stored = self._store.password()
+        self._limits.check(cookies.client_address, await self._known(cookies))
+        stored = await self._store.password()
         if stored is None or not await self._passwords.matches(stored, password):
             raise AuthenticationFailed(
                 "This is not the password.", hint="Try again; 'headgate owner reset' sets a new one."
             )
 
-    def _known(self, cookies: BrowserCookies) -> bytes | None:
-        found = self._store.browser(_digest(cookies.known_browser), BrowserKind.KNOWN)
+    async def _known(self, cookies: BrowserCookies) -> bytes | None:
+        found = await self._store.browser(_digest(cookies.known_browser), BrowserKind.KNOWN)
         is_known = found is not None and self._now() - found.made_at <= _KNOWN_US
         return found.digest if found is not None and is_known else None
 

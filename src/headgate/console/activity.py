@@ -17,7 +17,7 @@ from headgate.console.services import ConsoleServices
 from headgate.console.words import counted, day, number
 from headgate.model.ids import ClientId, client_id, stream_name
 from headgate.model.instants import DAY_US
-from headgate.web.replies import NO_STORE, HttpReply
+from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 
 _PAGE = 200
 _STREAMS_NAMED = 3
@@ -35,6 +35,8 @@ class ConversationLine:
     ended_at: int
     refusals: int
     reads: tuple[LoggedRead, ...]
+    #: Whether only the day of the reads is known.
+    is_folded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class ActivityView:
     alarms: tuple[str, ...]
     alarm_factor: int
     export_query: str
+    #: The number of the newest entry that is shown, and where the page asks for newer ones; empty on older parts.
+    newest: int
+    live_path: str
     verdict: str = ""
     is_whole: bool = True
 
@@ -57,7 +62,10 @@ class ActivityView:
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the log, filtered."""
     await console.flush_log()
-    view = _view(console, asked)
+    view = await _view(console, asked)
+    if asked.is_partial and asked.query.get("newest") == str(view.newest):
+        # Nothing is replaced: what a person reads stays where it is, and is not read out again.
+        return HttpReply(status=NO_CONTENT, headers=(NO_STORE,))
     if asked.is_partial:
         return part("conversations.html", asked, view)
     return page("activity.html", Frame("Activity", asked, "activity"), view)
@@ -67,14 +75,14 @@ async def verify(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Check the log's chain of seals and say what came of it."""
     await asked.form()
     await console.flush_log()
-    found = console.activity.verify()
+    found = await console.activity.verify()
     if found.is_whole:
         text = f"The log is whole: {counted(found.count, 'entry', 'entries')}, none changed, none missing."
     elif found.problem:
         text = f"The log is broken at entry {found.broken_at}: {found.problem} Compare it with a backup."
     else:
         text = f"{found.unchecked} Of what can be checked nothing was changed."
-    view = _view(console, asked, text, is_whole=found.is_whole)
+    view = await _view(console, asked, text, is_whole=found.is_whole)
     return page("activity.html", Frame("Activity", asked, "activity"), view)
 
 
@@ -83,7 +91,8 @@ async def export(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     await console.flush_log()
     # Without a filter everything is sent, also the owner's looks.
     is_filtered = any(asked.query.get(name) for name in ("client", "stream", "only"))
-    documents = console.activity.export(_filter(asked) if is_filtered else None)
+    chosen = _filter(asked) if is_filtered else None
+    documents = [one async for one in console.activity.export(chosen)]
     if asked.query.get("format") == "csv":
         return _download(_table(documents), "text/csv; charset=utf-8", "csv")
     lines = [json.dumps(document) for document in documents]
@@ -99,13 +108,16 @@ def _download(text: str, kind: str, ending: str) -> HttpReply:
 def _table(documents: Iterable[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(("seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields"))
+    writer.writerow(
+        ("seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields", "reads", "words")
+    )
     for one in documents:
         streams = dict.fromkeys(part["stream"] for part in one["parts"])
         fields = dict.fromkeys(name for part in one["parts"] for name in part["fields"])
         row = (
             one["seq"], one["at"], one["client_id"] or one["token_kind"], one["via"], one["outcome"],
-            one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields),
+            one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields), one.get("reads", 1),
+            one.get("words", ""),
         )  # fmt: skip
         writer.writerow(_harmless(value) for value in row)
     return out.getvalue()
@@ -132,14 +144,18 @@ def conversation_line(found: Conversation, names: Mapping[str, str]) -> Conversa
     more = len([1 for _, count in found.streams if count]) - len(streams)
     what = ", ".join(streams) + (f" and {counted(more, 'other stream')}" if more > 0 else "")
     tools = ", ".join(name for name, _ in found.tools[:_TOOLS_NAMED])
-    times = counted(len(found.reads), "time")
+    times = counted(found.calls, "time")
     if found.records:
-        sentence = f"read {counted(found.records, 'record')} ({what}) in {counted(len(found.reads), 'call')}: {tools}."
-    elif found.refusals == len(found.reads):
+        sentence = (
+            f"read {counted(found.records, 'record')} ({what}) in {counted(found.calls, 'call')}: {tools}."
+        )
+    elif found.refusals == found.calls:
         sentence = f"asked {times} and was refused."
     else:
         sentence = f"asked {times} and saw no record: {tools}."
-    return ConversationLine(who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads))
+    return ConversationLine(
+        who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads), found.is_folded
+    )
 
 
 def _filter(asked: OwnerRequest) -> LogFilter:
@@ -152,13 +168,13 @@ def _filter(asked: OwnerRequest) -> LogFilter:
     )
 
 
-def _view(
+async def _view(
     console: ConsoleServices, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True
 ) -> ActivityView:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
     before = query.get("before")
-    found = console.activity.page(
+    found = await console.activity.page(
         _filter(asked), before=int(before) if before.isdecimal() else None, limit=_PAGE
     )
     chosen_texts = {
@@ -169,17 +185,22 @@ def _view(
         if found.before is None
         else f"/console/activity?{urlencode({**chosen_texts, 'before': found.before})}"
     )
-    names = console.clients.names()
+    newest = found.reads[0].seq if found.reads else 0
+    names = await console.clients.names()
+    clients = await console.clients.overview()
+    alarms = await console.clients.alarms(console.alarm_factor)
     return ActivityView(
         lines=tuple(conversation_line(one, names) for one in conversations(found.reads)),
-        clients=tuple((one.client_id, one.name) for one in console.clients.overview()),
+        clients=tuple((one.client_id, one.name) for one in clients),
         client=client,
         stream=stream,
         only=only,
         older_path=older,
-        alarms=tuple(alarm_words(one, names) for one in console.clients.alarms(console.alarm_factor)),
+        alarms=tuple(alarm_words(one, names) for one in alarms),
         alarm_factor=console.alarm_factor,
         export_query=urlencode(chosen_texts),
+        newest=newest,
+        live_path="" if before else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
         verdict=verdict,
         is_whole=is_whole,
     )

@@ -10,6 +10,7 @@ from headgate.auth.sessions import OwnerSessions
 from headgate.console import (
     activity,
     agents,
+    backups,
     connect,
     home,
     looking,
@@ -86,6 +87,7 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
     ("GET", "/console/settings", preferences.show),
     ("POST", "/console/settings/password", preferences.change_password),
     ("POST", "/console/settings/tokens/{mark}/revoke", preferences.revoke_token),
+    ("POST", "/console/settings/backup", backups.download),
     ("POST", "/console/settings/passkeys", passkeys.add),
     ("POST", "/console/settings/passkeys/{mark}/remove", passkeys.remove),
     ("GET", "/console/settings/erase/{connection_id}", preferences.ask_to_erase),
@@ -100,6 +102,7 @@ _OWN: tuple[tuple[str, str, ConsolePage], ...] = (
 _PROVED = frozenset(
     {
         "/console/activity/export",
+        "/console/settings/backup",
         "/console/settings/passkeys",
         "/console/settings/passkeys/{mark}/remove",
     }

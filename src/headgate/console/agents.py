@@ -89,7 +89,7 @@ async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show every client."""
     await console.flush_log()
     names = await _names(console)
-    view = AgentsView(tuple(_card(one, names) for one in console.clients.overview()))
+    view = AgentsView(tuple(_card(one, names) for one in await console.clients.overview()))
     stopped = asked.query.get("stopped")
     notice = f"Stopped: {counted(int(stopped), 'grant')} ended." if stopped.isdecimal() else ""
     return page("agents.html", Frame("Agents", asked, "agents", notice), view)
@@ -98,7 +98,8 @@ async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show one client with its grants."""
     await console.flush_log()
-    card = _card(console.clients.client(client_id(asked.places["client"])), await _names(console))
+    client = await console.clients.client(client_id(asked.places["client"]))
+    card = _card(client, await _names(console))
     return page("agent.html", Frame(card.name, asked, "agents"), card)
 
 

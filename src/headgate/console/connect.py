@@ -51,7 +51,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show how to connect; the dots and the list are asked for again every few seconds."""
     await console.flush_log()
     url = console.facts.mcp_url
-    agents = [one for one in console.clients.overview() if one.active]
+    agents = [one for one in await console.clients.overview() if one.active]
     view = ConnectView(
         url,
         tuple((way, _state(way, agents)) for way in _ways(url)),

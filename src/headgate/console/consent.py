@@ -154,8 +154,8 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
 async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     """Show what a client asks for."""
     request_id = asked.places["request"]
-    pending = consent.oauth.pending(request_id, asked.session.stored.digest)
-    if not pending.client.is_approved and not asked.session.is_fresh:
+    pending = await consent.oauth.pending(request_id, asked.session.stored.digest)
+    if pending.needs_proof(is_fresh=asked.session.is_fresh):
         return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
     precise = read_details(pending.details) if pending.details else None
     choice = first_choice(offers(await consent.reads.catalog(), precise), precise)
@@ -166,15 +166,15 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     """Take the owner's decision, or show again what would be granted after a change."""
     form = await asked.form()
     request_id, session = asked.places["request"], asked.session.stored.digest
-    pending = consent.oauth.pending(request_id, session)
+    pending, place = await consent.oauth.pending(request_id, session), place_of(asked.request)
     if form.get("decision") == "deny":
-        return _back(await consent.oauth.deny(request_id, session), "You denied the request.")
+        return _back(await consent.oauth.deny(pending, place), "You denied the request.")
     precise = read_details(pending.details) if pending.details else None
     catalog = await consent.reads.catalog()
     choice = read_choice(offers(catalog, precise), form.get, form.all)
     if form.get("decision") != "approve":
         return await _page(consent, asked, pending, choice)
-    if not pending.client.is_approved and not asked.session.is_fresh:
+    if pending.needs_proof(is_fresh=asked.session.is_fresh):
         back = f"/oauth/consent/{request_id}"
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
     conditions = conditions_of(choice, pending.client.id, precise)
@@ -185,7 +185,7 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     if review_of(terms, conditions) != form.get("review"):
         problem = "This differs from what you last saw. Look at it again, then approve."
         return await _page(consent, asked, pending, choice, problem=problem)
-    return _back(await consent.oauth.approve(request_id, session, terms, conditions), "You approved.")
+    return _back(await consent.oauth.approve(pending, place, terms, conditions), "You approved.")
 
 
 async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
@@ -196,7 +196,7 @@ async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpRep
 async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     """Find the device by its code, and show what it asks for."""
     code = (await asked.form()).get("user_code")
-    found = await consent.oauth.begin_device(code, asked.session.stored.digest, place_of(asked.request))
+    found = await consent.oauth.begin_device(code, asked.session.stored.digest)
     if found is None:
         view = _DeviceView(code, "No device waits with this code. It may have ended.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.audit.activity import LogFilter, conversations
+from headgate.audit.alarms import Alarm
 from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.activity import ConversationLine, alarm_words, conversation_line
 from headgate.console.agents import agent_path
@@ -47,13 +48,14 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
     await console.flush_log()
-    names, clients = console.clients.names(), console.clients.overview()
-    reads = console.clients.reads_by_day(_DAYS)
-    log = console.activity.page(LogFilter(), before=None, limit=_SCANNED)
+    names, clients = await console.clients.names(), await console.clients.overview()
+    reads = await console.clients.reads_by_day(_DAYS)
+    log = await console.activity.page(LogFilter(), before=None, limit=_SCANNED)
+    alarms = await console.clients.alarms(console.alarm_factor)
     view = HomeView(
         cards=await connection_cards(console),
         chart=reads_chart(reads, now // DAY_US, _DAYS, names),
-        attention=(*_alarms(console, names), *_attention(clients, now)),
+        attention=(*_alarms(alarms, names), *_attention(clients, now)),
         latest=tuple(conversation_line(one, names) for one in conversations(log.reads)[:_LATEST]),
         has_clients=bool(clients),
         now=now,
@@ -61,8 +63,8 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("home.html", Frame("Home", asked, "home"), view)
 
 
-def _alarms(console: ConsoleServices, names: Mapping[str, str]) -> Iterator[Attention]:
-    for one in console.clients.alarms(console.alarm_factor):
+def _alarms(alarms: Sequence[Alarm], names: Mapping[str, str]) -> Iterator[Attention]:
+    for one in alarms:
         yield Attention(alarm_words(one, names), agent_path(one.client_id))
 
 

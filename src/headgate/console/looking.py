@@ -48,13 +48,14 @@ class LookView:
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the form."""
-    return _page(asked, _view(console.clients.client(client_id(asked.places["client"])), Form({})))
+    client = await console.clients.client(client_id(asked.places["client"]))
+    return _page(asked, _view(client, Form({})))
 
 
 async def run(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Run a tool as the agent, and show what it would be shown."""
     form = await asked.form()
-    client = console.clients.client(client_id(asked.places["client"]))
+    client = await console.clients.client(client_id(asked.places["client"]))
     chosen, tool = form.get("grant"), form.get("tool")
     try:
         arguments = read_arguments(tool, _lines(form.get("arguments")))
@@ -62,7 +63,7 @@ async def run(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     except (InvalidArgument, NotFound) as error:
         view = _view(client, form, problem=f"{error.message} {error.hint}")
         return _page(asked, view, status=error.status)
-    access = console.admission.access_as(granted)
+    access = await console.admission.access_as(granted)
     address = console.facts.mcp_url.removesuffix("/mcp")
     outcome = await look(console.reads, access, tool, arguments, address)
     structure = json.dumps(outcome.whole()["structuredContent"], ensure_ascii=False, indent=2)
@@ -91,7 +92,7 @@ def _view(
     problem: str = "",
 ) -> LookView:
     return LookView(
-        client=client.client_id,
+        client=client.name,
         path=f"{agent_path(client.client_id)}/look",
         agent_path=agent_path(client.client_id),
         tools=tuple(TOOL_HANDLERS),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.pages import Form, Frame, OwnerRequest, page, see_other
+from headgate.console.samples import SampleTable, sample_table
 from headgate.console.services import ConsoleServices
 from headgate.console.words import day
 from headgate.errors import InvalidRequest
@@ -52,17 +53,21 @@ class NarrowView:
     problem: str = ""
     agents_path: str = AGENTS
 
+    def samples(self, seen: GrantPreview) -> SampleTable:
+        """Lay out the samples of a stream."""
+        return sample_table(seen)
+
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show a grant, with what it shows now."""
-    issued = console.clients.grant(grant_id(asked.places["grant_id"]))
+    issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
     return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
 
 
 async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Narrow a grant, or show what would stay of it."""
     form = await asked.form()
-    issued = console.clients.grant(grant_id(asked.places["grant_id"]))
+    issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
     catalog = await console.reads.catalog()
     try:
         chosen = _chosen(form, issued, console.clock())
@@ -144,8 +149,9 @@ async def _view(
         )
 
     grant = issued.grant
+    names = await console.clients.names()
     return NarrowView(
-        client=grant.client_id,
+        client=names.get(grant.client_id, grant.client_id),
         client_path=agent_path(grant.client_id),
         path=f"/console/grants/{grant.id}/narrow",
         until="until you revoke it" if grant.expires_at is None else f"until {day(grant.expires_at)}",

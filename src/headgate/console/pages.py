@@ -42,6 +42,8 @@ _MAX_FORM_BYTES = 256 * 1024
 _MAX_FORM_FIELDS = 5000
 _SEE_OTHER = 303
 _SESSION, _KNOWN = "headgate", "headgate-browser"
+#: What a page sends along when it asks by itself, without a person.
+_POLL = b"headgate-poll"
 _KNOWN_SECONDS = 365 * 24 * 3600
 _LOOPBACK_NAMES = frozenset({"localhost"})
 _POLICY = (
@@ -208,7 +210,7 @@ def cookies_of(request: WebRequest) -> BrowserCookies:
     found = {name: one.value for name, one in sent.items()}
     prefix = "__Host-" if context.scheme == "https" else ""
     session, known = found.get(prefix + _SESSION, ""), found.get(prefix + _KNOWN, "")
-    return BrowserCookies(session, known, context.client_address)
+    return BrowserCookies(session, known, context.client_address, is_poll=_POLL in context.headers.values)
 
 
 def is_private_line(context: RequestContext) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from headgate.auth.passkeys import PasskeyParty, passkey_mark
 from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
-from headgate.console.pages import Form, OwnerRequest, see_other
+from headgate.console.pages import Form, OwnerRequest, is_private_line, see_other
 from headgate.console.services import ConsoleServices
 from headgate.console.words import day
 from headgate.errors import AuthenticationFailed
@@ -40,6 +40,8 @@ class PasskeysView:
     lines: tuple[PasskeyLine, ...]
     #: What a browser needs to make one, as JSON; empty where it cannot.
     options: str
+    #: The same page at an address where browsers make passkeys; empty where there is none or this is one.
+    elsewhere: str
 
 
 def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | None:
@@ -47,27 +49,39 @@ def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | No
     return console.sessions.passkeys.party(urlsplit(f"//{request.context.headers.host}").hostname or "")
 
 
-def options_of(console: ConsoleServices, request: WebRequest, session: OwnerSession | None = None) -> str:
+def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
+    """Give a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
+    is_here = party_of(console, request) is not None
+    local = console.sessions.passkeys.local()
+    # Over http the owner signs in only on the machine that serves, where its name leads back to it.
+    if is_here or local is None or request.context.scheme == "https" or not is_private_line(request.context):
+        return ""
+    return local.origin + path
+
+
+async def options_of(
+    console: ConsoleServices, request: WebRequest, session: OwnerSession | None = None
+) -> str:
     """Write what a browser needs to use a passkey; empty where there is none."""
     passkeys, party = console.sessions.passkeys, party_of(console, request)
-    if party is None or not passkeys.usable(party):
+    if party is None or not await passkeys.usable(party):
         return ""
     purpose = SIGN_IN_PURPOSE if session is None else session.stored.digest
     return _json(passkeys.options(party, purpose))
 
 
-def settings_view(console: ConsoleServices, asked: OwnerRequest) -> PasskeysView:
+async def settings_view(console: ConsoleServices, asked: OwnerRequest) -> PasskeysView:
     """List the passkeys, with what is needed to make another one."""
     passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
     lines = tuple(
         PasskeyLine(
             passkey_mark(one), one.name, one.party, day(one.made_at), day(one.used_at) if one.used_at else "never"
         )
-        for one in passkeys.all()
+        for one in await passkeys.all()
     )  # fmt: skip
     if party is None:
-        return PasskeysView(lines, "")
-    return PasskeysView(lines, _json(passkeys.options_to_add(party, asked.session.stored.digest)))
+        return PasskeysView(lines, "", elsewhere(console, asked.request, f"{_SETTINGS}#passkeys"))
+    return PasskeysView(lines, _json(await passkeys.options_to_add(party, asked.session.stored.digest)), "")
 
 
 async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:

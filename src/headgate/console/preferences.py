@@ -14,6 +14,7 @@ from headgate.console.services import ConsoleFacts, ConsoleServices
 from headgate.console.words import day
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, RateLimited
 from headgate.model.ids import ConnectionId
+from headgate.model.maintenance import LEAST_PASSPHRASE_CHARS
 from headgate.web.replies import HttpReply
 
 _PATH = "/console/settings"
@@ -47,7 +48,9 @@ class SettingsView:
     keys: tuple[tuple[str, str, str], ...]
     connections: tuple[ConnectionCard, ...]
     problem: str = ""
+    backup_problem: str = ""
     least_chars: int = LEAST_CHARS
+    least_passphrase_chars: int = LEAST_PASSPHRASE_CHARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,11 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         "erased": "The source and its records are erased.",
     }
     notice = notices.get(asked.query.get("done"), "")
-    return page("settings.html", Frame("Settings", asked, "settings", notice), await _view(console, asked))
+    return page(
+        "settings.html",
+        Frame("Settings", asked, "settings", notice),
+        await settings_page_view(console, asked),
+    )
 
 
 async def change_password(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -91,7 +98,7 @@ async def change_password(console: ConsoleServices, asked: OwnerRequest) -> Http
             asked.session, form.get("old"), form.get("new"), cookies_of(asked.request)
         )
     except (AuthenticationFailed, InvalidRequest, RateLimited) as error:
-        view = await _view(console, asked, f"{error.message} {error.hint}")
+        view = await settings_page_view(console, asked, problem=f"{error.message} {error.hint}")
         return page("settings.html", Frame("Settings", asked, "settings"), view, status=error.status)
     return see_other(f"{_PATH}?done=password")
 
@@ -138,7 +145,10 @@ async def styles(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("styles.html", Frame("Styles", asked), StylesView())
 
 
-async def _view(console: ConsoleServices, asked: OwnerRequest, problem: str = "") -> SettingsView:
+async def settings_page_view(
+    console: ConsoleServices, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
+) -> SettingsView:
+    """Collect what the page of settings shows."""
     tokens = tuple(
         TokenLine(
             token_mark(one),
@@ -147,15 +157,16 @@ async def _view(console: ConsoleServices, asked: OwnerRequest, problem: str = ""
             day(one.issued_at),
             "no end" if one.expires_at is None else day(one.expires_at),
         )
-        for one in console.clients.owner_tokens()
+        for one in await console.clients.owner_tokens()
     )
     return SettingsView(
         console.facts,
         tokens,
-        settings_view(console, asked),
+        await settings_view(console, asked),
         _keys(console),
         await connection_cards(console),
         problem,
+        backup_problem,
     )
 
 

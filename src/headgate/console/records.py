@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from headgate.audit.activity import LoggedRead
+from headgate.audit.activity import RecordRead
 from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
 from headgate.console.words import size
@@ -76,6 +76,9 @@ class SearchView:
     q: str
     hits: tuple[RecordLine, ...]
     next_path: str | None
+    #: The one stream that is searched, and its connection; empty for all.
+    stream: str = ""
+    connection_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +127,14 @@ class RecordView:
     stream_path: str
     at: int | None
     fields: tuple[FieldLine, ...]
-    readers: tuple[LoggedRead, ...]
+    readers: tuple[RecordRead, ...]
     names: Mapping[str, str]
 
 
 async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ...]:
     """Describe every connection, the largest first."""
-    body = (await console.own_records().streams()).body()
+    server = await console.own_records()
+    body = (await server.streams()).body()
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in cast("list[Mapping[str, Any]]", body["data"]):
         found.setdefault(row["connection_id"], []).append(row)
@@ -139,7 +143,7 @@ async def connection_cards(console: ConsoleServices) -> tuple[ConnectionCard, ..
         for rows in found.values()
         for row in rows
     )
-    dated = await console.spans.spans(console.admission.owner_access(), stored)
+    dated = await console.spans.spans(await console.admission.owner_access(), stored)
     cards = [_card(rows, dated) for rows in found.values()]
     return tuple(sorted(cards, key=lambda card: -card.records))
 
@@ -177,16 +181,24 @@ async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Search all records."""
-    q = asked.query.get("q").strip()
-    view = SearchView(q, (), None)
+    """Search all records, or those of one stream."""
+    q, stream, where = (asked.query.get(name).strip() for name in ("q", "stream", "connection_id"))
+    view = SearchView(q, (), None, stream, where)
     if q:
-        query = SearchQuery(q=q, limit=_PAGE, cursor=asked.query.get("cursor") or None)
-        body = (await console.own_records().search(query, title_chars=_TITLE_CHARS)).body()
+        query = SearchQuery(
+            q=q,
+            streams=(stream_name(stream),) if stream else None,
+            connection_id=connection_id(where) if where else None,
+            limit=_PAGE,
+            cursor=asked.query.get("cursor") or None,
+        )
+        server = await console.own_records()
+        body = (await server.search(query, title_chars=_TITLE_CHARS)).body()
         hits = tuple(_hit(row) for row in body["data"])
         cursor = body.get("next_cursor")
-        more = None if cursor is None else f"/console/search?{urlencode({'q': q, 'cursor': cursor})}"
-        view = SearchView(q, hits, more)
+        chosen = {"q": q, "stream": stream, "connection_id": where, "cursor": cursor or ""}
+        asks = urlencode({name: value for name, value in chosen.items() if value})
+        view = SearchView(q, hits, None if cursor is None else f"/console/search?{asks}", stream, where)
     if asked.is_partial:
         return part("hits.html", asked, view)
     return page("search.html", Frame("Search", asked, "data"), view)
@@ -195,7 +207,7 @@ async def search(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show a page of a stream, filtered by a field if one is given."""
     where, stream = connection_id(asked.places["connection_id"]), stream_name(asked.places["stream"])
-    server = console.own_records()
+    server = await console.own_records()
     described = (await server.stream(stream, where)).body()
     capabilities = cast("Mapping[str, Any]", described["field_capabilities"])
     usable = tuple(sorted(name for name, one in capabilities.items() if one["exact_filter"]["usable"]))
@@ -212,7 +224,8 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         cursor=asked.query.get("cursor") or None,
         with_extent=True,
     )
-    body = (await console.own_records().records(query, preview_chars=_PREVIEW_CHARS)).body()
+    server = await console.own_records()
+    body = (await server.records(query, preview_chars=_PREVIEW_CHARS)).body()
     view = StreamView(
         connection_id=where,
         source=_source(body["data"][0]) if body["data"] else _named(described, where),
@@ -233,7 +246,8 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     stream, key = stream_name(asked.places["stream"]), record_id(asked.places["id"])
     given = asked.query.get("connection_id")
     where = connection_id(given) if given else None
-    body = (await console.own_records().record(RecordQuery(stream, key, where))).body()
+    server = await console.own_records()
+    body = (await server.record(RecordQuery(stream, key, where))).body()
     found = ConnectionId(body["connection_id"])
     await console.flush_log()
     view = RecordView(
@@ -244,8 +258,8 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         stream_path=stream_path(found, stream),
         at=_time(body),
         fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
-        names=console.clients.names(),
-        readers=console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
+        names=await console.clients.names(),
+        readers=await console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
     )
     return page("record.html", Frame(view.title, asked, "data"), view)
 
@@ -254,7 +268,8 @@ async def show_file(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Send a file: pictures to be shown in the page, everything else to be saved."""
     where = asked.query.get("connection_id")
     query = BlobQuery(blob_id(asked.places["blob_id"]), connection_id(where) if where else None)
-    found = await console.own_records().blob(query)
+    server = await console.own_records()
+    found = await server.blob(query)
     is_shown = found.mime_type in _INLINE_TYPES
     media = found.mime_type if is_shown else "application/octet-stream"
     headers = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headgate.auth.tokens import fresh_id
 from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted
+from headgate.console.words import counted, number
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.reading.rules import ActiveRule, ChosenRule, active_rules, add_rule, try_rule
@@ -130,7 +130,7 @@ def _chosen(form: Form) -> ChosenRule:
 
 async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
     found = await try_rule(console.reads.store, chosen)
-    streams = ", ".join(f"{count} of {name}" for name, count in found.by_stream.items())
+    streams = ", ".join(f"{number(count)} of {name}" for name, count in found.by_stream.items())
     text = f"It finds {counted(found.total, 'record')}{f': {streams}' if streams else ''}."
     if found.hidden_before:
         text += f" Other rules hide {counted(found.hidden_before, 'of these', 'of these')} already."

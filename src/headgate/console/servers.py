@@ -117,7 +117,7 @@ class CallerView:
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show every server, what waits, and who may call."""
     notices = {"approved": "Approved. The operation can be called as it is now.", "caller": "Saved."}
-    return _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
+    return await _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
 
 
 async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -126,7 +126,7 @@ async def list_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply
     try:
         await _gateway(console).list_again(asked.places["server"])
     except HeadgateError as error:
-        return _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
+        return await _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
     return see_other(_PATH)
 
 
@@ -139,7 +139,7 @@ async def approve(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     try:
         await _gateway(console).approve(asked.places["server"], pairs)
     except HeadgateError as error:
-        return _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
+        return await _page(console, asked, problem=f"{error.message} {error.hint}", status=error.status)
     return see_other(f"{_PATH}?done=approved")
 
 
@@ -150,7 +150,7 @@ async def find_caller(_console: ConsoleServices, asked: OwnerRequest) -> HttpRep
 
 async def show_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show what a caller may call."""
-    return _caller_page(console, asked)
+    return await _caller_page(console, asked)
 
 
 async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -162,7 +162,7 @@ async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpRe
     elif do == "token":
         if not asked.session.is_fresh:
             return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
-        return _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
+        return await _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
     else:
         await console.gateway_callers.allow(name, form.all("server"), form.all("operation"))
     return see_other(f"{_PATH}?done=caller")
@@ -174,26 +174,26 @@ def _gateway(console: ConsoleServices) -> HostedGateway:
     return console.gateway
 
 
-def _page(
+async def _page(
     console: ConsoleServices, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
 ) -> HttpReply:
-    names = console.clients.names()
+    names = await console.clients.names()
     view = ServersView(
         is_on=console.gateway is not None,
         servers=_cards(console),
-        callers=tuple(_caller_line(one, names) for one in console.gateway_callers.all()),
+        callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
         everything=tuple(names.get(one, one) for one in console.gateway_callers.named_in_settings),
-        clients=tuple((one.client_id, one.name) for one in console.clients.overview() if one.active),
+        clients=tuple((one.client_id, one.name) for one in await console.clients.overview() if one.active),
         url=_url(console),
         problem=problem,
     )
     return page("servers.html", Frame("Remote servers", asked, "servers", notice), view, status=status)
 
 
-def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: str = "") -> HttpReply:
+async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: str = "") -> HttpReply:
     name = client_id(asked.places["caller"])
-    found = next((one for one in console.gateway_callers.all() if one.name == name), None)
-    called = console.clients.names().get(name, name)
+    found = next((one for one in await console.gateway_callers.all() if one.name == name), None)
+    called = (await console.clients.names()).get(name, name)
     view = CallerView(name, called, _caller_path(name), found, _cards(console), token, _url(console))
     return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import IO
 
 from headgate.audit.activity import Activity
 from headgate.auth.admission import Admission
@@ -37,6 +38,8 @@ class ConsoleFacts:
     public_url: str
     #: Whether there is search by meaning, and what leaves this machine for it.
     meaning: str
+    #: Whether the words that agents search for are logged.
+    logs_queries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +66,31 @@ class ConsoleServices:
     key_ages: Callable[[], Mapping[str, int]]
     #: An alarm is raised when a client reads more than so many times its usual.
     alarm_factor: int
+    #: Makes a backup that a passphrase opens, as an open file that is gone when it is closed.
+    make_backup: Callable[[str], IO[bytes]]
 
     def note_refusal(self, context: RequestContext, error: HeadgateError) -> None:
         """Log that a password or a passkey was not accepted. What is not looked at any more, is not logged."""
         if not isinstance(error, RateLimited):
-            self.reads.discloser.write(
-                Disclosure(
-                    at=self.clock(),
-                    request_id=context.request_id,
-                    token_kind=TokenKind.OWNER.value,
-                    client_id=None,
-                    grant_ids=(),
-                    package_id=None,
-                    via=context.route,
-                    outcome=error.code,
-                )
-            )
+            self.note(context, error.code)
 
-    def own_records(self) -> LocalResourceServer:
+    def note(self, context: RequestContext, outcome: str) -> None:
+        """Log what the owner did that shows no records by itself."""
+        self.reads.discloser.write(
+            Disclosure(
+                at=self.clock(),
+                request_id=context.request_id,
+                token_kind=TokenKind.OWNER.value,
+                client_id=None,
+                grant_ids=(),
+                package_id=None,
+                via=context.route,
+                outcome=outcome,
+            )
+        )
+
+    async def own_records(self) -> LocalResourceServer:
         """Read as the owner; it is logged as the owner's look."""
         request_id = RequestId(f"req_{secrets.token_hex(8)}")
-        return LocalResourceServer(
-            self.reads, ReadContext(self.admission.owner_access(), request_id, "console")
-        )
+        access = await self.admission.owner_access()
+        return LocalResourceServer(self.reads, ReadContext(access, request_id, "console"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from headgate.auth.passwords import LEAST_CHARS
 from headgate.auth.sessions import check_site
@@ -23,7 +24,7 @@ from headgate.console.pages import (
     see_other,
     session_cookies,
 )
-from headgate.console.passkeys import options_of, signed
+from headgate.console.passkeys import elsewhere, options_of, signed
 from headgate.console.services import ConsoleServices
 from headgate.errors import AuthenticationFailed, HeadgateError, InvalidRequest, RateLimited
 from headgate.web.addresses import WebRequest
@@ -41,13 +42,15 @@ class SignInView:
     has_password: bool = True
     #: What the browser needs to use a passkey, as JSON; empty where there is none.
     passkey: str = ""
+    #: Where a passkey of this machine can be used, if it cannot be used at this address.
+    passkey_elsewhere: str = ""
     #: Whether a cookie may be sent on this connection at all.
     is_private_line: bool = True
 
 
 async def show(console: ConsoleServices, request: WebRequest) -> HttpReply:
     """Ask for the password."""
-    return _sign_in_page(console, request, _back(request))
+    return await _sign_in_page(console, request, _back(request))
 
 
 async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
@@ -59,11 +62,11 @@ async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
         return error_page(error, None)
     back = own_path(form.get("next"))
     if not is_private_line(request.context):
-        return _sign_in_page(console, request, back, status=403)
+        return await _sign_in_page(console, request, back, status=403)
     try:
         made = await console.sessions.sign_in(form.get("password"), cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
-        return _not_signed_in(console, request, back, error)
+        return await _not_signed_in(console, request, back, error)
     return see_other(back, *session_cookies(request.context, made))
 
 
@@ -76,12 +79,12 @@ async def sign_in_with_passkey(console: ConsoleServices, request: WebRequest) ->
         return error_page(error, None)
     back = own_path(form.get("next"))
     if not is_private_line(request.context):
-        return _sign_in_page(console, request, back, status=403)
+        return await _sign_in_page(console, request, back, status=403)
     try:
         party, answer = signed(console, request, form)
         made = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
-        return _not_signed_in(console, request, back, error)
+        return await _not_signed_in(console, request, back, error)
     return see_other(back, *session_cookies(request.context, made))
 
 
@@ -94,7 +97,7 @@ async def sign_out(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 async def welcome(console: ConsoleServices, request: WebRequest) -> HttpReply:
     """Ask for a first password, if the link is open. Opening the page does not use the link up."""
-    if not console.sessions.is_open(request.places["link"]):
+    if not await console.sessions.is_open(request.places["link"]):
         return page("link_ended.html", Frame("Link ended"), SignInView(), status=410)
     return _welcome_page(request)
 
@@ -121,7 +124,7 @@ async def set_password(console: ConsoleServices, request: WebRequest) -> HttpRep
 
 async def ask_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Ask for the password or a passkey again, before something that matters."""
-    return _confirm_page(console, asked, own_path(asked.query.get("next")))
+    return await _confirm_page(console, asked, own_path(asked.query.get("next")))
 
 
 async def confirm(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -132,7 +135,7 @@ async def confirm(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         await console.sessions.prove(asked.session, form.get("password"), cookies_of(asked.request))
     except (AuthenticationFailed, RateLimited) as error:
         console.note_refusal(asked.request.context, error)
-        return _confirm_page(console, asked, back, error)
+        return await _confirm_page(console, asked, back, error)
     return see_other(back)
 
 
@@ -145,7 +148,7 @@ async def confirm_with_passkey(console: ConsoleServices, asked: OwnerRequest) ->
         await console.sessions.prove_with_passkey(asked.session, party, answer, cookies)
     except (AuthenticationFailed, RateLimited) as error:
         console.note_refusal(asked.request.context, error)
-        return _confirm_page(console, asked, back, error)
+        return await _confirm_page(console, asked, back, error)
     return see_other(back)
 
 
@@ -153,37 +156,46 @@ def _back(request: WebRequest) -> str:
     return own_path(query_of(request).get("next"))
 
 
-def _confirm_page(
+async def _confirm_page(
     console: ConsoleServices, asked: OwnerRequest, back: str, error: HeadgateError | None = None
 ) -> HttpReply:
     view = SignInView(
         back,
         "" if error is None else f"{error.message} {error.hint}",
-        passkey=options_of(console, asked.request, asked.session),
+        passkey=await options_of(console, asked.request, asked.session),
     )
     status = 200 if error is None else error.status
     return page("confirm.html", Frame("Confirm it is you", asked), view, status=status)
 
 
-def _not_signed_in(
+async def _not_signed_in(
     console: ConsoleServices, request: WebRequest, back: str, error: HeadgateError
 ) -> HttpReply:
     console.note_refusal(request.context, error)
     problem = f"{error.message} {error.hint}"
-    return _sign_in_page(console, request, back, problem=problem, status=error.status)
+    return await _sign_in_page(console, request, back, problem=problem, status=error.status)
 
 
-def _sign_in_page(
+async def _sign_in_page(
     console: ConsoleServices, request: WebRequest, back: str, *, problem: str = "", status: int = 200
 ) -> HttpReply:
     view = SignInView(
         back,
         problem,
-        has_password=console.sessions.has_password(),
-        passkey=options_of(console, request),
+        has_password=await console.sessions.has_password(),
+        passkey=await options_of(console, request),
+        passkey_elsewhere=await _passkey_elsewhere(console, request, back),
         is_private_line=is_private_line(request.context),
     )
     return page("sign_in.html", Frame("Sign in"), view, status=status)
+
+
+async def _passkey_elsewhere(console: ConsoleServices, request: WebRequest, back: str) -> str:
+    # The request of a client is answered by the address that the client called, and no other.
+    passkeys = console.sessions.passkeys
+    if not back.startswith(HOME) or not await passkeys.usable(passkeys.local()):
+        return ""
+    return elsewhere(console, request, f"{SIGN_IN}?next={quote(back, safe='')}")
 
 
 def _welcome_page(request: WebRequest, problem: str = "", status: int = 200) -> HttpReply:

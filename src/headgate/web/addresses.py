@@ -18,6 +18,7 @@ from headgate.errors import InvalidRequest, MethodRefused, NotFound, ResourceLim
 from headgate.web.admission import Callers
 from headgate.web.api.definitions import Endpoint
 from headgate.web.context import RequestContext
+from headgate.web.cross_origin import Sharing
 from headgate.web.refusals import Flavour
 from headgate.web.replies import PDPP_VERSION, Header, HttpReply
 from headgate.web.services import WebServices
@@ -76,6 +77,8 @@ class Address:
     check: Callable[[RequestContext], None] | None = None
     #: What the address takes and answers, where it is part of the REST interface.
     endpoint: Endpoint | None = None
+    #: Which pages of other origins may call it from a browser.
+    sharing: Sharing = Sharing.NO_PAGE
     #: Where a person is sent who follows a link to it in a browser, with the same places; empty sends them nowhere.
     page: str = ""
     #: The name of the address in metrics and logs: its method and path unless set.
@@ -151,7 +154,9 @@ async def _not_found(_request: WebRequest) -> HttpReply:
 
 
 #: Answers where the table has no address.
-NOT_FOUND = Address("*", "*", Callers.ANYONE, _not_found, headers=(PDPP_VERSION,), route="unknown")
+NOT_FOUND = Address(
+    "*", "*", Callers.ANYONE, _not_found, headers=(PDPP_VERSION,), sharing=Sharing.LISTED, route="unknown"
+)
 
 
 def _with_other_methods(allowed: str, known: Address) -> Address:
@@ -159,5 +164,12 @@ def _with_other_methods(allowed: str, known: Address) -> Address:
         raise MethodRefused(data={"allow": allowed})
 
     return Address(
-        "*", known.path, Callers.ANYONE, refuse, known.flavour, headers=known.headers, route=known.path
+        "*",
+        known.path,
+        Callers.ANYONE,
+        refuse,
+        known.flavour,
+        headers=known.headers,
+        sharing=known.sharing,
+        route=known.path,
     )

@@ -57,7 +57,7 @@ class EdgeAdmission:
         #: The core protocol has one grant for each token, so it refuses packages at REST addresses.
         self._strict_core = strict_core
 
-    def admit(self, context: RequestContext, callers: Callers) -> None:
+    async def admit(self, context: RequestContext, callers: Callers) -> None:
         """Admit a request.
 
         Raises:
@@ -71,22 +71,22 @@ class EdgeAdmission:
             case Callers.RESOURCE_SERVERS:
                 self._admit_resource_server(context)
             case Callers.GATEWAY_CLIENTS:
-                self._admit_gateway_client(context)
+                await self._admit_gateway_client(context)
             case _:
-                self._admit_token(context, callers)
+                await self._admit_token(context, callers)
 
-    def _admit_token(self, context: RequestContext, callers: Callers) -> None:
+    async def _admit_token(self, context: RequestContext, callers: Callers) -> None:
         token = context.headers.bearer
         if token is None:
             raise AuthenticationFailed("No bearer token was sent.")
         self._limits.check_rate(token)
         try:
             if callers is Callers.HOLDERS:
-                self._check_token_exists(token)
+                await self._check_token_exists(token)
             else:
                 # An agent's client shows its model what a tool answers, and not what HTTP does.
                 checks_budget = callers is not Callers.AGENTS
-                access = self._admission.admit(token, context.route, checks_budget=checks_budget)
+                access = await self._admission.admit(token, context.route, checks_budget=checks_budget)
                 _check_kind(access, callers)
                 if self._strict_core and callers is Callers.READERS:
                     _refuse_package(access)
@@ -95,28 +95,32 @@ class EdgeAdmission:
             self._limits.count_failed_token(context.client_address, token)
             raise
         except HeadgateError as error:
-            self._admission.note_refusal(token, error.code, context.route, request_id=context.request_id)
+            await self._admission.note_refusal(
+                token, error.code, context.route, request_id=context.request_id
+            )
             raise
 
-    def _check_token_exists(self, token: str) -> None:
-        if self._admission.look_up(token) is None:
+    async def _check_token_exists(self, token: str) -> None:
+        if await self._admission.look_up(token) is None:
             raise AuthenticationFailed
 
-    def _admit_gateway_client(self, context: RequestContext) -> None:
+    async def _admit_gateway_client(self, context: RequestContext) -> None:
         token = context.headers.bearer
         if token is None:
             return
         self._limits.check_rate(token)
         callers = self._gateway_callers
-        context.gateway_caller = None if callers is None else callers.holder(token)
+        context.gateway_caller = None if callers is None else await callers.holder(token)
         if context.gateway_caller is not None:
             return
         try:
-            context.access = self._admission.admit(token, context.route)
+            context.access = await self._admission.admit(token, context.route)
         except AuthenticationFailed:
             self._limits.count_failed_token(context.client_address, token)
         except HeadgateError as error:
-            self._admission.note_refusal(token, error.code, context.route, request_id=context.request_id)
+            await self._admission.note_refusal(
+                token, error.code, context.route, request_id=context.request_id
+            )
 
     def _admit_resource_server(self, context: RequestContext) -> None:
         authorization = context.headers.values.get(b"authorization")

@@ -20,6 +20,7 @@ from headgate.telemetry import get_logger, logs_requests
 from headgate.web.addresses import Address, AddressTable, WebRequest
 from headgate.web.admission import EdgeAdmission
 from headgate.web.context import REQUEST, RequestContext, read_headers
+from headgate.web.cross_origin import asked_method, permission, sharing_headers
 from headgate.web.guard import Guard
 from headgate.web.refusals import Flavour, refusal
 from headgate.web.replies import NO_STORE, HttpReply, ResponseSender
@@ -80,14 +81,19 @@ class Front:
     async def _answer(
         self, context: RequestContext, scope: Scope, receive: Receive, sender: ResponseSender
     ) -> None:
-        address, places = self._table.find(scope["method"], scope["raw_path"])
+        asked = asked_method(scope["method"], context)
+        address, places = self._table.find(asked or scope["method"], scope["raw_path"])
         context.route = address.route
         try:
-            self._guard.check(context, scope)
-            if address.page and _is_followed_link(context, scope):
+            self._guard.check(context, scope, address.sharing)
+            sender.more = sharing_headers(context, address.sharing)
+            if asked is not None:
+                reply = permission(asked, address.sharing)
+            elif address.page and _is_followed_link(context, scope):
                 reply = _page_of(address, places, scope)
             else:
-                self._check(context, address)
+                _check(context, address)
+                await self._admission.admit(context, address.callers)
                 request = WebRequest(context, self._services, places, scope, receive, sender)
                 reply = await address.handler(request)
         except HeadgateError as error:
@@ -101,14 +107,6 @@ class Front:
             reply = self._refusal(shown, context, address.flavour)
         if reply is not None:
             await sender.reply(reply, address.headers)
-
-    def _check(self, context: RequestContext, address: Address) -> None:
-        """Refuse what can be refused before the handler; nothing of a body is read before all of it has passed."""
-        if address.check is not None:
-            address.check(context)
-        if address.max_body_bytes is not None:
-            _check_length(context, address.max_body_bytes)
-        self._admission.admit(context, address.callers)
 
     def _refusal(self, error: HeadgateError, context: RequestContext, flavour: Flavour) -> HttpReply:
         # The caller chose the Host header: one that is not ours must not come back as part of a link.
@@ -128,6 +126,14 @@ class Front:
                 duration_ms=round(seconds * 1000, 2),
                 client_id=context.client_id,
             )
+
+
+def _check(context: RequestContext, address: Address) -> None:
+    """Refuse what can be refused without a token; nothing of a body is read before this and admission have passed."""
+    if address.check is not None:
+        address.check(context)
+    if address.max_body_bytes is not None:
+        _check_length(context, address.max_body_bytes)
 
 
 def _is_followed_link(context: RequestContext, scope: Scope) -> bool:

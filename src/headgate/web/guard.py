@@ -12,6 +12,7 @@ from starlette.types import Scope
 from headgate import memory
 from headgate.errors import InvalidRequest, MisdirectedRequest, Overloaded, PermissionRefused
 from headgate.web.context import RequestContext
+from headgate.web.cross_origin import Sharing
 from headgate.web.metrics import Metrics
 
 #: Where in the state of a scope the server says how many requests had arrived before and are not answered yet.
@@ -19,7 +20,8 @@ REQUESTS_AHEAD = "requests_ahead"
 _LOOPBACK_NAMES = frozenset({"localhost"})
 _MAX_HOST_CHARS = 261
 #: A name or an address, in brackets if it has colons, and a port.
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
+_MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Guard:
         self._allowed = allowed
         self._metrics = metrics
 
-    def check(self, context: RequestContext, scope: Scope) -> None:
-        """Check a request.
+    def check(self, context: RequestContext, scope: Scope, sharing: Sharing = Sharing.NO_PAGE) -> None:
+        """Check a request to an address that is shared so.
 
         Raises:
             InvalidRequest: a header occurs twice that must not.
@@ -57,13 +59,17 @@ class Guard:
         if not is_known_host(headers.host, self._allowed.hosts):
             raise MisdirectedRequest
         origin = headers.values.get(b"origin")
-        if origin is not None and origin.decode("latin-1") not in {context.origin, *self._allowed.origins}:
+        if origin is not None and not self._may_call(origin.decode("latin-1"), context, sharing):
             raise PermissionRefused("Pages of that origin may not call this server.")
         # Those that wait for the event loop are not under way yet.
         waiting = scope.get("state", {}).get(REQUESTS_AHEAD, 0)
         if max(self._metrics.under_way - 1, waiting) >= self._allowed.max_requests:
             raise Overloaded
         memory.require()
+
+    def _may_call(self, origin: str, context: RequestContext, sharing: Sharing) -> bool:
+        is_listed = sharing is not Sharing.NO_PAGE and origin in self._allowed.origins
+        return sharing is Sharing.EVERY_PAGE or is_listed or origin == context.origin
 
 
 def is_known_host(host: str, names: frozenset[str]) -> bool:
@@ -75,7 +81,7 @@ def is_known_host(host: str, names: frozenset[str]) -> bool:
 @lru_cache(maxsize=256)
 def _is_known(host: str, names: frozenset[str]) -> bool:
     parts = _HOST.fullmatch(host)
-    if parts is None:
+    if parts is None or int(parts[2] or 0) > _MAX_PORT:
         return False
     name = parts[1].lower().removesuffix(".")
     if name in names or name in _LOOPBACK_NAMES:

@@ -49,26 +49,28 @@ def empty_reply() -> HttpReply:
 class ResponseSender:
     """Sends the response of one request, with the headers every response has, and notes its status."""
 
-    __slots__ = ("_request_id", "_send", "status")
+    __slots__ = ("_request_id", "_send", "more", "status")
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
         self._request_id: Header = (b"request-id", request_id.encode("ascii"))
         #: The status that was sent; 0 while there is none.
         self.status = 0
+        #: Headers that the response has besides, also one that a handler writes itself.
+        self.more: tuple[Header, ...] = ()
 
     async def __call__(self, message: Message) -> None:
         """Send a message of an ASGI application that writes its response itself."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [*message.get("headers", ()), self._request_id, NOSNIFF]
+            headers = [*message.get("headers", ()), *self.more, self._request_id, NOSNIFF]
             message = {**message, "headers": headers}
         await self._send(message)
 
     async def reply(self, reply: HttpReply, extra: tuple[Header, ...] = ()) -> None:
         """Send a reply with some more headers."""
         self.status = reply.status
-        headers = [*reply.headers, *extra, self._request_id, NOSNIFF]
+        headers = [*reply.headers, *extra, *self.more, self._request_id, NOSNIFF]
         if reply.stream is None and reply.status != NO_CONTENT:
             headers.append((b"content-length", b"%d" % len(reply.content)))
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})

@@ -12,6 +12,7 @@ from headgate.web.addresses import Address
 from headgate.web.admission import Callers
 from headgate.web.api import docs, metadata
 from headgate.web.api.addresses import api_addresses
+from headgate.web.cross_origin import Sharing
 from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 
 ADDRESSES: tuple[Address, ...] = (
@@ -22,15 +23,33 @@ ADDRESSES: tuple[Address, ...] = (
     Address("GET", "/healthz", Callers.ANYONE, health.healthz),
     Address("GET", "/readyz", Callers.ANYONE, health.readyz),
     Address("GET", "/metrics", Callers.OWNER, health.metrics),
-    Address("GET", METADATA_PATH, Callers.ANYONE, metadata.resource_metadata),
-    Address("GET", f"{METADATA_PATH}/v1", Callers.ANYONE, metadata.resource_metadata),
-    Address("GET", MCP_METADATA_PATH, Callers.ANYONE, mcp.mcp_metadata),
+    *(
+        Address("GET", path, Callers.ANYONE, handler, sharing=Sharing.EVERY_PAGE)
+        for path, handler in (
+            (METADATA_PATH, metadata.resource_metadata),
+            (f"{METADATA_PATH}/v1", metadata.resource_metadata),
+            (MCP_METADATA_PATH, mcp.mcp_metadata),
+        )
+    ),
     Address("POST", "/introspect", Callers.RESOURCE_SERVERS, tokens.introspection, Flavour.INTROSPECTION),
     Address("POST", "/grants/{grant_id}/revoke", Callers.HOLDERS, tokens.revocation),
-    Address("POST", MCP_PATH, Callers.AGENTS, mcp.mcp, Flavour.MCP, max_body_bytes=MAX_MCP_BYTES),
+    Address(
+        "POST",
+        MCP_PATH,
+        Callers.AGENTS,
+        mcp.mcp,
+        Flavour.MCP,
+        max_body_bytes=MAX_MCP_BYTES,
+        sharing=Sharing.LISTED,
+    ),
     *api_addresses(),
 )
 #: The row that a server with imported operations has besides.
 GATEWAY = Address(
-    "POST", GATEWAY_PATH, Callers.GATEWAY_CLIENTS, mcp.gateway, max_body_bytes=MAX_GATEWAY_BYTES
+    "POST",
+    GATEWAY_PATH,
+    Callers.GATEWAY_CLIENTS,
+    mcp.gateway,
+    max_body_bytes=MAX_GATEWAY_BYTES,
+    sharing=Sharing.LISTED,
 )

@@ -21,7 +21,9 @@ async def introspection(request: WebRequest) -> HttpReply:
     if not token:
         raise InvalidRequest("token is required.", param="token")
     services, origin = request.services, request.context.origin
-    document = introspect(services.admission, token, issuer=services.public_url or origin, audience=origin)
+    document = await introspect(
+        services.admission, token, issuer=services.public_url or origin, audience=origin
+    )
     return json_reply(document, headers=_HEADERS)
 
 

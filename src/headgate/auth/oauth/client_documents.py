@@ -17,8 +17,7 @@ from headgate.errors import HeadgateError
 from headgate.telemetry import get_logger
 
 MAX_DOCUMENT_BYTES = 5 * 1024
-_LEAST_SECONDS, _MOST_SECONDS = 300, 86_400
-_AFTER_FAILURE_SECONDS = 30
+_LEAST_SECONDS, _MOST_SECONDS, _AFTER_FAILURE_SECONDS = 300, 86_400, 30
 _MOST_REMEMBERED = 256
 _MAX_AGE = re.compile(r"max-age=([0-9]{1,9})")
 _JSON_TYPES = re.compile(r"application/(?:json|[a-z0-9.+-]+\+json)\s*(?:;.*)?", re.IGNORECASE)
@@ -65,9 +64,8 @@ class ClientDocuments:
     async def _fetched(self, client_id: str) -> tuple[OAuthClient | None, int]:
         try:
             found = await self._fetch(client_id)
-            return from_document(client_id, _document(found), now=self._clock()), _seconds(
-                found.cache_control
-            )
+            client = from_document(client_id, _document(found), now=self._clock())
+            return client, _seconds(found.cache_control)
         except (HeadgateError, OAuth2Error, ValueError) as error:
             get_logger().warning("a client's document is not accepted", reason=type(error).__name__)
             return None, _AFTER_FAILURE_SECONDS

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRed
 
 from headgate.auth.oauth import redirects
 from headgate.auth.tokens import digest_of, fresh_id
+from headgate.model.ids import is_plain
 
 READ_SCOPE = "records:read"
 SCOPES = (READ_SCOPE, "offline_access")
@@ -28,7 +28,6 @@ SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 AUTH_METHODS = (NONE, *SECRET_METHODS)
 _MAX_NAME_CHARS = 80
 _MAX_DOCUMENT_URL_CHARS = 2000
-_HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 #: A document's address: https, a host name, no port, no user, a path (section 3 of the Client ID Metadata Document draft).
 _DOCUMENT_URL = re.compile(r"https://((?:[A-Za-z0-9-]+\.)+[A-Za-z][A-Za-z0-9-]*)(/[!-\"$-\[\]-~]*)")
 _DOT_SEGMENT = re.compile(r"/\.{1,2}(?:[/?]|$)")
@@ -107,9 +106,7 @@ class OAuthClient(ClientMixin):
 
 def plain_name(text: Any, fallback: str) -> str:
     """Take out of a name whatever could change how the text around it is read, and cut it."""
-    shown = "".join(
-        " " if one.isspace() else one for one in str(text or "") if unicodedata.category(one) not in _HIDDEN
-    )
+    shown = "".join(" " if one.isspace() else one for one in str(text or "") if is_plain(one))
     return " ".join(shown.split())[:_MAX_NAME_CHARS].strip() or fallback
 
 
@@ -124,30 +121,17 @@ def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthCl
     if method not in AUTH_METHODS:
         raise InvalidClientMetadataError("token_endpoint_auth_method must be one that the metadata lists.")
     secret = None if method == NONE else secrets.token_urlsafe(32)
-    client = OAuthClient(
-        id=fresh_id("cli"),
-        name=plain_name(document.get("client_name"), "A client without a name"),
-        redirect_uris=_redirect_uris(document),
-        origin=ClientOrigin.REGISTERED,
-        made_at=now,
-        grant_types=_grant_types(document),
-        secret=None if secret is None else digest_of(secret),
-        software_id=plain_name(document.get("software_id"), ""),
-    )
-    return client, secret
+    client = _claimed(document, fresh_id("cli"), ClientOrigin.REGISTERED, now)
+    return replace(client, secret=None if secret is None else digest_of(secret)), secret
 
 
 def is_document_url(client_id: str) -> bool:
     """Say whether a client's id can be the address of its metadata document."""
     found = _DOCUMENT_URL.fullmatch(client_id)
-    # Such names mean this machine, whatever a resolver says.
-    is_local = found is not None and found[1].lower().endswith(".localhost")
-    return (
-        found is not None
-        and not is_local
-        and len(client_id) <= _MAX_DOCUMENT_URL_CHARS
-        and not _DOT_SEGMENT.search(found[2])
-    )
+    if found is None or len(client_id) > _MAX_DOCUMENT_URL_CHARS:
+        return False
+    # Names below localhost mean this machine, whatever a resolver says.
+    return not found[1].lower().endswith(".localhost") and not _DOT_SEGMENT.search(found[2])
 
 
 def from_document(client_id: str, document: Mapping[str, Any], *, now: int) -> OAuthClient:
@@ -160,13 +144,18 @@ def from_document(client_id: str, document: Mapping[str, Any], *, now: int) -> O
         raise InvalidClientMetadataError("The document names another client_id.")
     if document.get("token_endpoint_auth_method", NONE) != NONE or "client_secret" in document:
         raise InvalidClientMetadataError("A client that is known by a document has no secret.")
+    return _claimed(document, client_id, ClientOrigin.DOCUMENT, now)
+
+
+def _claimed(document: Mapping[str, Any], client_id: str, origin: ClientOrigin, now: int) -> OAuthClient:
     return OAuthClient(
         id=client_id,
         name=plain_name(document.get("client_name"), "A client without a name"),
         redirect_uris=_redirect_uris(document),
-        origin=ClientOrigin.DOCUMENT,
+        origin=origin,
         made_at=now,
         grant_types=_grant_types(document),
+        software_id=plain_name(document.get("software_id"), ""),
     )
 
 

@@ -21,7 +21,6 @@ _MAX_PURPOSE_CHARS = 300
 
 class _DetailSource(msgspec.Struct, frozen=True):
     id: str
-    kind: str | None = None
 
 
 class _DetailTime(msgspec.Struct, frozen=True):

@@ -6,34 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from authlib.oauth2 import OAuth2Error, OAuth2Request
-from authlib.oauth2.rfc6749 import InvalidRequestError
-from authlib.oauth2.rfc6749.requests import OAuth2Payload
+from authlib.oauth2.rfc6749 import InvalidClientError, InvalidRequestError
+from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload
+from authlib.oauth2.rfc6749.util import extract_basic_authorization
 from authlib.oauth2.rfc7636 import CodeChallenge
 
-from headgate.auth.oauth.clients import OAuthClient
+from headgate.errors import HeadgateError
 
+Pairs = Sequence[tuple[str, str]]
+#: The parameter of a precise request (RFC 9396).
+DETAILS = "authorization_details"
 #: Authlib refuses addresses that are not https; it looks at this one for nothing else, and ours may be loopback.
 _ADDRESS = "https://headgate.invalid/"
 _S256_CHARS = 43
 
 
-class FormPayload(OAuth2Payload):
-    """The parameters of a request, each with all its values."""
+class FormPayload(BasicOAuth2Payload):
+    """The parameters of a request: the first value of each, and in ``datalist`` all of them."""
 
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        self._values: dict[str, list[str]] = {}
-        for name, value in pairs:
-            self._values.setdefault(name, []).append(value)
-
-    @property
-    def data(self) -> dict[str, str]:
-        """The first value of each parameter."""
-        return {name: values[0] for name, values in self._values.items()}
-
-    @property
-    def datalist(self) -> Any:
-        """Every value of each parameter."""
-        return self._values
+    def __init__(self, pairs: Pairs) -> None:
+        cast("Any", super()).__init__(dict(reversed(pairs)))
+        self._datalist: Any = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
 
     def refuse_repeated(self) -> None:
         """Refuse a parameter that occurs twice; only ``resource`` may.
@@ -41,16 +34,14 @@ class FormPayload(OAuth2Payload):
         Raises:
             InvalidRequestError: one does.
         """
-        if any(len(values) > 1 for name, values in self._values.items() if name != "resource"):
+        if any(len(values) > 1 for name, values in self._datalist.items() if name != "resource"):
             raise InvalidRequestError("A parameter was sent twice.")
 
 
 class FormRequest(OAuth2Request):
     """A request in the form that Authlib reads."""
 
-    def __init__(
-        self, method: str, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, method: str, pairs: Pairs, headers: Mapping[str, str] | None = None) -> None:
         cast("Any", super()).__init__(method, _ADDRESS, headers=headers)
         self.payload: Any = FormPayload(pairs)
 
@@ -60,29 +51,45 @@ class FormRequest(OAuth2Request):
         return self.payload.data
 
 
-def check_resource(payload: FormPayload, resources: frozenset[str]) -> None:
+def posted(pairs: Pairs, authorization: str | None) -> FormRequest:
+    """Read a form that a client sent.
+
+    Raises:
+        InvalidRequestError: a parameter or a way to authenticate is there twice.
+        InvalidClientError: the header cannot be read, on which Authlib would fail.
+    """
+    request = FormRequest("POST", pairs, {} if authorization is None else {"Authorization": authorization})
+    request.payload.refuse_repeated()
+    if authorization is not None:
+        try:
+            name = cast("Any", extract_basic_authorization)(request.headers)[0]
+        except ValueError:
+            name = None
+        if name is None:
+            raise InvalidClientError(description="The Authorization header must be Basic and readable.")
+        if request.form.get("client_secret"):
+            raise InvalidRequestError("The client authenticates in two ways.")
+    return request
+
+
+def check_resource(request: Any, server: Any) -> None:
     """Accept every spelling of the one resource there is (RFC 8707); clients differ in the path and the slash.
 
     Raises:
         OAuth2Error: it is another server.
     """
-    if any(one not in resources for one in payload.datalist.get("resource", ())):
+    if not server.place.resources.issuperset(request.payload.datalist.get("resource", ())):
         refuse("invalid_target", "This server issues tokens for its own address only.")
 
 
 class RequestRules(CodeChallenge):
-    """PKCE with S256 alone, and always; one resource; no silent consent."""
-
-    def __init__(self, resources: frozenset[str]) -> None:
-        super().__init__(required=True)
-        self._resources = resources
+    """PKCE with S256 alone, and always; one resource; no silent consent; precise requests for what is there."""
 
     def validate_code_challenge(self, grant: Any, redirect_uri: str | None) -> None:
         """Check the request's parameters; Authlib calls it after client and redirect are known to be right."""
         del redirect_uri
-        payload: FormPayload = grant.request.payload
-        payload.refuse_repeated()
-        data = payload.data
+        grant.request.payload.refuse_repeated()
+        data: dict[str, str] = grant.request.form
         if data.get("response_type") != "code":
             refuse("unsupported_response_type", "The response_type must be code.")
         if data.get("response_mode", "query") != "query":
@@ -93,21 +100,13 @@ class RequestRules(CodeChallenge):
             refuse("interaction_required", "The owner is asked every time.")
         if data.get("code_challenge_method") != "S256" or len(data.get("code_challenge", "")) != _S256_CHARS:
             refuse("invalid_request", "A code_challenge with the method S256 is required.")
-        check_resource(payload, self._resources)
+        check_resource(grant.request, grant.server)
         cast("Any", super()).validate_code_challenge(grant, "")
-
-
-def default_redirect(request: Any, client: OAuthClient) -> str:
-    """Give the redirect address of a request.
-
-    Raises:
-        InvalidRequestError: it is not one of the client's.
-    """
-    uri = request.payload.redirect_uri or client.get_default_redirect_uri()
-    if not client.check_redirect_uri(uri):
-        # Authlib's text would quote the address, and fails on characters that an error must not hold.
-        raise InvalidRequestError("The redirect_uri is not one of this client.")
-    return uri
+        try:
+            if data.get(DETAILS):
+                grant.server.check_details(data[DETAILS])
+        except HeadgateError:
+            refuse("invalid_authorization_details", "They ask for something that is not here.")
 
 
 def refuse(error: str, description: str) -> NoReturn:

@@ -6,20 +6,21 @@ cannot change between the check and the use: of parallel requests one is first, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from authlib.common.urls import add_params_to_uri
 from authlib.oauth2 import AuthorizationServer, OAuth2Error, OAuth2Request
-from authlib.oauth2.rfc6749 import InvalidGrantError, grants
+from authlib.oauth2.rfc6749 import InvalidGrantError, InvalidRequestError, UnauthorizedClientError, grants
 from authlib.oauth2.rfc7009 import RevocationEndpoint
-from authlib.oauth2.rfc8628 import DeviceCodeGrant, ExpiredTokenError
+from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, ExpiredTokenError
 
 from headgate.auth.documents import authorization_detail
 from headgate.auth.oauth import entries
-from headgate.auth.oauth.clients import AUTH_METHODS, OAuthClient
+from headgate.auth.oauth.clients import AUTH_METHODS, DEVICE, OAuthClient
 from headgate.auth.oauth.entries import AuthorizationCode, DeviceCode, RefreshToken, TokenFamily
-from headgate.auth.oauth.rules import FormRequest, RequestRules, check_resource, default_redirect
+from headgate.auth.oauth.rules import DETAILS, FormRequest, Pairs, RequestRules, check_resource
 from headgate.auth.tokens import digest_of, mint
 from headgate.model.grant import GrantState, TokenKind
 from headgate.model.ids import ClientId, SubjectId
@@ -28,25 +29,32 @@ from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.store.oauth import OAuthRows
 
 SECOND_US = 1_000_000
+#: How long the owner may take to decide.
+REQUEST_SECONDS = 10 * 60
+_CODE_US = 60 * SECOND_US
 #: A refresh token that is not used for so long ends.
-IDLE_US = 30 * DAY_US
-POLL_SECONDS = 5
+_IDLE_US = 30 * DAY_US
+_POLL_SECONDS = 5
+_ACCESS_SECONDS = 3600
+#: With strict rotation a lost answer ends the session, so that clients should have to refresh rarely.
+_STRICT_ACCESS_SECONDS = 12 * 3600
 #: As many exchanges of one refresh token as parallel sessions of a client may need within the window.
 _MOST_SIBLINGS = 64
 _UNAUTHORIZED = 401
-METHODS = list(AUTH_METHODS)
+_METHODS = list(AUTH_METHODS)
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRules:
-    """How long tokens last, and for which resource they are."""
+class OAuthPlace:
+    """By which address the server was called: its name as an issuer, and the spellings of its resource."""
 
-    now: int
-    #: Every accepted spelling of the resource.
-    resources: frozenset[str]
-    #: How long after its first use a refresh token may be used again; 0 is never.
-    reuse_window_us: int
-    access_seconds: int
+    issuer: str
+    origins: frozenset[str]
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """Every spelling of the one resource: clients differ in the path and the slash at its end."""
+        return frozenset(f"{one}{path}" for one in self.origins for path in ("", "/", "/mcp", "/mcp/", "/v1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +69,39 @@ class OAuthReply:
 class TokenServer(AuthorizationServer):
     """Answers one request."""
 
-    def __init__(self, rows: OAuthRows, rules: TokenRules, client: OAuthClient | None = None) -> None:
+    def __init__(self, rows: OAuthRows, place: OAuthPlace, *, now: int, window_us: int) -> None:
         super().__init__()
         self.rows = rows
-        self.rules = rules
+        self.place = place
+        self.now = now
+        #: How long after its first use a refresh token may be used again; 0 is never.
+        self.window_us = window_us
         #: The client of an authorization request, which may not be stored yet.
-        self._client = client
+        self._client: OAuthClient | None = None
+        #: Refuses a precise request for something that is not there.
+        self.check_details: Callable[[str], object] = str
         #: A family that was revoked because a refresh token was used again too late.
         self.reused: TokenFamily | None = None
         self.register_token_generator("default", cast("Any", self._mint))
-        self.register_grant(_CodeGrant, [RequestRules(rules.resources)])
+        self.register_grant(_CodeGrant, [RequestRules(required=True)])
         self.register_grant(_RefreshGrant)
         self.register_grant(_DeviceGrant)
-        cast("Any", self).register_endpoint(_Revocation)
+        for endpoint in (_Revocation, _DeviceEndpoint):
+            cast("Any", self).register_endpoint(endpoint)
 
-    def consent_grant(self, request: FormRequest) -> Any:
+    def consent_grant(self, pairs: Pairs, client: OAuthClient) -> Any:
         """Check an authorization request; the result holds its redirect address."""
-        return cast("Any", self).get_consent_grant(request)
+        self._client = client
+        return cast("Any", self).get_consent_grant(FormRequest("GET", pairs))
 
-    def token_reply(self, request: FormRequest) -> OAuthReply:
-        """Answer at the token endpoint."""
-        return cast("Any", self).create_token_response(request)
+    def decided(self, pairs: Pairs, client: OAuthClient, family: TokenFamily | None) -> str:
+        """Give where the browser goes after the owner's decision: with a code, or with a refusal."""
+        grant = self.consent_grant(pairs, client)
+        return self.location(cast("Any", self).create_authorization_response(grant.request, family, grant))
 
-    def revocation_reply(self, request: FormRequest) -> OAuthReply:
-        """Answer at the revocation endpoint."""
-        return cast("Any", self).create_endpoint_response("revocation", request)
+    def location(self, reply: OAuthReply) -> str:
+        """Add the issuer to a redirect: it tells a client of several servers which one answered (RFC 9207)."""
+        return add_params_to_uri(dict(reply.headers)["Location"], [("iss", self.place.issuer)])
 
     def query_client(self, client_id: str) -> Any:
         """Find a client: the one that was looked up for an authorization request, or a stored one."""
@@ -112,13 +128,14 @@ class TokenServer(AuthorizationServer):
 
     def save_token(self, token: dict[str, Any], request: Any) -> None:
         """Store the tokens that were made for a code, a refresh token or a device."""
-        source = request.authorization_code or request.refresh_token or request.credential
-        family = self.family(source.family)
-        assert family is not None
+        family: TokenFamily = request.user
         self._store_access(token, family)
         if "refresh_token" in token:
-            self._store_refresh(token, family)
-        self.rows.consume(family.grant_ids if family.is_single_use else (), self.rules.now)
+            digest = digest_of(token["refresh_token"])
+            ends_at = min(self.now + _IDLE_US, family.ends_at)
+            stored = RefreshToken(family.client_id, family.scope, ends_at, digest, family.id)
+            entries.put(self.rows, digest, stored, expires_at=ends_at)
+        self.rows.consume(family.grant_ids if family.is_single_use else (), self.now)
         token |= _rights(family, self.rows.grants(family.grant_ids))
 
     def _store_access(self, token: Mapping[str, Any], family: TokenFamily) -> None:
@@ -127,59 +144,53 @@ class TokenServer(AuthorizationServer):
                 digest=digest_of(token["access_token"]),
                 kind=family.kind,
                 subject_id=SubjectId("owner"),
-                issued_at=self.rules.now,
+                issued_at=self.now,
                 client_id=ClientId(family.client_id),
                 grant_id=None if family.kind is TokenKind.MCP_PACKAGE else family.grant_ids[0],
                 package_id=family.package_id,
-                expires_at=self.rules.now + token["expires_in"] * SECOND_US,
+                expires_at=self.now + token["expires_in"] * SECOND_US,
             ),
             family.id,
         )
-
-    def _store_refresh(self, token: Mapping[str, Any], family: TokenFamily) -> None:
-        digest = digest_of(token["refresh_token"])
-        ends_at = min(self.rules.now + IDLE_US, family.ends_at)
-        refresh = RefreshToken(digest, family.id, family.client_id, family.scope, ends_at)
-        entries.put(self.rows, digest, refresh, expires_at=ends_at)
 
     def family(self, family_id: str) -> TokenFamily | None:
         """Find a family whose approval still holds."""
         found = entries.find(self.rows, TokenFamily, family_id)
         if found is None or found.is_revoked:
             return None
-        states = [one.state(self.rules.now) for one in self.rows.grants(found.grant_ids)]
+        states = {one.state(self.now) for one in self.rows.grants(found.grant_ids)}
         readable = {GrantState.ACTIVE, GrantState.CONSUMED} if found.is_single_use else {GrantState.ACTIVE}
-        return found if any(state in readable for state in states) else None
+        return found if states & readable else None
 
     def revoke(self, family_id: str) -> TokenFamily | None:
         """End a family: its tokens, and the grants that only they could use."""
         found = entries.find(self.rows, TokenFamily, family_id)
         if found is not None:
             entries.put(self.rows, family_id, replace(found, is_revoked=True), expires_at=found.ends_at)
-            self.rows.revoke_family(family_id, self.rules.now)
-            self.rows.revoke_grants(found.grant_ids, self.rules.now)
+            self.rows.revoke_family(family_id, self.now)
+            self.rows.revoke_grants(found.grant_ids, self.now)
         return found
 
     def _mint(
         self, *, scope: str, user: TokenFamily, include_refresh_token: bool, **_more: object
     ) -> dict[str, Any]:
-        token = {
-            "access_token": mint(),
-            "token_type": "Bearer",
-            "expires_in": self.rules.access_seconds,
-            "scope": scope,
-        }
+        seconds = _ACCESS_SECONDS if self.window_us else _STRICT_ACCESS_SECONDS
+        token = {"access_token": mint(), "token_type": "Bearer", "expires_in": seconds, "scope": scope}
         if include_refresh_token and not user.is_single_use:
             token["refresh_token"] = mint()
         return token
 
 
-class _CodeGrant(grants.AuthorizationCodeGrant):
-    """Codes: used up by the first request that shows one, whatever comes of that request."""
+class _OwnGrant:
+    """What the grants have in common."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
+    TOKEN_ENDPOINT_AUTH_METHODS = _METHODS
     server: TokenServer
     request: Any
+
+
+class _CodeGrant(_OwnGrant, grants.AuthorizationCodeGrant):
+    """Codes: used up by the first request that shows one, whatever comes of that request."""
 
     @classmethod
     def check_authorization_endpoint(cls, request: OAuth2Request) -> bool:
@@ -188,10 +199,24 @@ class _CodeGrant(grants.AuthorizationCodeGrant):
 
     @staticmethod
     def validate_authorization_redirect_uri(request: OAuth2Request, client: Any) -> str:
-        return default_redirect(request, client)
+        uri = cast("Any", request).payload.redirect_uri or client.get_default_redirect_uri()
+        if not client.check_redirect_uri(uri):
+            # Authlib's text would quote the address, and fails on characters that an error must not hold.
+            raise InvalidRequestError("The redirect_uri is not one of this client.")
+        return uri
+
+    def generate_authorization_code(self) -> str:
+        return mint()
+
+    def save_authorization_code(self, code: str, request: Any) -> None:
+        now, challenge = self.server.now, request.form["code_challenge"]
+        stored = AuthorizationCode(
+            request.client.id, request.scope, now + _CODE_US, request.user.id, self.redirect_uri, challenge
+        )
+        entries.put(self.server.rows, digest_of(code), stored, expires_at=now + DAY_US)
 
     def query_authorization_code(self, code: str, client: Any) -> Any:
-        check_resource(self.request.payload, self.server.rules.resources)
+        check_resource(self.request, self.server)
         digest, rows = digest_of(code), self.server.rows
         found = entries.find(rows, AuthorizationCode, digest)
         if found is None:
@@ -200,8 +225,7 @@ class _CodeGrant(grants.AuthorizationCodeGrant):
             self.server.revoke(found.family)
             return None
         entries.put(rows, digest, replace(found, is_used=True), expires_at=found.expires_at + DAY_US)
-        is_right = found.client_id == client.id and self.server.rules.now < found.expires_at
-        return found if is_right else None
+        return found if found.check_client(client) and self.server.now < found.expires_at else None
 
     def authenticate_user(self, authorization_code: Any) -> Any:
         return self.server.family(authorization_code.family)
@@ -210,103 +234,115 @@ class _CodeGrant(grants.AuthorizationCodeGrant):
         """Keep it, marked as used: a second use revokes what the first one produced."""
 
 
-class _RefreshGrant(grants.RefreshTokenGrant):
+class _RefreshGrant(_OwnGrant, grants.RefreshTokenGrant):
     """Refresh tokens: exchanged for a new one at every use; again within the window, or the family ends."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
     INCLUDE_NEW_REFRESH_TOKEN = True
-    server: TokenServer
-    request: Any
 
     def authenticate_refresh_token(self, refresh_token: str) -> Any:
-        check_resource(self.request.payload, self.server.rules.resources)
+        check_resource(self.request, self.server)
         found = entries.find(self.server.rows, RefreshToken, digest_of(refresh_token))
-        if found is None or self.server.rules.now >= found.expires_at:
+        if found is None or self.server.now >= found.expires_at:
             return None
-        if found.client_id != self.request.client.id or self.server.family(found.family) is None:
+        if not found.check_client(self.request.client) or self.server.family(found.family) is None:
             return None
-        if found.rotated_at is not None and not self._may_repeat(found):
+        if found.rotated_at is not None and not self._may_repeat(found.rotated_at, found.siblings):
             self.server.reused = self.server.revoke(found.family)
             return None
         return found
 
-    def _may_repeat(self, found: RefreshToken) -> bool:
-        assert found.rotated_at is not None
-        since = self.server.rules.now - found.rotated_at
-        return since < self.server.rules.reuse_window_us and found.siblings < _MOST_SIBLINGS
+    def _may_repeat(self, rotated_at: int, siblings: int) -> bool:
+        return self.server.now - rotated_at < self.server.window_us and siblings < _MOST_SIBLINGS
 
     def authenticate_user(self, refresh_token: Any) -> Any:
         return self.server.family(refresh_token.family)
 
     def revoke_old_credential(self, refresh_token: Any) -> None:
         old: RefreshToken = refresh_token
-        used = replace(old, rotated_at=old.rotated_at or self.server.rules.now, siblings=old.siblings + 1)
+        used = replace(old, rotated_at=old.rotated_at or self.server.now, siblings=old.siblings + 1)
         entries.put(self.server.rows, used.digest, used, expires_at=used.expires_at)
 
 
-class _DeviceGrant(DeviceCodeGrant):
-    """Devices that have no browser (RFC 8628)."""
+class _DeviceEndpoint(DeviceAuthorizationEndpoint):
+    """Gives a device that has no browser its codes (RFC 8628)."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
+    CLIENT_AUTH_METHODS = _METHODS
+    EXPIRES_IN = REQUEST_SECONDS
+    INTERVAL = _POLL_SECONDS
     server: TokenServer
-    request: Any
+
+    def authenticate_client(self, request: Any) -> OAuthClient:
+        self._request = request
+        client = cast("Any", super()).authenticate_client(request)
+        if not client.check_grant_type(DEVICE):
+            raise UnauthorizedClientError("The client did not register the device code grant.")
+        check_resource(request, self.server)
+        return client
+
+    def generate_device_code(self) -> str:
+        return mint()
+
+    def get_verification_uri(self) -> str:
+        return f"{self.server.place.issuer}/oauth/device"
+
+    def save_device_credential(self, client_id: str, scope: str | None, data: Mapping[str, Any]) -> None:
+        rows, expires_at = self.server.rows, self.server.now + REQUEST_SECONDS * SECOND_US
+        digest = digest_of(data["device_code"])
+        allowed = self._request.client.get_allowed_scope(scope)
+        details = self._request.form.get(DETAILS, "")
+        device = DeviceCode(client_id, allowed, expires_at, digest, details, data["user_code"])
+        rows.remove_ended(self.server.now)
+        entries.put(rows, digest, device, expires_at=expires_at)
+
+
+class _DeviceGrant(_OwnGrant, DeviceCodeGrant):
+    """Exchanges the code of a device once the owner has decided."""
 
     def query_device_credential(self, device_code: str) -> Any:
         found = entries.find(self.server.rows, DeviceCode, digest_of(device_code))
         if found is None:
             raise InvalidGrantError("The device_code is not known.")
-        if self.server.rules.now >= found.expires_at:
+        if self.server.now >= found.expires_at:
             raise ExpiredTokenError
         return found
 
     def query_user_grant(self, user_code: str) -> Any:
         del user_code
-        found = entries.find(self.server.rows, DeviceCode, digest_of(self.request.form["device_code"]))
-        if found is None or found.family is None:
+        found: DeviceCode = self.query_device_credential(self.request.form["device_code"])
+        if found.family is None:
             return None
         entries.drop(self.server.rows, DeviceCode, found.digest)
         family = self.server.family(found.family)
         return family, family is not None
 
     def should_slow_down(self, credential: Any) -> bool:
-        now = self.server.rules.now
-        noted = replace(credential, polled_at=now)
+        noted = replace(credential, polled_at=self.server.now)
         entries.put(self.server.rows, noted.digest, noted, expires_at=noted.expires_at)
-        return now - credential.polled_at < POLL_SECONDS * SECOND_US
+        return self.server.now - credential.polled_at < _POLL_SECONDS * SECOND_US
 
 
 class _Revocation(RevocationEndpoint):
     """Revocation by a client (RFC 7009): of a refresh token or an access token, and of all of its family."""
 
-    CLIENT_AUTH_METHODS = METHODS
+    CLIENT_AUTH_METHODS = _METHODS
+    server: Any
 
     def query_token(self, token_string: str, token_type_hint: str | None) -> Any:
         del token_type_hint
-        rows, digest = self._server.rows, digest_of(token_string)
+        rows, digest = self.server.rows, digest_of(token_string)
         refresh = entries.find(rows, RefreshToken, digest)
         family = rows.family_of(digest) if refresh is None else refresh.family
-        found = None if family is None else entries.find(rows, TokenFamily, family)
-        return None if found is None else RefreshToken(digest, found.id, found.client_id, found.scope, 0)
+        return None if family is None else entries.find(rows, TokenFamily, family)
 
     def revoke_token(self, token: Any, request: Any) -> None:
         del request
-        self._server.revoke(token.family)
-
-    @property
-    def _server(self) -> TokenServer:
-        server = self.server
-        assert isinstance(server, TokenServer)
-        return server
+        self.server.revoke(token.id)
 
 
-def _rights(family: TokenFamily, granted: Any) -> dict[str, Any]:
+def _rights(family: TokenFamily, granted: Sequence[IssuedGrant]) -> dict[str, Any]:
     """Name what was granted, as PDPP asks, and to those that asked precisely what exactly (RFC 9396)."""
-    issued: list[IssuedGrant] = list(granted)
-    rights: dict[str, Any] = (
-        {"grant_id": family.grant_ids[0]}
-        if family.package_id is None
-        else {"grant_package_id": family.package_id}
-    )
+    one = {"grant_id": family.grant_ids[0]}
+    rights: dict[str, Any] = {"grant_package_id": family.package_id} if family.package_id else one
     if family.has_details:
-        rights["authorization_details"] = [authorization_detail(one.grant) for one in issued]
+        rights[DETAILS] = [authorization_detail(each.grant) for each in granted]
     return rights

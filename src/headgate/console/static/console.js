@@ -1,4 +1,4 @@
-// Copy buttons, dropped files, and the current entry of the navigation on a narrow screen.
+// Copy buttons, dropped files, newer entries of the log, and the current entry of the navigation on a narrow screen.
 // Everything else works without this file, and files can be chosen without it.
 document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
@@ -11,6 +11,12 @@ document.addEventListener("click", async (event) => {
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = before; }, 1500);
 });
+
+// The newest part of the log asks for newer entries, unless one of its conversations is open or the page is hidden.
+setInterval(() => {
+  const log = document.querySelector("[data-live]");
+  if (log && !document.hidden && !log.querySelector("details[open]")) htmx.trigger(log, "newer");
+}, 3000);
 
 // All files below an entry that was dropped, each with its path.
 async function filesOf(entry) {

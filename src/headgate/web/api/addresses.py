@@ -13,6 +13,7 @@ from headgate.web.api.calls import Call, EndpointHandler
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.params import read_params
 from headgate.web.context import RequestContext
+from headgate.web.cross_origin import Sharing
 from headgate.web.replies import PDPP_VERSION, Header, HttpReply
 
 _HANDLERS: Mapping[str, EndpointHandler] = {
@@ -60,6 +61,7 @@ def api_addresses() -> tuple[Address, ...]:
             headers=(PDPP_VERSION, *_MORE_HEADERS.get(endpoint.id, ())),
             check=_check_version,
             endpoint=endpoint,
+            sharing=Sharing.LISTED,
             page=_PAGES.get(endpoint.id, ""),
         )
         for endpoint in ENDPOINTS

@@ -484,7 +484,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Param("file_name", "The name of the file, which helps to recognise it.", required=True),
             Param("source", "Read it as this source; without it the surest one is chosen."),
             Param("display_name", "The connection's name; the same name is the same connection."),
-            Param("dry_run", "Only show what would come in.", choices=("true", "false")),
+            Param("dry_run", "Show what would be imported, and store nothing.", choices=("true", "false")),
             Param("import_id", "An id of 8 to 64 letters, digits, - or _, to read its progress by."),
         ),
         body=RequestBody(

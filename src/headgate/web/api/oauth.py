@@ -9,11 +9,13 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from headgate.auth.oauth.metadata import server_metadata
-from headgate.auth.oauth.server import OAuthReply
-from headgate.auth.oauth.service import AuthorizationService, OAuthPlace, Pairs
+from headgate.auth.oauth.rules import Pairs
+from headgate.auth.oauth.server import OAuthPlace, OAuthReply
+from headgate.auth.oauth.service import AuthorizationService
 from headgate.errors import InvalidClientMetadata, InvalidRequest
 from headgate.web.addresses import Address, WebRequest
 from headgate.web.admission import Callers
+from headgate.web.cross_origin import Sharing
 from headgate.web.replies import PLAIN_JSON, Header, HttpReply, json_reply
 
 MAX_FORM_BYTES = 64 * 1024
@@ -34,23 +36,13 @@ async def metadata(_service: AuthorizationService, request: WebRequest) -> HttpR
     return json_reply(server_metadata(place_of(request).issuer), headers=_PUBLIC)
 
 
-async def token(service: AuthorizationService, request: WebRequest) -> HttpReply:
-    """Exchange a code, a refresh token or a device code."""
-    pairs, authorization = await _form(request), _authorization(request)
-    return _reply(await service.token(pairs, authorization, place_of(request)))
-
-
-async def revoke(service: AuthorizationService, request: WebRequest) -> HttpReply:
-    """Revoke a token for the client that holds it (RFC 7009)."""
-    pairs, authorization = await _form(request), _authorization(request)
-    return _reply(await service.revoke(pairs, authorization, place_of(request)))
-
-
-async def device_authorization(service: AuthorizationService, request: WebRequest) -> HttpReply:
-    """Give a device the codes with which its owner finds it (RFC 8628)."""
-    pairs, context = await _form(request), request.context
+async def answer(service: AuthorizationService, endpoint: str, request: WebRequest) -> HttpReply:
+    """Answer a form of a client: tokens, revocation (RFC 7009) or the codes of a device (RFC 8628)."""
+    pairs, context = read_pairs(await request.body(MAX_FORM_BYTES)), request.context
+    sent = context.headers.values.get(b"authorization")
+    authorization = None if sent is None else sent.decode("latin-1")
     place = place_of(request)
-    return _reply(await service.device(pairs, _authorization(request), place, context.client_address))
+    return _reply(await service.answer(endpoint, pairs, authorization, place, context.client_address))
 
 
 async def register(service: AuthorizationService, request: WebRequest) -> HttpReply:
@@ -76,15 +68,6 @@ def read_pairs(content: bytes) -> Pairs:
         raise InvalidRequest("The form cannot be read.") from None
 
 
-async def _form(request: WebRequest) -> Pairs:
-    return read_pairs(await request.body(MAX_FORM_BYTES))
-
-
-def _authorization(request: WebRequest) -> str | None:
-    value = request.context.headers.values.get(b"authorization")
-    return None if value is None else value.decode("latin-1")
-
-
 def _reply(reply: OAuthReply) -> HttpReply:
     own = {name.lower().encode(): value.encode("latin-1", "replace") for name, value in reply.headers}
     headers = {**own, b"content-type": PLAIN_JSON[1]}
@@ -94,16 +77,24 @@ def _reply(reply: OAuthReply) -> HttpReply:
 def oauth_addresses(service: AuthorizationService) -> tuple[Address, ...]:
     """Make the rows of the table; the short ones are for clients that do not read the metadata."""
     documents = ("oauth-authorization-server", "oauth-authorization-server/mcp", "openid-configuration")
+    endpoints = {"/token": "token", "/revoke": "revocation", "/device_authorization": "device_authorization"}
     handlers = {
-        "/token": token,
-        "/revoke": revoke,
-        "/register": register,
-        "/device_authorization": device_authorization,
+        "/register": partial(register, service),
+        **{path: partial(answer, service, endpoint) for path, endpoint in endpoints.items()},
     }
     return (
-        *(Address("GET", _WELL_KNOWN + one, Callers.ANYONE, partial(metadata, service)) for one in documents),
         *(
-            Address("POST", prefix + path, Callers.ANYONE, partial(handler, service))
+            Address(
+                "GET",
+                _WELL_KNOWN + one,
+                Callers.ANYONE,
+                partial(metadata, service),
+                sharing=Sharing.EVERY_PAGE,
+            )
+            for one in documents
+        ),
+        *(
+            Address("POST", prefix + path, Callers.ANYONE, handler, sharing=Sharing.LISTED)
             for path, handler in handlers.items()
             for prefix in ("/oauth", "")
         ),

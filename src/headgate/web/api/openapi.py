@@ -67,12 +67,12 @@ _GROUPS: dict[Who, dict[str, str]] = {
     Who.OWNER: {"name": "Owner", "description": "For the owner's token alone."},
 }
 _ABOUT = (
-    "One person's records, read by clients under grants of that person. What a token may not see is not there"
-    " for it. Parameters that are not listed are refused. Every answer has `Request-Id` and `PDPP-Version`."
+    "One person's records, read by clients under grants of that person. Anything outside a token's grant is"
+    " invisible to it. Parameters that are not listed are refused. Every answer has `Request-Id` and `PDPP-Version`."
 )
 _BEARER = (
-    "The owner makes a client's token with `headgate grants create --client NAME --stream STREAM`, and a"
-    " token that speaks for the owner with `headgate owner token`. Each is shown once."
+    "The owner makes a client's token with `headgate grants create --client NAME --stream STREAM`, and an"
+    " owner token with `headgate owner token`. Each is shown once."
 )
 _OBJECT: dict[str, Any] = {"type": "object"}
 
