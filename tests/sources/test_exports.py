@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from headgate.sources.exporting import ExportFormat, ExportReport, export_connec
 from headgate.sources.importing import Importer
 from headgate.sources.inputs.opening import opened_tree
 from headgate.sources.planning import chosen_sources, plan_imports
+from headgate.store.protocol import Batch, OnInvalid
 from headgate.store.sqlite.engine import SqliteStore
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 
@@ -271,3 +273,36 @@ def test_what_is_no_mail_is_not_written_as_mail(tmp_path: Path):
     with pytest.raises(InvalidRequest):
         imported(path, tmp_path / "home", ExportFormat.MBOX, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+#: In the place of the id of a file; the last is of one that is not there.
+NO_FILES = ["blob_../../outside", "blob_{outside}", "blob_..", "", f"blob_{'0' * 64}"]
+
+
+@pytest.mark.parametrize("name", NO_FILES)
+@pytest.mark.parametrize("how", [ExportFormat.JSONL, ExportFormat.VCF])
+def test_an_export_touches_no_file_that_a_record_names_as_it_likes(
+    tmp_path: Path, name: str, how: ExportFormat
+):
+    """What stands in the place of an id is chosen by the one who pushes the record."""
+    path, home, out = tmp_path / "a.vcf", tmp_path / "home", tmp_path / "out"
+    path.write_text(CARDS, encoding="utf-8")
+    imported(path, home)
+    (tmp_path / "outside").write_bytes(b"secret")
+
+    async def run() -> ExportReport:
+        store = SqliteStore(open_home(home), lambda: 0)
+        try:
+            (connection,) = await store.connections()
+            photo = {"blob_id": name.format(outside=tmp_path / "outside"), "sha256": ""}
+            line = json.dumps({"data": {"id": "x", "name": "Mallory", "photo": photo}}).encode()
+            batch = Batch(connection.id, StreamName("contacts"), [line], 0, on_invalid=OnInvalid.KEEP)
+            assert (await store.ingest(batch)).accepted == 1
+            return await export_connection(store, connection, out, how)
+        finally:
+            await store.close()
+
+    report = asyncio.run(run())
+    assert (report.records, report.file_count) == ({"contacts": 4}, 1)
+    assert {one.name for one in tmp_path.iterdir()} == {"a.vcf", "home", "out", "outside"}
+    assert b"c2VjcmV0" not in b"".join(one.read_bytes() for one in out.rglob("*") if one.is_file())

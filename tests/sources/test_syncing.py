@@ -172,3 +172,22 @@ def test_of_two_schedules_on_one_home_one_fetches_and_the_other_takes_over(belfr
         return found
 
     assert belfry.driven.run(both()) == [1, 2]
+
+
+def test_a_machine_whose_turn_it_is_not_fetches_nothing(belfry: Belfry, bell: Bell):
+    async def fetched(*, has_turn: bool) -> int:
+        looked = asyncio.Event()
+
+        async def sleep(_seconds: float) -> None:
+            looked.set()
+            await asyncio.sleep(0)
+
+        async def turn() -> bool:
+            return has_turn
+
+        async with scheduled(belfry.home, belfry.accounts, sleep, turn):
+            await looked.wait()
+        return bell.fetches
+
+    assert belfry.driven.run(fetched(has_turn=False)) == 0
+    assert belfry.driven.run(fetched(has_turn=True)) == 1

@@ -20,6 +20,8 @@ MAX_COMPONENT_LINES = 20_000
 _PARAMETER_CHARS = 200
 #: A card may begin and end with the name of a group: ``home.BEGIN:VCARD`` (RFC 2426).
 _DELIMITER = re.compile(rb"\s*(?:[A-Za-z0-9-]{1,40}\.)?(BEGIN|END)\s*:(.*)", re.IGNORECASE | re.DOTALL)
+#: A line without parameters, as most are.
+_PLAIN = re.compile(r"([A-Za-z0-9_-]+):")
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)?([A-Za-z0-9_-]+)")
 _PARAMETER = re.compile(r';\s*([A-Za-z0-9_-]+)(?:=((?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*))?')
 _PARAMETER_VALUE = re.compile(r'"([^"]*)"|([^",]+)')
@@ -95,6 +97,8 @@ def components(content: IO[bytes], kinds: frozenset[str]) -> Iterator[Component]
 
 def content_line(text: str) -> ContentLine | None:
     """Read one line; None if it is none."""
+    if (plain := _PLAIN.match(text)) is not None:
+        return ContentLine(plain.group(1).upper(), {}, text[plain.end() :])
     name = _NAME.match(text)
     if name is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.errors import InvalidRequest
+from headgate.errors import BlobNotFound, InvalidRequest
 from headgate.model.declaration import StreamDeclaration
-from headgate.model.ids import BlobId, StreamName
+from headgate.model.ids import BlobId, StreamName, is_blob_id
 from headgate.model.plan import PagePlan, Reach
 from headgate.model.query import Order
 from headgate.model.record import Connection
@@ -26,6 +27,8 @@ _PAGE = 500
 _RowWriter = Callable[[Sequence[Mapping[str, Any]]], None]
 #: What a spreadsheet takes for a formula when a cell begins with it.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: File systems allow 255 bytes; a number and an ending are added.
+_TITLE_BYTES = 200
 
 
 class ExportFormat(StrEnum):
@@ -49,6 +52,8 @@ class ExportReport:
 
     records: Mapping[str, int]
     file_count: int
+    #: How many files records refer to that are not there.
+    missing_file_count: int = 0
 
 
 async def export_connection(
@@ -72,16 +77,17 @@ async def export_connection(
     blobs: set[BlobId] = set()
     with ExitStack() as stack:
         writer_of = _writers(how, directory, stack)
-        for name in map(StreamName, streams or list(declared)):
+        chosen = [StreamName(name) for name in streams or declared]
+        for name, title in zip(chosen, _distinct(chosen), strict=True):
             fields = tuple(declared[name].fields)
-            write = writer_of(name, fields)
+            write = writer_of(title, fields)
             counts[name] = 0
             async for rows in _pages(store, Reach(name, (connection.id,), fields, with_hidden=True)):
                 counts[name] += len(rows)
                 blobs.update(one for row in rows for one in _blob_ids(row))
                 write(rows)
-    await _copy_files(store, blobs, directory / "files")
-    return ExportReport(counts, len(blobs))
+    copied = await _copy_files(store, blobs, directory / "files")
+    return ExportReport(counts, copied, len(blobs) - copied)
 
 
 async def _export_native(
@@ -97,7 +103,7 @@ async def _export_native(
             counts[name] += len(rows)
             await files.write(name, rows)
     files.close()
-    return ExportReport(counts, files.attached_count)
+    return ExportReport(counts, files.attached_count, files.missing_count)
 
 
 def _make(directory: Path) -> None:
@@ -127,9 +133,24 @@ def _writers(
     """Return the function that begins a stream."""
     if how is ExportFormat.SQLITE:
         database = stack.enter_context(NewDatabase(directory / "records.db"))
-        return lambda stream, fields: database.table(stream, fields, _cell)
+        return lambda title, fields: database.table(
+            title, dict(zip(fields, _distinct(fields), strict=True)), _cell
+        )
     begin = _csv_writer if how is ExportFormat.CSV else _json_writer
-    return lambda stream, fields: begin(directory / f"{stream}.{how.value}", fields, stack)
+    return lambda title, fields: begin(directory / f"{title}.{how.value}", fields, stack)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Title files, tables or columns by names: short enough for a file, and none like another but for its case."""
+    titles: list[str] = []
+    taken = set[str]()
+    for name in names:
+        stem = name.encode()[:_TITLE_BYTES].decode(errors="ignore")
+        numbered = (f"{stem}_{number}" for number in itertools.count(2))
+        title = next(one for one in itertools.chain((stem,), numbered) if one.casefold() not in taken)
+        titles.append(title)
+        taken.add(title.casefold())
+    return titles
 
 
 def _json_writer(path: Path, _fields: Sequence[str], stack: ExitStack) -> _RowWriter:
@@ -162,8 +183,10 @@ def _blob_ids(value: Any) -> Iterator[BlobId]:
     """Find the files that a value refers to."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        if isinstance(members.get("blob_id"), str) and "sha256" in members:
-            yield BlobId(members["blob_id"])
+        blob_id = members.get("blob_id")
+        # A record can hold any text there, and a file is named by it.
+        if isinstance(blob_id, str) and is_blob_id(blob_id) and "sha256" in members:
+            yield BlobId(blob_id)
         for member in members.values():
             yield from _blob_ids(member)
     elif isinstance(value, list):
@@ -171,10 +194,20 @@ def _blob_ids(value: Any) -> Iterator[BlobId]:
             yield from _blob_ids(item)
 
 
-async def _copy_files(store: Store, blobs: set[BlobId], directory: Path) -> None:
+async def _copy_files(store: Store, blobs: set[BlobId], directory: Path) -> int:
+    """Copy the files that are there, and return how many."""
     if blobs:
         _make(directory)
-    for blob in sorted(blobs):
-        with (directory / blob.removeprefix("blob_")).open("xb") as file:
+    return sum([await _copy_file(store, blob, directory) for blob in sorted(blobs)])
+
+
+async def _copy_file(store: Store, blob: BlobId, directory: Path) -> bool:
+    path = directory / blob.removeprefix("blob_")
+    try:
+        with path.open("xb") as file:
             async for piece in store.read_blob(blob):
                 file.write(piece)
+    except BlobNotFound:
+        path.unlink()
+        return False
+    return True

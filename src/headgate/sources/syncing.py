@@ -89,10 +89,16 @@ class Accounts:
 
 @asynccontextmanager
 async def scheduled(
-    home: Home, accounts: Accounts, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    home: Home,
+    accounts: Accounts,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    has_turn: Callable[[], Awaitable[bool]] | None = None,
 ) -> AsyncGenerator[None]:
-    """Fetch the accounts that are due until the end of the block, in one of all processes that do so."""
-    task = asyncio.create_task(_fetch_for_ever(home, accounts, sleep))
+    """Fetch the accounts that are due until the end of the block, in one of all processes that do so.
+
+    A lock of the home chooses among the processes of this machine, ``has_turn`` among machines that share a home.
+    """
+    task = asyncio.create_task(_fetch_for_ever(home, accounts, sleep, has_turn))
     try:
         yield
     finally:
@@ -101,12 +107,17 @@ async def scheduled(
             await task
 
 
-async def _fetch_for_ever(home: Home, accounts: Accounts, sleep: Callable[[float], Awaitable[None]]) -> None:
+async def _fetch_for_ever(
+    home: Home,
+    accounts: Accounts,
+    sleep: Callable[[float], Awaitable[None]],
+    has_turn: Callable[[], Awaitable[bool]] | None,
+) -> None:
     file: int | None = None
     try:
         while True:
             file = _locked(home) if file is None else file
-            if file is not None:
+            if file is not None and (has_turn is None or await _is_chosen(has_turn)):
                 await _fetch_due(accounts)
             await sleep(_LOOK_SECONDS)
     finally:
@@ -129,6 +140,14 @@ async def _fetch_due(accounts: Accounts) -> None:
     except HeadgateError as error:
         # The store, not an account.
         log.warning("sources_not_synced", code=error.code)
+
+
+async def _is_chosen(has_turn: Callable[[], Awaitable[bool]]) -> bool:
+    try:
+        return await has_turn()
+    except HeadgateError as error:
+        get_logger().warning("sources_not_synced", code=error.code)
+        return False
 
 
 def _locked(home: Home) -> int | None:

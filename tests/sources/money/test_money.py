@@ -230,6 +230,42 @@ def test_tables_of_other_countries_are_read(table, expected):
     ] == expected
 
 
+HEAD = "Buchungsdatum;Zahlungspflichtige*r;Zahlungsempfänger*in;Verwendungszweck;IBAN;Betrag\n"
+PAID = (
+    "02.03.2026;Ines;Bäckerei;Brot;DE79100110012626888888;-4,50\n"
+    "03.03.2026;Mühle;Ines;Lohn;DE21500500009876543210;2.000,00\n"
+    "04.03.2026;Ines;Bäckerei;Kuchen;DE79100110012626888888;-9,50\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "accounts", "others"),
+    [
+        # The file names the account, and the column holds other numbers, though one of them repeats.
+        (f"Girokonto;DE02120300000000202051\n\n{HEAD}{PAID}", ["DE02120300000000202051"], 3),
+        # By the short number that the bank calls it by.
+        (f"Kontonummer: 0000202051\n\n{HEAD}{PAID}", ["0000202051"], 3),
+        # Nothing names it; a payment without a number is none of the account's column.
+        (f"{HEAD}{PAID}05.03.2026;Ines;Kiosk;Zeitung;;-2,00\n", ["main"], 3),
+        (f"{HEAD}{PAID}", ["main"], 3),
+        # The account's column stands beside it.
+        ("Auftragskonto;" + HEAD + "".join(f"DE02;{one}\n" for one in PAID.splitlines()), ["DE02"], 3),
+        # The account itself, in every row.
+        (HEAD + "".join(f"0{n}.03.2026;a;b;c;DE02120300000000202051;-{n},00\n" for n in range(1, 6)), ["DE02120300000000202051"], 0),
+        # Also under the short number, and two accounts in one file.
+        (f"Kontonummer: 0000202051\n\n{HEAD}" + "02.03.2026;a;b;c;DE02120300000000202051;-1,00\n" * 2, ["DE02120300000000202051"], 0),
+        (HEAD + "02.03.2026;a;b;c;DE02;-1,00\n" * 3 + "02.03.2026;a;b;c;DE03;-1,00\n" * 3, ["DE02", "DE03"], 0),
+    ],
+)  # fmt: skip
+def test_a_column_of_numbers_is_the_accounts_or_the_other_parties(table, accounts, others):
+    items = read_all(SOURCE, only(SOURCE, {"export.csv": table.encode()}))
+    found = [row["id"] for row in rows_of(items, "accounts")]
+    payments = rows_of(items, "transactions")
+    assert found == accounts
+    assert {row["account_id"] for row in payments} == set(accounts)
+    assert len([row for row in payments if row.get("counterparty_account")]) == others
+
+
 def test_the_one_who_is_paid_and_the_one_who_pays_are_distinguished_by_the_sign():
     table = (
         "Buchungsdatum;Zahlungspflichtige*r;Zahlungsempfänger*in;Verwendungszweck;Betrag\n"

@@ -6,6 +6,7 @@ changed one by one, and for the time when it was written, from which the future 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,6 +32,11 @@ from headgate.sources.labels import connection_title
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 
+#: The lines that are looked at before events are read, and those that bound the components inside of events.
+_SURVEYED = re.compile(
+    r"(?:[A-Z0-9_-]+\.)?(?:DTSTAMP|LAST-MODIFIED|CREATED|RECURRENCE-ID|RRULE|DTSTART|BEGIN|END)\b",
+    re.IGNORECASE,
+)
 _SUFFIXES = frozenset({".ics", ".ical", ".ifb", ".icalendar"})
 _KINDS = frozenset({"VEVENT", "VTODO", "VTIMEZONE"})
 _AHEAD = timedelta(days=2 * 365)
@@ -81,7 +87,9 @@ class _Survey:
         if component.kind == "VTIMEZONE":
             self.zones.define(component.lines)
         elif component.kind:
-            self._look(read_properties(component.lines))
+            found = read_properties([line for line in component.lines if _SURVEYED.match(line)])
+            # An occurrence that was changed is read whole: without an id, its title and place are its id.
+            self._look(read_properties(component.lines) if "RECURRENCE-ID" in found else found)
         elif (line := content_line(component.lines[0])) is not None and line.name == "X-WR-CALNAME":
             self.calendar = clean(line.text) or self.calendar
 

@@ -10,6 +10,8 @@ from headgate.model.instants import instant
 from headgate.sources.calendar.zones import ZoneTable
 from headgate.sources.content_lines import ContentLine
 
+#: No offset leads out of the years between these.
+_FIRST_YEAR, _LAST_YEAR = 1, 9999
 _TIME = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?:T(\d\d):?(\d\d)(?::?(\d\d))?(Z)?)?", re.ASCII)
 _DURATION = re.compile(
     r"([+-])?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,7})M)?(?:(\d{1,8})S)?)?", re.ASCII
@@ -45,7 +47,7 @@ class CalendarTime:
     @property
     def is_storable(self) -> bool:
         """Whether its offset leaves it in the years of the calendar."""
-        return instant(self.text) is not None
+        return _FIRST_YEAR < self.local.year < _LAST_YEAR or instant(self.text) is not None
 
     def at(self, local: datetime) -> CalendarTime:
         """Return another time of the same zone."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from headgate.errors import InvalidRequest
+from headgate.errors import BlobNotFound, InvalidRequest
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach
@@ -57,8 +57,9 @@ class NativeFiles:
     store: Store
     connection_id: ConnectionId
     directory: Path
-    #: How many files of records were written into them.
+    #: How many files of records were written into them, and how many were not there.
     attached_count: int = 0
+    missing_count: int = 0
     _begun: set[Path] = field(default_factory=set[Path])
     _calendars: set[Path] = field(default_factory=set[Path])
 
@@ -107,6 +108,8 @@ class NativeFiles:
                 skipped -= 1
                 continue
             content = await self._content(one["file"])
+            if content is None:
+                continue
             files.append(AttachedFile(one.get("name"), one["mime_type"], content))
             if one["mime_type"] == _MESSAGE_TYPE:
                 skipped = attachments_inside(content)
@@ -128,9 +131,16 @@ class NativeFiles:
     async def _photo(self, row: Mapping[str, Any]) -> bytes | None:
         return await self._content(row["photo"]) if row.get("photo") else None
 
-    async def _content(self, reference: Mapping[str, Any]) -> bytes:
+    async def _content(self, reference: Any) -> bytes | None:
+        """Read a file; None if it is not there: a record can hold any value in the place of one."""
+        blob_id = cast("dict[str, Any]", reference).get("blob_id") if isinstance(reference, dict) else None
+        try:
+            content = b"".join([piece async for piece in self.store.read_blob(BlobId(str(blob_id)))])
+        except BlobNotFound:
+            self.missing_count += 1
+            return None
         self.attached_count += 1
-        return b"".join([piece async for piece in self.store.read_blob(BlobId(reference["blob_id"]))])
+        return content
 
 
 def _number(key: str) -> int:

@@ -78,10 +78,10 @@ class NewDatabase:
         self._connection.close()
 
     def table(
-        self, name: str, columns: Sequence[str], cell: Callable[[Any], Any]
+        self, name: str, columns: Mapping[str, str], cell: Callable[[Any], Any]
     ) -> Callable[[Sequence[Mapping[str, Any]]], None]:
-        """Add a table, and return the function that adds rows to it."""
-        quoted = ['"' + column.replace('"', '""') + '"' for column in columns]
+        """Add a table with a column for each member of a row, and return the function that adds rows to it."""
+        quoted = ['"' + column.replace('"', '""') + '"' for column in columns.values()]
         table = '"' + name.replace('"', '""') + '"'
         self._connection.execute(f"CREATE TABLE {table} ({', '.join(quoted)})")
         insert = f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - names are quoted

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import IO
 
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.money.columns import Columns, Role, columns_of
+from headgate.sources.money.columns import Columns, Role, columns_of, with_other_accounts
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.money.values import DayOrder, amount_of, day_of, day_order, decimal_mark
 from headgate.sources.protocol import Reject, Row
@@ -56,6 +56,7 @@ def bank_table(file: InputFile) -> BankTable | None:
                 sample = _rows(iter(head[number + 1 :]), delimiter)
                 rows = [row for row in islice(sample, _SAMPLE_ROWS) if row is not None]
                 account = _account(head[:number], file.stem, columns)
+                columns = with_other_accounts(columns, rows, account.number or "")
                 return _table(delimiter, number + 1, columns, rows, account)
     return None
 

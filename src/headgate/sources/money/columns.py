@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -115,6 +115,25 @@ _NAMES: Mapping[Role, str] = {
         originalwahrung time uhrzeit hora heure zeitzone timezone pointage comment sortcode oficina
         primanota erlaeuterung fremdwahrungsbetrag cardmember local""",
 }
+#: Names of columns that hold the account itself at one bank, and the account of the other party at the next.
+_EITHER_ACCOUNT = frozenset(
+    [
+        "iban",
+        "konto",
+        "kontonummer",
+        "account",
+        "accountnumber",
+        "accountno",
+        "compte",
+        "numerodecompte",
+        "cuenta",
+        "numerodecuenta",
+        "rekening",
+        "rekeningnummer",
+        "ibanbban",
+        "conto",
+    ]
+)
 _ROLE_OF = {name: role for role, names in _NAMES.items() for name in names.split()}
 
 
@@ -170,6 +189,38 @@ def columns_of(row: Sequence[str]) -> Columns | None:
         return None
     amounts = (name for name, role in zip(names, roles, strict=True) if role is Role.AMOUNT)
     return Columns(names, roles, _currency(next(amounts, "")))
+
+
+def with_other_accounts(columns: Columns, rows: Sequence[Sequence[str]], own_number: str) -> Columns:
+    """Find out whose numbers a column such as IBAN holds: the account's, or those of the other parties.
+
+    The number of the account, if the file names it, is what the account's column holds. Without it the values tell: the
+    account is there in every row, and one account has many rows.
+    """
+    if Role.OTHER_ACCOUNT in columns.roles:
+        return columns
+    accounts = [at for at, role in enumerate(columns.roles) if role is Role.ACCOUNT]
+    unclear = {at for at in accounts if _plain_name(columns.names[at]) in _EITHER_ACCOUNT}
+    paid = [row for row in rows if columns.first(row, Role.BOOKED) or columns.first(row, Role.VALUE)]
+    has_own = len(unclear) < len(accounts)
+    others = {at for at in unclear if has_own or _are_others([_number(row, at) for row in paid], own_number)}
+    roles = (Role.OTHER_ACCOUNT if at in others else role for at, role in enumerate(columns.roles))
+    return replace(columns, roles=tuple(roles))
+
+
+def _are_others(numbers: Sequence[str], own_number: str) -> bool:
+    different = set(numbers)
+    own = _plain_name(own_number)
+    if own and different - {""}:
+        # An IBAN ends with the number that the bank calls the account by.
+        return not any(number.endswith(own) or own.endswith(number) for number in different if number)
+    return bool(different - {""}) and (
+        "" in different or (len(numbers) > 1 and len(different) > len(numbers) / 2)
+    )
+
+
+def _number(row: Sequence[str], at: int) -> str:
+    return _plain_name(row[at]) if at < len(row) else ""
 
 
 def _role(name: str) -> Role | None:
