@@ -34,7 +34,7 @@ ROWS = """
 75 a flipped byte is an error of that record alone; a changed or shortened log of disclosures is noticed
     store/test_corrupt.py::test_a_flipped_byte_is_reported_for_that_record_alone_and_fsck_names_it
     store/test_edges.py::test_row_75_a_flipped_byte_is_an_error_of_that_record_alone
-    ../audit/test_journal.py::test_what_was_changed_behind_its_back_is_noticed
+    ../audit/test_sqlite_chain.py::test_what_was_changed_behind_its_back_is_noticed
 76 a clock that jumps back ten years revives nothing
     store/test_edges.py::test_row_76_a_clock_that_jumps_back_revives_nothing_and_reorders_nothing
     ../store/sqlite/maintenance/test_retention.py::test_a_clock_that_jumps_back_removes_nothing

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +20,8 @@ from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from headgate.clients.programs import HttpServer, inspector_line
+from headgate.mcp.serve.tools import TOOLS
 from tests.mcp.serve.product import Product, product
 from tests.peers.journeys import JOURNEYS, Journey, Peer, PeerResult
 from tests.peers.serving import NODE, PEERS
@@ -182,3 +187,45 @@ class InspectorPeer:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_the_inspector_goes_every_journey(shipped: Product, era: str, journey: Journey, tmp_path: Path):
     await journey(InspectorPeer(shipped, era, tmp_path))
+
+
+def node_of(version: str) -> str:
+    """Find the locked Node, or that of the machine, which has to be 20 or newer."""
+    if version == "locked":
+        return str(NODE)
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("needs node")
+    shown = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(shown.removeprefix("v").partition(".")[0]) < 20:
+        pytest.skip("needs node 20 or newer")
+    return found
+
+
+def listed_by(command: list[str], home: Path) -> list[str]:
+    """Run the Inspector, and give the names of the tools that it prints."""
+    variables = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return [tool["name"] for tool in json.loads(done.stdout)["tools"]]
+
+
+@needs_node
+@pytest.mark.parametrize("version", ["locked", "of the machine"])
+def test_the_line_that_is_printed_for_the_inspector_lists_the_tools(
+    shipped: Product, tmp_path: Path, version: str
+):
+    npx, yes, package, *arguments = shlex.split(inspector_line(HttpServer(shipped.url, shipped.package)))
+    assert (npx, yes, package) == ("npx", "-y", "@modelcontextprotocol/inspector@latest")
+    command = [node_of(version), str(INSPECTOR), *arguments]
+    assert listed_by(command, tmp_path) == [tool["name"] for tool in TOOLS]
+
+
+@pytest.mark.soak
+def test_npx_gets_an_inspector_that_lists_the_tools(shipped: Product, tmp_path: Path):
+    """As the line is printed: npx installs the newest Inspector from its registry."""
+    if shutil.which("npx") is None:
+        pytest.skip("needs npx")
+    node_of("of the machine")
+    command = shlex.split(inspector_line(HttpServer(shipped.url, shipped.package)))
+    assert listed_by(command, tmp_path) == [tool["name"] for tool in TOOLS]

@@ -40,7 +40,7 @@ class Tokens:
     def __init__(self) -> None:
         self.refusals: list[str] = []
 
-    def admit(self, token: str, _via: str = "", **_how: bool) -> Access:
+    async def admit(self, token: str, _via: str = "", **_how: bool) -> Access:
         refusals = {"revoked": GrantRevoked, "empty": PackageRevoked, "hasty": RateLimited}
         if token in refusals:
             raise refusals[token]
@@ -49,7 +49,7 @@ class Tokens:
             raise AuthenticationFailed
         return known[token]
 
-    def note_refusal(self, _token: str, code: str, _via: str, **_request: str) -> None:
+    async def note_refusal(self, _token: str, code: str, _via: str, **_request: str) -> None:
         self.refusals.append(code)
 
 

@@ -42,11 +42,14 @@ class Product:
         return f"{self.address}/mcp"
 
     def revoke(self, token: str) -> None:
-        issued = self.program.admission.look_up(token)
-        assert issued is not None
-        for one in self.program.admission.grants_of(issued):
+        asyncio.run(self._revoke(token))
+
+    async def _revoke(self, token: str) -> None:
+        held = await self.program.admission.look_up(token)
+        assert held is not None
+        for one in held.grants:
             assert one.state(0) is GrantState.ACTIVE
-            asyncio.run(self.program.ledger.revoke(one.grant.id, 1))
+            await self.program.ledger.revoke(one.grant.id, 1)
 
 
 def settings_for(home: Path, **flags: str) -> Settings:

@@ -101,7 +101,7 @@ async def make_reader(program: LocalProgram, connections: int, lines: list[bytes
     issued = await issue(
         program.services.ledger, Choice(), Conditions("agent"), catalog=catalog, now=program.clock.at
     )
-    access = program.services.admission.admit(issued.access_token)
+    access = await program.services.admission.admit(issued.access_token)
     reads = program.services.read_services
     port = LocalResourceServer(reads, ReadContext(access, RequestId("req_1"), "test"))
     return Reader(port, HandleMaker(reads.sealer), "https://gate.example")

@@ -23,6 +23,7 @@ from mcp.server.stdio import stdio_server
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.mcp.serve.call import call_with
 from headgate.mcp.serve.plain import NotPlain
+from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity, constant_result, result_of
 from headgate.mcp.serve.server import build_server
 from headgate.mcp.serve.stdio_fast import StdioFastPath
@@ -136,7 +137,10 @@ class Sdk:
     """The SDK's own session, which gets one message after the other."""
 
     def __init__(self, surface: Surface, through: CountingPort) -> None:
-        self._server = build_server(lambda _context, _via: reader(through), IDENTITY, surface)
+        async def reader_of(_context: object, _via: str) -> Reader:
+            return reader(through)
+
+        self._server = build_server(reader_of, IDENTITY, surface)
         self._lines, self._incoming = anyio.create_memory_object_stream[str](9)
         self._answers, self.answered = anyio.create_memory_object_stream[Json](9)
 
@@ -167,6 +171,10 @@ class Sdk:
         return await self.answered.receive() if "id" in json.loads(line) else None
 
 
+async def fresh_reader(_via: str) -> Reader:
+    return reader(port())
+
+
 async def compare(session: list[Json], surface: Surface) -> int:
     """Compare both answers to every message; give the number of messages that were plain."""
     fast, sdk = StdioFastPath(surface), Sdk(surface, port())
@@ -183,7 +191,7 @@ async def compare(session: list[Json], surface: Surface) -> int:
             if request.arguments is None:
                 result = constant_result(request.method, IDENTITY, surface, request.version)
             else:
-                outcome = await call_with(lambda _via: reader(port()), request.tool, request.arguments)
+                outcome = await call_with(fresh_reader, request.tool, request.arguments)
                 result = result_of(outcome, IDENTITY, request.version)
             answer = {"jsonrpc": "2.0", "id": request.id, "result": result}
             assert json.loads(msgspec.json.encode(answer)) == expected

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.audit.budget import DailyBudgets
+from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.home import open_home
 from headgate.mcp.serve.call import call
 from headgate.mcp.serve.handles import HandleMaker
@@ -130,6 +130,10 @@ class World:
         )
 
 
+async def _nothing_logged(_grant: str, _day: int) -> int:
+    return 0
+
+
 @asynccontextmanager
 async def world(accounts: Sequence[StitchedAccount] = SMALL) -> AsyncIterator[World]:
     with tempfile.TemporaryDirectory() as directory:
@@ -140,7 +144,7 @@ async def world(accounts: Sequence[StitchedAccount] = SMALL) -> AsyncIterator[Wo
             store,
             sealer=Sealer(KeyRing(SealKey(b"w" * 64))),
             discloser=log,
-            budgets=DailyBudgets(home, clock=lambda: NOW, logged=lambda *_: 0),
+            budgets=DailyBudgets(FileCounter(home, _nothing_logged), clock=lambda: NOW),
             clock=lambda: NOW,
             rules=Rules(),
         )

@@ -110,7 +110,7 @@ class QuestionHandler:
             async with asyncio.timeout_at(deadline):
                 reply = await self.answer(question)
         except TimeoutError as error:
-            raise UpstreamTimeout("Nobody replied to the server's question in time.") from error
+            raise UpstreamTimeout("No reply to the server's question came in time.") from error
         return _checked(reply, compiled)
 
     async def next_round(

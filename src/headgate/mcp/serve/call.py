@@ -27,7 +27,7 @@ from headgate.telemetry import get_logger
 
 Arguments = Mapping[str, Any]
 #: Gives the reader of one call, which is named for the log.
-ReaderOfCall = Callable[[str], Reader]
+ReaderOfCall = Callable[[str], Awaitable[Reader]]
 
 _LONE_SURROGATE = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
 _Handler = Callable[[Reader, Arguments], Awaitable[Outcome]]
@@ -92,7 +92,7 @@ async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) ->
     if not is_text(arguments):
         return refused(_LONE_SURROGATE, name)
     try:
-        reader = reader_of(f"mcp:{name}")
+        reader = await reader_of(f"mcp:{name}")
     except HeadgateError as error:
         return failed(error, name, "")
     return await call(name, arguments, reader)

@@ -87,7 +87,7 @@ class HostedMcp:
         assert self._app is not None, "HostedMcp is used outside of running()"
         await self._app({**scope, _CALL: call}, receive, send)
 
-    def _reader(self, context: Context, via: str) -> Reader:
+    async def _reader(self, context: Context, via: str) -> Reader:
         assert context.request is not None
         return self._reader_of_scope(context.request.scope, via)
 

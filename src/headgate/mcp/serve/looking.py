@@ -32,7 +32,7 @@ async def look(
     """
     _refuse_unknown(tool)
 
-    def reader_of(_via: str) -> Reader:
+    async def reader_of(_via: str) -> Reader:
         request_id = RequestId(f"req_{secrets.token_hex(8)}")
         via = f"look:{tool} as {access.client_id}"
         context = ReadContext(access, request_id, via, is_look=True)

@@ -13,6 +13,7 @@ from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows,
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.reference import RecordRef
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
+from headgate.reading.drawing import draw
 from headgate.reading.port import ReadAnswer, RecordRow
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
 from headgate.text.binary import binary_facts, encoded_facts
@@ -61,6 +62,10 @@ class _RenderedPage(msgspec.Struct):
 async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outcome:
     """Answer a page of a stream."""
     answer = await reader.port.records(query, preview_chars=INLINE_CHARS)
+    return await draw(len(answer.content), _page_outcome, reader, query, answer)
+
+
+def _page_outcome(reader: Reader, query: ListQuery | ChangesQuery, answer: ReadAnswer) -> Outcome:
     # In process the rows are at hand, and are not decoded from the body that was made of them.
     page = cast("PageBody", answer.body() if answer.document is None else answer.document)
     rows = [_ReadRow(row, _data_of(row)) for row in cast("list[_PageRow]", page.get("data", []))]
@@ -185,7 +190,7 @@ def _is_whole_row(one: _ReadRow, inline_chars: int) -> bool:
 def _data_of(row: _PageRow) -> Json:
     if not isinstance(row, RecordRow):
         return row.get("data") or {}
-    return _read_data(row.data) if isinstance(row.data, msgspec.Raw) else row.data
+    return _read_data(row.data)
 
 
 def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBody]]:

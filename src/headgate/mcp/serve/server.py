@@ -6,7 +6,7 @@ goes through the port of the request's `Reader`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from headgate.telemetry import get_logger
 
 Context = ServerRequestContext[Any, Any]
 #: Gives the reader of a request; the text names the call for the log.
-ReaderOf = Callable[[Context, str], Reader]
+ReaderOf = Callable[[Context, str], Awaitable[Reader]]
 
 
 def build_server(reader_of: ReaderOf, identity: ServerIdentity, surface: Surface = WHOLE) -> Server[Any]:
@@ -95,7 +95,7 @@ class _Serving:
     async def read_resource(self, context: Context, params: t.ReadResourceRequestParams) -> Any:
         uri = str(params.uri)
         try:
-            reader = self.reader_of(context, "mcp:resources/read")
+            reader = await self.reader_of(context, "mcp:resources/read")
         except HeadgateError as error:
             raise _resource_error(error, uri, "") from error
         try:

@@ -71,7 +71,11 @@ def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
             port = replace(port, as_json=windows is Windows.JSON)
             reader = Reader(port, handles_of_token(token), provider_url, windows=windows)
             surface = (WHOLE if windows else WITHOUT_WINDOWS).with_modes(await port.search_modes())
-            await serve_stdio(lambda _via: reader, identity, surface)
+
+            async def reader_of(_via: str) -> Reader:
+                return reader
+
+            await serve_stdio(reader_of, identity, surface)
 
     anyio.run(run)
 
