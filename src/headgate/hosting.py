@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
-from headgate import __version__
+from headgate import __version__, memory
 from headgate.audit.activity import Activity
 from headgate.audit.chain import load_audit_key
 from headgate.auth.gateway import GatewayCallers
@@ -29,7 +29,7 @@ from headgate.console.addresses import console_addresses
 from headgate.console.consent import ConsentServices, consent_addresses
 from headgate.console.services import ConsoleFacts, ConsoleServices
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, ServerFault, StorageUnusable
-from headgate.home import Home, key_ages
+from headgate.home import Home, key_ages, small_files
 from headgate.mcp.client.documents import fetch_document
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
 from headgate.mcp.client.pins import FilePins
@@ -46,6 +46,7 @@ from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.store.maintenance import backup_to_send
 from headgate.store.semantic.choice import what_leaves
 from headgate.telemetry import get_logger
 from headgate.web.api.oauth import oauth_addresses
@@ -57,6 +58,8 @@ from headgate.wiring import AppServices, build_services, mcp_url, prepare, servi
 from headgate.workers import run_workers
 
 _MINUTE_SECONDS = 60
+#: What making a key of a passphrase takes.
+_PASSPHRASE_BYTES = 256 * 1024 * 1024
 
 
 def build_config(settings: Settings, program: AppServices) -> AppConfig:
@@ -112,8 +115,7 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
     """Put together the authorization server."""
     return AuthorizationService(
         program.oauth_store,
-        clock=program.clock,
-        latest=program.latest,
+        now=lambda: program.latest.raise_to(program.clock()),
         documents=ClientDocuments(fetch_document, program.clock),
         reuse_window_seconds=settings.refresh_window,
         on_reuse=partial(_note_reuse, program),
@@ -159,6 +161,7 @@ def build_console(
             mcp_url(settings),
             public_url=settings.public_url,
             meaning=what_leaves(settings.semantic_model),
+            logs_queries=settings.log_queries,
         ),
         intake=intake,
         uploads=uploads,
@@ -167,7 +170,14 @@ def build_console(
         gateway_callers=build_callers(settings, program),
         key_ages=partial(key_ages, program.home),
         alarm_factor=settings.alarm_factor,
+        make_backup=partial(_make_backup, program.home),
     )
+
+
+def _make_backup(home: Home, passphrase: str) -> IO[bytes]:
+    # Keys are made of passphrases with much memory, so that guessing is slow.
+    memory.require(_PASSPHRASE_BYTES)
+    return backup_to_send(home, passphrase, names=small_files(home))
 
 
 def build_callers(settings: Settings, program: AppServices) -> GatewayCallers:
@@ -198,7 +208,7 @@ async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncG
         program.clock,
         settings.sync_minutes * _MINUTE_SECONDS,
     )
-    async with scheduled(program.home, accounts):
+    async with scheduled(program.home, accounts, has_turn=program.has_turn):
         yield
 
 
@@ -304,7 +314,7 @@ class FirstLink:
 
     async def make(self) -> None:
         """Make the link, unless a password is set; a home that cannot be written is served all the same."""
-        if not self._sessions.has_password():
+        if not await self._sessions.has_password():
             with suppress(StorageUnusable):
                 self.secret = await self._sessions.make_link()
 

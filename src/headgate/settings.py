@@ -19,6 +19,7 @@ from headgate.errors import ConfigInvalid
 _PREFIX = "HEADGATE_"
 CONFIG_VARIABLE = f"{_PREFIX}CONFIG"
 _PORT_MAX = 65535
+_HOME_NAME_MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Settings:
     """The resolved value of every setting."""
 
     home: Path
+    store_url: str
+    store_home: str
     host: str
     port: int
     log_level: str
@@ -40,6 +43,8 @@ class Settings:
     rate_limit: int
     refresh_window: int
     alarm_factor: int
+    log_details_days: int
+    log_queries: bool
     strict_core: bool
     semantic_model: str
     semantic_key_file: Path | None
@@ -144,6 +149,20 @@ def _model(text: str) -> str:
     return text
 
 
+def _database(text: str) -> str:
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must be empty, or an address that starts with postgresql://")
+    if "@" in text and ":" in text.partition("://")[2].partition("@")[0]:
+        raise ValueError("must not hold a password; put it into a .pgpass file or PGPASSWORD")
+    return text
+
+
+def _home_name(text: str) -> str:
+    if not text or len(text) > _HOME_NAME_MOST or not text.isprintable():
+        raise ValueError(f"must be a name of at most {_HOME_NAME_MOST} characters")
+    return text
+
+
 def _host(text: str) -> str:
     if not text or any(character.isspace() for character in text):
         raise ValueError("must be a host name or an address")
@@ -152,6 +171,14 @@ def _host(text: str) -> str:
 
 ALL_SETTINGS: tuple[Setting, ...] = (
     Setting("home", "The owner's directory.", platformdirs.user_data_dir("headgate"), _path),
+    Setting(
+        "store_url",
+        "A PostgreSQL database for the records, such as postgresql://user@host/name; empty is a file in the home. "
+        "Put the password into a .pgpass file or PGPASSWORD.",
+        "",
+        _database,
+    ),
+    Setting("store_home", "The name of the home in that database.", "main", _home_name),
     Setting("host", "The address to listen on.", "127.0.0.1", _host),
     Setting("port", "The port to listen on; 0 takes any free one.", "8321", _port),
     Setting("log_level", "What is logged.", "info", _choice("debug", "info", "warning", "error")),
@@ -200,9 +227,22 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "alarm_factor",
-        "An alarm is raised when a client reads more than so many times its usual in a day; 0 is never.",
+        "An alarm is raised when a client reads more than this many times its usual in a day; 0 is never.",
         "10",
         _whole(0, 1000),
+    ),
+    Setting(
+        "log_details_days",
+        "Days after which single reads in the log are folded into sums by day and record; 0 keeps them for ever.",
+        "400",
+        _whole(0, 36_500),
+    ),
+    Setting(
+        "log_queries",
+        "Write the words that agents search for into the log of disclosures. They may repeat what your records hold, "
+        "and no erasure takes them out of the log again.",
+        "false",
+        _switch,
     ),
     Setting(
         "strict_core",
@@ -213,8 +253,8 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "semantic_model",
         "What search by meaning compares texts with: auto (multilingual if the semantic extra is installed, else off), "
-        "off, multilingual, english, a folder with a BERT or model2vec model, or an address ending in #model. Only with an address do "
-        "texts leave this machine: every text of every field that is searched by meaning is sent there, granted or not, "
+        "off, multilingual, english, a folder with a BERT, ONNX or model2vec model, or an address ending in #model. Only "
+        "with an address do texts leave this machine: every text of every field that is searched by meaning is sent there, granted or not, "
         "and so is every query.",
         "auto",
         _model,

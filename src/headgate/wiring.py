@@ -11,24 +11,24 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headgate.audit.budget import DailyBudgets
+from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
+from headgate.audit.folding import Folding, FoldReport, fold_step, would_fold
 from headgate.audit.journal import Journal
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
-from headgate.auth.clients import Clients
+from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.oauth.entries import client_names
-from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly
+from headgate.errors import LogUnverifiable, OwnerCredentialRefused, StorageFull, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
@@ -46,13 +46,12 @@ from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
+from headgate.store.engines import open_engine
 from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
+from headgate.store.places import home_in
 from headgate.store.protocol import Store
 from headgate.store.semantic.choice import chosen_model
-from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.ledger import SqliteLedger
-from headgate.store.sqlite.oauth import SqliteOAuthStore
 from headgate.system import lock, open_private
 from headgate.telemetry import configure_logs, get_logger
 
@@ -60,6 +59,7 @@ from headgate.telemetry import configure_logs, get_logger
 _ADDRESS = "address"
 _MAX_ADDRESS_BYTES = 1024
 _DEMO_DAYS = 30
+_NO_FOLD_HINT = "Run 'headgate audit verify'. Entries that another key sealed are never folded; log_details_days = 0 ends the attempts."
 
 
 def now() -> int:
@@ -108,6 +108,18 @@ class HomeStores:
         """Return the owner's view of clients and tokens."""
         return Clients(self.ledger, clock=now, latest=self.latest)
 
+    async def fold_log(self, before: int) -> FoldReport:
+        """Fold what the log has of before a time, and say what that came to."""
+        report, key = FoldReport(), load_audit_key(self.home)
+        while fold := await fold_step(self.home, self.ledger, key, before=before, now=now()):
+            report = report.plus(fold)
+        return report
+
+    async def would_fold_log(self, before: int) -> FoldReport:
+        """Say what folding would come to, and change nothing."""
+        key = load_audit_key(self.home)
+        return await would_fold(self.home, self.ledger, key, before=before, now=now())
+
     async def catalog(self) -> SourceCatalog:
         """Read the declarations and connections of the store."""
         connections = await self.store.connections()
@@ -121,16 +133,19 @@ async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
     key: bytes | None = None
     with contextlib.suppress(StorageReadOnly):
         key = load_audit_key(home)
-    store = SqliteStore(home, now)
-    ledger = SqliteLedger(home)
+    opened = open_engine(_place(settings, home), now)
     try:
         if key is not None:
             with contextlib.suppress(StorageReadOnly, StorageFull):
-                await take_over(home, ledger, key)
-        yield HomeStores(home, store, ledger, LatestTime(home), SqliteOAuthStore(ledger))
+                await take_over(home, opened.ledger, key)
+        yield HomeStores(home, opened.store, opened.ledger, LatestTime(home), opened.oauth)
     finally:
-        await ledger.close()
-        await store.close()
+        await opened.ledger.close()
+        await opened.store.close()
+
+
+def _place(settings: Settings, home: Home) -> Home:
+    return home_in(home, settings.store_url, settings.store_home)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +158,12 @@ class AppServices:
     read_services: ReadServices
     admission: Admission
     pump: Pump
+    folding: Folding
     clock: Callable[[], int]
     latest: LatestTime
     oauth_store: OAuthStore
+    #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
+    has_turn: Callable[[], Awaitable[bool]] | None = None
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
@@ -161,9 +179,11 @@ class AppServices:
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
         """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
+        self.folding.start()
         try:
             yield
         finally:
+            await self.folding.stop()
             await self.pump.stop()
             await self.ledger.close()
             await self.store.close()
@@ -173,27 +193,41 @@ def build_services(settings: Settings, home: Home, *, clock: Callable[[], int] =
     """Open the home's files and construct the services, without starting anything."""
     key = load_audit_key(home)
     model = chosen_model(settings.semantic_model, settings.semantic_key_file)
-    store = SqliteStore(home, clock, model)
-    ledger = SqliteLedger(home)
-    journal = Journal(home)
+    opened = open_engine(_place(settings, home), clock, model)
+    ledger, journal = opened.ledger, Journal(home)
 
-    def logged(grant_id: GrantId, day: int) -> int:
-        return ledger.spent(grant_id, day) + journal.unwritten(grant_id)
+    async def logged(grant_id: GrantId, day: int) -> int:
+        return await ledger.spent(grant_id, day) + journal.unwritten(grant_id)
 
-    budgets = DailyBudgets(home, clock=clock, logged=logged)
+    budgets = DailyBudgets(opened.counter or FileCounter(home, logged), clock=clock)
     read_services = ReadServices(
-        store,
+        opened.store,
         sealer=Sealer(load_ring(home)),
         discloser=journal,
         budgets=budgets,
         clock=clock,
         rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
+        logs_queries=settings.log_queries,
     )
     latest = LatestTime(home)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, on_trouble=_log_trouble)
-    oauth_store = SqliteOAuthStore(ledger)
-    return AppServices(home, store, ledger, read_services, admission, pump, clock, latest, oauth_store)
+    folding = Folding(
+        home, ledger, key=key, days=settings.log_details_days, clock=clock, on_trouble=_log_no_fold
+    )
+    return AppServices(
+        home,
+        opened.store,
+        ledger,
+        read_services,
+        admission,
+        pump,
+        folding,
+        clock,
+        latest,
+        opened.oauth,
+        opened.has_turn,
+    )
 
 
 def live_sources(home: Path) -> dict[str, LiveSource]:
@@ -283,9 +317,9 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
         handles = HandleMaker(services.read_services.sealer)
         address = mcp_url(settings).removesuffix("/mcp")
 
-        def reader_of(via: str) -> Reader:
+        async def reader_of(via: str) -> Reader:
             # Admitted at every call, so that a revocation takes effect on the next one.
-            access = services.admission.admit(token)
+            access = await services.admission.admit(token)
             if access.is_owner:
                 raise OwnerCredentialRefused
             context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
@@ -294,8 +328,8 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
 
         async with services.running():
             # Before the client is answered: an agent never reads with an owner's token.
-            issued = services.admission.look_up(token)
-            if issued is not None and issued.kind is TokenKind.OWNER:
+            found = await services.admission.look_up(token)
+            if found is not None and found.token.kind is TokenKind.OWNER:
                 raise OwnerCredentialRefused
             await serve_stdio(reader_of, identity, services.surface)
 
@@ -325,6 +359,11 @@ def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _don
             return Demo(issued.access_token, records, connections)
 
     return asyncio.run(make())
+
+
+def _log_no_fold(trouble: Exception) -> None:
+    hint = _NO_FOLD_HINT if isinstance(trouble, LogUnverifiable) else ""
+    get_logger().warning(f"the log of disclosures was not folded{hint}", exc_info=trouble)
 
 
 def _log_trouble(trouble: Exception) -> None:

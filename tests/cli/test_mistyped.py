@@ -48,7 +48,7 @@ def run(place: Path, *arguments: str) -> Outcome:
         ("grants revoke bob", 1, "There is no grant or client 'bob'."),
         ("audit list --client nobody", 0, "No entries for client 'nobody'."),
         ("store erase House", 1, "There is no connection 'House'. Connections are Home (cin_"),
-        ("store fsck", 0, "found 0 damages."),
+        ("store fsck", 0, "found no damage."),
     ],
 )
 def test_what_is_typed_wrong_gets_a_message_that_helps(

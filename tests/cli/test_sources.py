@@ -75,7 +75,7 @@ def test_a_pause_that_is_none_is_refused(place: Path, pause: str):
 
 
 def test_records_leave_as_json_lines(place: Path):
-    assert run(place, "export", "t", "out") == {"records": {"t": 2}, "file_count": 0}
+    assert run(place, "export", "t", "out") == {"records": {"t": 2}, "file_count": 0, "missing_file_count": 0}
     lines = (place / "out" / "t.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["name"] for line in lines] == ["Ada", "Grace"]
     assert stat.S_IMODE((place / "out").stat().st_mode) == 0o700

@@ -25,7 +25,7 @@ from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
 from tests.on_socket import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
 from tests.schema.declarations import declaration
 
-CHECKED = r"Checked 10 records in [0-9.]+ s \([0-9,]+ a second\); found 0 damages\.\n"
+CHECKED = r"Checked 10 records in [0-9.]+ s \([0-9,]+ a second\); found no damage\.\n"
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_stats_import_only_what_they_need(made: tuple[Home, ConnectionId]):
         check=True,
     )
     imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
-    assert "headgate.store.sqlite.maintenance.stats" in imported
+    assert "headgate.store.relational.maintenance.stats" in imported
     slow = {"numpy", "asyncio", "mcp", "starlette", "headgate.wiring", "headgate.operations"}
     assert imported & slow == set()
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headgate.cli.stores import require_home, with_stores_if_any
 from headgate.cli.terminal import AsJson, many, settings_of
-from headgate.errors import IntegrityBroken, LogUnverifiable
+from headgate.cli.times import typed_instant
+from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US, iso
 
 if TYPE_CHECKING:
+    from headgate.model.disclosure import Disclosure
     from headgate.wiring import HomeStores
 
 app = typer.Typer(help="Show and check the audit log: what was read and refused.", rich_markup_mode=None)
@@ -30,7 +32,7 @@ def list_(
     context: typer.Context,
     *,
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
-    client: Annotated[str | None, typer.Option(help="Only of this client.", metavar="NAME")] = None,
+    client: Annotated[str | None, typer.Option(help="Only entries of this client.", metavar="NAME")] = None,
     alarms: Annotated[
         bool, typer.Option("--alarms", help="Only the days on which a client read far more than usual.")
     ] = False,
@@ -41,11 +43,11 @@ def list_(
         _list_alarms(context, client, limit, as_json=as_json)
         return
 
-    def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.audit.report import entry_document, newest_entries  # noqa: PLC0415 - needs the extra
 
         found: list[dict[str, Any]] = []
-        for entry in newest_entries(stores.ledger):
+        async for entry in newest_entries(stores.ledger):
             document = entry_document(entry)
             if client in {None, document["client_id"]}:
                 found.append(document)
@@ -60,7 +62,7 @@ def list_(
 def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_json: bool) -> None:
     factor = settings_of(context).settings.alarm_factor
 
-    def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: HomeStores) -> list[dict[str, Any]]:
         return [
             {
                 "client_id": one.client_id,
@@ -68,7 +70,7 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
                 "records": one.records,
                 "usual": one.usual,
             }
-            for one in stores.clients().alarms(factor)
+            for one in await stores.clients().alarms(factor)
             if client in {None, one.client_id}
         ][:limit]
 
@@ -86,10 +88,10 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
 def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Check that no entry was changed and none is missing. Ends with 69 if that cannot be checked here."""
 
-    def check(stores: HomeStores) -> dict[str, Any]:
+    async def check(stores: HomeStores) -> dict[str, Any]:
         from headgate.audit import chain  # noqa: PLC0415 - needs the extra
 
-        verdict = chain.verify(stores.ledger, chain.read_notes(stores.home))
+        verdict = await chain.verify(stores.ledger, chain.read_notes(stores.home))
         return {
             "whole": verdict.is_whole,
             "count": verdict.count,
@@ -122,44 +124,95 @@ def who_read(
     connection: Annotated[str | None, typer.Option(help="Of this connection.", metavar="ID")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say who has read a record."""
+    """Show who has read a record."""
+    looked_for = (
+        RecordId(record),
+        None if stream is None else StreamName(stream),
+        None if connection is None else ConnectionId(connection),
+    )
 
-    def find(stores: HomeStores) -> list[dict[str, Any]]:
+    async def find(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.audit import report  # noqa: PLC0415 - needs the extra
 
-        entries = report.who_read(
-            stores.ledger,
-            RecordId(record),
-            None if stream is None else StreamName(stream),
-            None if connection is None else ConnectionId(connection),
-        )
-        return [report.entry_document(entry) for entry in entries]
+        def times(event: Disclosure) -> dict[str, int]:
+            # Of the reads that were folded together some may have shown other records.
+            found = report.folded_times(report.parts_of(event, *looked_for))
+            return {} if found is None else {"times": found}
 
-    _print(_run(context, find), "Nobody has read such a record.", as_json=as_json)
+        entries = report.who_read(stores.ledger, *looked_for)
+        return [
+            {**report.entry_document(entry), **times(report.read_event(entry))} async for entry in entries
+        ]
+
+    _print(_run(context, find), "No client has read such a record.", as_json=as_json)
 
 
 @app.command()
 def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
-    def write(stores: HomeStores) -> None:
+    async def write(stores: HomeStores) -> None:
         from headgate.audit.report import all_entries, entry_document  # noqa: PLC0415 - needs the extra
 
-        documents = (entry_document(entry) for entry in all_entries(stores.ledger))
+        documents = (entry_document(entry) async for entry in all_entries(stores.ledger))
         if as_json:
-            typer.echo(json.dumps(list(documents)))
+            typer.echo(json.dumps([document async for document in documents]))
             return
-        for document in documents:
+        async for document in documents:
             typer.echo(json.dumps(document))
 
     _run(context, write)
 
 
-def _run(context: typer.Context, work: Callable[[HomeStores], Any]) -> Any:
-    async def run(stores: HomeStores) -> Any:
-        return work(stores)
+@app.command()
+def fold(
+    context: typer.Context,
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="What is older, like 400d or a date; log_details_days if not given.", metavar="TIME"
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would come to.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fold old reads into sums by day and record, which still say who has read a record. Whole days only."""
+    settings = settings_of(context).settings
 
-    return with_stores_if_any(settings_of(context).settings, run)
+    async def work(stores: HomeStores) -> dict[str, int]:
+        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
+
+        before = _older_than(older_than, settings.log_details_days, now())
+        done = await (stores.would_fold_log(before) if dry_run else stores.fold_log(before))
+        return {"reads": done.reads, "bytes_before": done.bytes_before, "bytes_after": done.bytes_after}
+
+    require_home(settings)
+    found = _run(context, work)
+    if as_json:
+        typer.echo(json.dumps({"dry_run": dry_run, **found}))
+    elif not found["reads"]:
+        typer.echo("Nothing in the log is that old.")
+    else:
+        verb = "would be" if dry_run else "were"
+        sizes = f"{many(found['bytes_before'], 'byte')} become {many(found['bytes_after'], 'byte')}"
+        typer.echo(f"{many(found['reads'], 'read')} {verb} folded: {sizes}.")
+
+
+def _older_than(text: str | None, days: int, now: int) -> int:
+    if text is None:
+        # With 0 days everything is kept.
+        return now - days * DAY_US if days else 0
+    at = typed_instant(text, now)
+    if at is None:
+        raise InvalidRequest(
+            f"'{text}' is no time.", param="older-than", hint="Write 400d, 52w, or a date such as 2026-01-31."
+        )
+    return at
+
+
+def _run(context: typer.Context, work: Callable[[HomeStores], Awaitable[Any]]) -> Any:
+    return with_stores_if_any(settings_of(context).settings, work)
 
 
 def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> None:
@@ -171,4 +224,7 @@ def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> N
     for one in documents:
         who = one["client_id"] or one["token_kind"]
         shown = f"{many(one['record_count'], 'record')}, {many(one['size_bytes'], 'byte')}"
-        typer.echo(f"{one['seq']:>6}  {one['at']}  {who}  {one['via']}  {one['outcome']}  {shown}")
+        times = one.get("times", one.get("reads"))
+        when = one["at"] if times is None else f"{one['at'][:10]}, {many(times, 'time')}"
+        words = f"  {json.dumps(one['words'])}" if "words" in one else ""
+        typer.echo(f"{one['seq']:>6}  {when}  {who}  {one['via']}  {one['outcome']}  {shown}{words}")

@@ -30,7 +30,9 @@ def add(
         list[str], typer.Option(help="Where it is answered; may be repeated.", metavar="URI")
     ],
     *,
-    secret: Annotated[bool, typer.Option("--secret", help="Give it a secret, printed once.")] = False,
+    secret: Annotated[
+        bool, typer.Option("--secret", help="Create a secret for it, and print it once.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Register a client, and print its id."""

@@ -10,12 +10,12 @@ import typer
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.settings import ALL_SETTINGS, Resolved
 
-app = typer.Typer(help="Look at the settings.", rich_markup_mode=None)
+app = typer.Typer(help="Show the settings.", rich_markup_mode=None)
 
 
 @app.callback()
 def _noun() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
 @app.command()

@@ -138,7 +138,7 @@ def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms:
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         client, at = ClientId(program.name), stores.judged_at()
-        granted = [one for one in stores.ledger.grants() if one.grant.client_id == client]
+        granted = [one for one in await stores.ledger.grants() if one.grant.client_id == client]
         older = [one.grant.id for one in granted if one.state(at) == "active"]
         if older and not terms.is_again:
             raise Conflict(
@@ -242,7 +242,7 @@ async def _in_home(settings: Settings, token: str) -> ReadAnswer:
 
     services = build_services(settings, prepare(settings))
     async with services.running():
-        read = ReadContext(services.admission.admit(token), RequestId("req_connect"), "connect")
+        read = ReadContext(await services.admission.admit(token), RequestId("req_connect"), "connect")
         return await LocalResourceServer(services.read_services, read).streams()
 
 

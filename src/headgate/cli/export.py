@@ -51,3 +51,5 @@ def export(
         typer.echo(f"{name}: {count:,} records")
     if report.file_count:
         typer.echo(f"{report.file_count:,} files")
+    if report.missing_file_count:
+        typer.echo(f"{report.missing_file_count:,} files that records refer to are not there", err=True)

@@ -21,8 +21,8 @@ Since = Annotated[
     typer.Option("--since", help="Only records from this time on: a date, 30d or yesterday.", metavar="TIME"),
 ]
 Until = Annotated[str | None, typer.Option("--until", help="Only records before this time.", metavar="TIME")]
-Days = Annotated[int, typer.Option("--days", help="End the grant after so many days.")]
+Days = Annotated[int, typer.Option("--days", help="Days until the grant expires.")]
 Budget = Annotated[
-    str | None, typer.Option("--budget", help="Show at most so many records a day.", metavar="N/day")
+    str | None, typer.Option("--budget", help="Limit the grant to N records a day.", metavar="N/day")
 ]
 Confirmed = Annotated[bool, typer.Option("--yes", help="Do not ask before granting everything.")]

@@ -185,10 +185,10 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
         from headgate.auth.documents import issued_document  # noqa: PLC0415 - needs the extra
 
         overviews = {
-            one.issued.grant.id: one for client in stores.clients().overview() for one in client.grants
+            one.issued.grant.id: one for client in await stores.clients().overview() for one in client.grants
         }
         now = stores.judged_at()
-        return [(issued_document(one, now), overviews[one.grant.id]) for one in stores.ledger.grants()]
+        return [(issued_document(one, now), overviews[one.grant.id]) for one in await stores.ledger.grants()]
 
     found = with_stores_if_any(settings_of(context).settings, work)
     if as_json:
@@ -231,12 +231,12 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Say in words what a grant lets its client see."""
+    """Show in words what a grant lets its client see."""
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.documents import in_words, issued_document  # noqa: PLC0415 - needs the extra
 
-        now, found = stores.judged_at(), _named(stores, grant)
+        now, found = stores.judged_at(), await _named(stores, grant)
         if as_json:
             documents = [issued_document(one, now) for one in found]
             return json.dumps(documents[0] if found[0].grant.id == grant else documents, indent=2)
@@ -264,7 +264,7 @@ def revoke(
     async def work(stores: HomeStores) -> list[str]:
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        found = _named(stores, grant)
+        found = await _named(stores, grant)
         active = [one for one in found if one.grant.id == grant or one.revoked_at is None]
         for one in active:
             await stores.ledger.revoke(one.grant.id, now())
@@ -279,16 +279,16 @@ def revoke(
         typer.echo(f"{grant} may read nothing any more: {many(len(ended), 'grant')} revoked.")
 
 
-def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
+async def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
     """Find a grant by its id, or the grants of a client.
 
     Raises:
         NotFound: there is neither.
     """
-    one = stores.ledger.grant(grant_id(name))
+    one = await stores.ledger.grant(grant_id(name))
     if one is not None:
         return [one]
-    found = [each for each in stores.ledger.grants() if each.grant.client_id == ClientId(name)]
+    found = [each for each in await stores.ledger.grants() if each.grant.client_id == ClientId(name)]
     if not found:
         raise NotFound(f"There is no grant or client '{name}'.", hint="See 'headgate grants list'.")
     return found
@@ -297,7 +297,7 @@ def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
 def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
     """Build a hint that lists the valid values of the option at fault."""
     if not catalog.connections:
-        return "Add a connection and records first; the README shows how."
+        return "Import something first: headgate import PATH"
     declared = {name: one for source in catalog.declarations.values() for name, one in source.streams.items()}
     match param:
         case "connection":

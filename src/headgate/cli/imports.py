@@ -41,16 +41,18 @@ def import_files(
     ] = None,
     connection: Annotated[
         str | None,
-        typer.Option(help="Call the connection so; the same name is the same one.", metavar="NAME"),
+        typer.Option(help="The name of the connection; an existing name adds to that one.", metavar="NAME"),
     ] = None,
     declare: Annotated[
         Path | None, typer.Option(help="Correct how a table is understood.", metavar="FILE.toml")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would come in.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be imported, and store nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring files in: mail, calendars, chats, notes, tables. The same file again doubles nothing.
+    """Import files: mail, calendars, chats, notes, tables. Importing a file again adds nothing.
 
     On a terminal it shows what it understood and asks. Ends with 65 if something was left out.
     """

@@ -14,12 +14,12 @@ from headgate.home import open_home
 if TYPE_CHECKING:
     from headgate.model.sealed import KeyRing
 
-app = typer.Typer(help="Look after the keys.", rich_markup_mode=None)
+app = typer.Typer(help="List and rotate keys.", rich_markup_mode=None)
 
 
 @app.callback()
 def _noun() -> None:
-    """Look after the keys."""
+    """List and rotate keys."""
 
 
 @app.command("list")

@@ -43,7 +43,7 @@ EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="headgate",
-    help="A gate for personal data: agents read what you granted, and nothing else.",
+    help="Let AI agents read the parts of your data that you allow, and log every read.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     # Every command takes it from here.
@@ -80,7 +80,7 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
 
 @app.command("version", hidden=True)
 def version_() -> None:
-    """Print the version, for those who do not think of the option."""
+    """Print the version."""
     typer.echo(f"headgate {__version__}")
 
 
@@ -90,10 +90,10 @@ def main(
     *,
     home: Annotated[Path | None, typer.Option(help="The owner's directory.", metavar="DIR")] = None,
     version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A gate for personal data: agents read what you granted, and nothing else."""
+    """Let AI agents read the parts of your data that you allow, and log every read."""
     del version
     context.obj = State(flags={"home": None if home is None else str(home)}, environment=dict(os.environ))
     if context.invoked_subcommand is None:

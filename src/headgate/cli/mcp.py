@@ -24,7 +24,7 @@ def mcp(
         str | None, typer.Option(help="Read from this resource server instead of the home.", metavar="URL")
     ] = None,
     cache_root: Annotated[
-        Path | None, typer.Option(help="Where granted tokens are kept.", metavar="DIR")
+        Path | None, typer.Option(help="The directory of saved tokens.", metavar="DIR")
     ] = None,
     client: Annotated[
         str | None, typer.Option(help="Read with the token that was saved for this client.", metavar="NAME")

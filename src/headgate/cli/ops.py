@@ -58,7 +58,7 @@ def probe(
     namespace: Namespace = "remote",
     as_json: AsJson = False,
 ) -> None:
-    """Import a server and say what it offers, without keeping anything."""
+    """Show what a server offers, and store nothing."""
     del context
 
     async def look(imported: ImportedOperations) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def list_operations(
     namespace: Namespace = "remote",
     as_json: AsJson = False,
 ) -> None:
-    """List a server's operations, one on a line."""
+    """List a server's operations, one per line."""
 
     async def names(imported: ImportedOperations) -> list[dict[str, Any]]:
         return [

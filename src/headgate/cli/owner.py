@@ -1,4 +1,4 @@
-"""``headgate owner``: what speaks for the owner."""
+"""``headgate owner``: owner tokens and the password."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import typer
 
 from headgate.auth.gateway import stop_callers
 from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, many, settings_of
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
 
 if TYPE_CHECKING:
     from headgate.wiring import HomeStores
 
-app = typer.Typer(help="Speak for the owner.", rich_markup_mode=None)
+app = typer.Typer(help="Create owner tokens, and reset the password.", rich_markup_mode=None)
 
 
 @app.callback()
 def _noun() -> None:
-    """Speak for the owner."""
+    """Create owner tokens, and reset the password."""
 
 
 @app.command()
@@ -46,14 +46,16 @@ def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
 def token(
     context: typer.Context,
     *,
-    name: Annotated[str | None, typer.Option(help="What you call it.", metavar="NAME")] = None,
+    name: Annotated[str | None, typer.Option(help="A name for the token.", metavar="NAME")] = None,
     scope: Annotated[
         Literal["metrics", "ingest", "all"], typer.Option(help="What it may be used for.")
     ] = "all",
-    days: Annotated[int | None, typer.Option(help="It ends after so many days.", metavar="N", min=1)] = None,
+    days: Annotated[
+        int | None, typer.Option(help="Days until the token expires; never without it.", metavar="N", min=1)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token of yours, and print it once; without --scope it may do everything."""
+    """Create an owner token, and print it once; without --scope it may do everything."""
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.grants import issue_owner_token  # noqa: PLC0415 - needs the extra
@@ -81,7 +83,7 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
                 "issued_at": iso(one.issued_at),
                 "expires_at": None if one.expires_at is None else iso(one.expires_at),
             }
-            for one in stores.clients().owner_tokens()
+            for one in await stores.clients().owner_tokens()
         ]
 
     found = with_stores_if_any(settings_of(context).settings, work)
@@ -115,4 +117,4 @@ def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
         return await stores.clients().stop_all()
 
     ended = with_stores(settings_of(context).settings, work)
-    typer.echo(json.dumps({"ended": ended}) if as_json else f"{ended} grants ended.")
+    typer.echo(json.dumps({"ended": ended}) if as_json else f"{many(ended, 'grant')} ended.")

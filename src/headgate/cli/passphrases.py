@@ -10,8 +10,8 @@ import typer
 
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private
+from headgate.model.maintenance import LEAST_PASSPHRASE_CHARS
 
-LEAST_CHARS = 10
 PassphraseFile = Annotated[
     Path | None,
     typer.Option(help="Read the passphrase from the first line of this private file.", metavar="FILE"),
@@ -25,9 +25,9 @@ def new_passphrase(file: Path | None) -> str:
         ConfigInvalid: it is too short, or there is no one to ask.
     """
     found = _from_file(file) if file else _asked("Passphrase", confirm=True)
-    if len(found) < LEAST_CHARS:
+    if len(found) < LEAST_PASSPHRASE_CHARS:
         raise ConfigInvalid(
-            f"A passphrase has at least {LEAST_CHARS} characters.", hint="Choose several words."
+            f"A passphrase has at least {LEAST_PASSPHRASE_CHARS} characters.", hint="Choose several words."
         )
     return found
 

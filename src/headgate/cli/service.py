@@ -62,7 +62,7 @@ def install(context: typer.Context) -> None:
 
 @app.command()
 def status(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Say whether the unit is installed, and at which address this home is served."""
+    """Show whether the unit is installed, and at which address this home is served."""
     from headgate.wiring import served_address  # noqa: PLC0415 - needs the extra
 
     unit, link = _places()

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from headgate.sources.protocol import LiveSource
     from headgate.wiring import HomeStores
 
-app = typer.Typer(help="Look after what was brought in, and fetch what is new.", rich_markup_mode=None)
+app = typer.Typer(
+    help="List and remove what was imported; add accounts and fetch from them.", rich_markup_mode=None
+)
 
 _PAUSE = re.compile(r"(\d{1,5})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -34,7 +36,7 @@ _Which = Annotated[str, typer.Argument(help="The connection's id or name.", meta
 
 @app.callback()
 def _noun() -> None:
-    """Look after what was brought in, and fetch what is new."""
+    """List and remove what was imported; add accounts and fetch from them."""
 
 
 @app.command("list")
@@ -109,7 +111,9 @@ def add(
     option: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the account.", metavar="NAME=VALUE")
     ] = None,
-    connection: Annotated[str | None, typer.Option(help="Call the connection so.", metavar="NAME")] = None,
+    connection: Annotated[
+        str | None, typer.Option(help="The name of the connection.", metavar="NAME")
+    ] = None,
     every: Annotated[
         str | None,
         typer.Option(

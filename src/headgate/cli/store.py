@@ -1,9 +1,10 @@
-"""``headgate store``: measure, check, back up and erase the records of a home."""
+"""``headgate store``: measure, check, copy, back up and erase the records of a home."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import secrets
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -21,10 +22,10 @@ from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
-from headgate.model.maintenance import ConnectionStats, Copied, Damage, StoreStats
-from headgate.store.sqlite.maintenance import commands
+from headgate.model.maintenance import ConnectionStats, Copied, Damage, Moved, StoreStats
+from headgate.store import maintenance
 
-app = typer.Typer(help="Look after the records.", rich_markup_mode=None)
+app = typer.Typer(help="Show, back up, check and erase the store.", rich_markup_mode=None)
 
 _SHOWN_MOST = 50
 _KIB = 1024
@@ -38,14 +39,14 @@ _REVOKED = (
 
 @app.callback()
 def _noun() -> None:
-    """Look after the records."""
+    """Show, back up, check and erase the store."""
 
 
 @app.command()
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show what is in the store: counts, sizes, oldest and newest, for each connection and stream."""
     with needs_extra("serve"):
-        found = commands.store_stats(_home(context))
+        found = maintenance.store_stats(_home(context))
     typer.echo(_json(found) if as_json else _table(found))
 
 
@@ -72,9 +73,9 @@ def backup(
     passphrase = passphrases.new_passphrase(passphrase_file) if encrypt else ""
     with needs_extra("serve"), progress_line("copying") as progress:
         if encrypt:
-            copied = commands.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
+            copied = maintenance.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
         else:
-            copied = commands.back_up_store(home, target, progress, names=names)
+            copied = maintenance.back_up_store(home, target, progress, names=names)
     how = ", encrypted" if encrypt else ""
     typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}{how}.")
 
@@ -103,12 +104,12 @@ def restore(
         progress_line("checking") as progress,
     ):
         if only_verify:
-            copied = commands.verify_backup(source, progress)
+            copied = maintenance.verify_backup(source, progress)
         else:
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
             revoke_at = None if keep_grants else now()
-            copied = commands.restore_backup(
+            copied = maintenance.restore_backup(
                 source, _home(context, is_new=True), progress, revoke_at=revoke_at
             )
     done = "The backup is good:" if only_verify else "Restored"
@@ -117,14 +118,67 @@ def restore(
         typer.echo(_REVOKED.format(many(copied.revoked_count, "grant")), err=True)
 
 
+@app.command()
+def copy(
+    context: typer.Context,
+    *,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="URL", help="The database to copy the records into.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL", help="The database to copy the records from, into a file."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the records of the home into a PostgreSQL database, or from one into a file of the home.
+
+    Nothing is taken from where they are. A copy that was stopped goes on when the command is given again; until it is
+    complete it cannot be opened. Keys and journals stay in the home's directory.
+    """
+    if (to is None) is (source is None):
+        raise typer.BadParameter("give --to URL or --from URL")
+    settings = settings_of(context, store_url=to or source).settings
+    home = open_home(settings.home if source else require_home(settings))
+    shared = maintenance.home_in(home, settings.store_url, settings.store_home)
+    ends = (home, shared) if to else (shared, home)
+    with needs_extra("postgres"), progress_line("copying") as progress:
+        moved = maintenance.copy_store(*ends, progress)
+    typer.echo(_json(moved) if as_json else _moved(moved))
+
+
+def _moved(moved: Moved) -> str:
+    text = (
+        f"Copied {many(moved.record_count, 'record')}, change {moved.change_number}, and compared every row."
+    )
+    missing = f" {many(moved.missing_count, 'file')} that records refer to were missing already."
+    return text + missing if moved.missing_count else text
+
+
+@app.command()
+def role(context: typer.Context) -> None:
+    """Make a role of the database that sees this home alone, and print its password once.
+
+    Give it with the address of a role that owns the tables. Given again, the role gets another password.
+    """
+    home = _home(context)
+    password = secrets.token_urlsafe(24)
+    with needs_extra("postgres"):
+        name = maintenance.make_role(home, password)
+    typer.echo(
+        f"The role {name} sees this home alone. Put this line into ~/.pgpass, and the role into store_url:"
+    )
+    typer.echo(f"*:*:*:{name}:{password}")
+
+
 @contextmanager
 def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) -> Generator[Path]:
     """Give the directory of a backup; one that is encrypted is decrypted for the length of the block."""
-    if not commands.is_encrypted_backup(backup):
+    if not maintenance.is_encrypted_backup(backup):
         yield backup
         return
     passphrase = passphrases.known_passphrase(passphrase_file)
-    with commands.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
+    with maintenance.decrypted_backup(backup, _home(context, is_new=True), passphrase) as directory:
         yield directory
 
 
@@ -133,7 +187,7 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Check every record and all data derived from it; change nothing. Ends with 1 if there is damage."""
     started = time.monotonic()
     with needs_extra("serve"), progress_line("checking") as progress:
-        found = commands.check_store(_home(context), progress)
+        found = maintenance.check_store(_home(context), progress)
     seconds = time.monotonic() - started
     if as_json:
         typer.echo(_json(found))
@@ -142,11 +196,11 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
             typer.echo(_damage_line(damage))
         rate = f"{seconds:.1f} s ({found.record_count / seconds:,.0f} a second)"
         typer.echo(
-            f"Checked {many(found.record_count, 'record')} in {rate}; found {many(len(found.damages), 'damage')}."
+            f"Checked {many(found.record_count, 'record')} in {rate}; found {_damage(len(found.damages))}."
         )
     if found.damages:
         raise IntegrityBroken(
-            f"The store has {many(len(found.damages), 'damage')}.",
+            f"The store has {_damage(len(found.damages))}.",
             hint="Restore the damaged records from a backup.",
         )
 
@@ -165,7 +219,8 @@ def erase(
 ) -> None:
     """Erase a connection, or one record of it, so that no byte is left in any file of the home.
 
-    Backups that you made, and copies of the disk, are outside: they keep what they hold.
+    Backups that you made, and copies of the disk, are outside: they keep what they hold. In a database the rows are
+    deleted and their space is freed; its archived logs and backups keep them until they end.
     """
     if (stream is None) is not (record is None):
         raise typer.BadParameter("give a stream and a record, or neither to erase the whole connection")
@@ -179,10 +234,10 @@ def erase(
         typer.confirm(f"Erase connection {shown}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
         if stream is None or record is None:
-            gone = commands.erase_connection(home, chosen)
+            gone = maintenance.erase_connection(home, chosen)
         else:
             name, key = stream_name(stream), record_id(record)
-            gone = commands.erase_record(home, chosen, stream=name, record_id=key)
+            gone = maintenance.erase_record(home, chosen, stream=name, record_id=key)
     text = f"Erased {many(gone.record_count, 'record')} and {many(gone.blob_count, 'file')}."
     typer.echo(_json(gone) if as_json else text)
 
@@ -196,7 +251,7 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
         NotFound: there is none of this name, or several have it.
     """
     with needs_extra("serve"):
-        connections = commands.store_stats(home).connections
+        connections = maintenance.store_stats(home).connections
     found = [one for one in connections if one.connection_id == name] or [
         one for one in connections if (one.display_name or "").casefold() == name.casefold()
     ]
@@ -215,7 +270,8 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
 
 def _home(context: typer.Context, *, is_new: bool = False) -> Home:
     settings = settings_of(context).settings
-    return open_home(settings.home if is_new else require_home(settings))
+    home = open_home(settings.home if is_new else require_home(settings))
+    return maintenance.home_in(home, settings.store_url, settings.store_home)
 
 
 def _json(value: Any) -> str:
@@ -233,6 +289,10 @@ def _keys(copied: Copied) -> str:
     if copied.has_keys:
         return ", with keys"
     return ", without keys: cursors end, and the log of disclosures so far cannot be checked there"
+
+
+def _damage(count: int) -> str:
+    return f"damage in {many(count, 'place')}" if count else "no damage"
 
 
 def _damage_line(damage: Damage) -> str:
@@ -263,7 +323,7 @@ class _StatsRow(NamedTuple):
         return "  ".join(cells).rstrip()
 
 
-_HEADER = _StatsRow("connection", "stream", "records", "about", "oldest", "newest", "last taken in")
+_HEADER = _StatsRow("connection", "stream", "records", "about", "oldest", "newest", "last import")
 
 
 def _table(found: StoreStats) -> str:
@@ -271,7 +331,7 @@ def _table(found: StoreStats) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     total = (
         f"{many(found.record_count, 'record')} of {many(len(found.connections), 'connection')}; "
-        f"{_size(found.database_bytes + found.log_bytes)} on disk, and "
+        f"{_size(found.database_bytes + found.log_bytes)} {'in the database of all homes' if found.is_shared else 'on disk'}, and "
         f"{many(found.blob_count, 'file')} of {_size(found.blob_bytes)}"
     )
     return "\n".join([*(row.line(widths) for row in rows), "", total])

@@ -45,10 +45,9 @@ def try_tool(
     async def work() -> Outcome:
         services = build_services(settings, prepare(settings))
         async with services.running():
-            granted = (
-                services.clients().client(client_id(client)).readable(grant_id(grant) if grant else None)
-            )
-            access = services.admission.access_as(granted)
+            named = await services.clients().client(client_id(client))
+            granted = named.readable(grant_id(grant) if grant else None)
+            access = await services.admission.access_as(granted)
             address = mcp_url(settings).removesuffix("/mcp")
             return await look(services.read_services, access, tool, given, address)
 

@@ -63,11 +63,11 @@ def watch(
     directory: Annotated[Path, typer.Argument(help="The directory to watch.", metavar="DIR")],
     *,
     every: Annotated[
-        float, typer.Option(help="Look so often, in seconds.", min=0.1, max=3600.0, metavar="SECONDS")
+        float, typer.Option(help="Seconds between two looks.", min=0.1, max=3600.0, metavar="SECONDS")
     ] = 2.0,
     as_json: AsJson = False,
 ) -> None:
-    """Import what lies in a directory, and what arrives there, until Ctrl-C or SIGTERM.
+    """Import the files of a directory, and those that arrive later, until Ctrl-C or SIGTERM.
 
     A file counts once it has not changed between two looks, and again when it changes. One that cannot be read is
     reported once. With --json every event is a line. Ends with 0 when it is stopped.
