@@ -6,13 +6,14 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import console, importing, maintenance, mcp, model, rest, search, semantic, store
+from bench import console, engines, importing, maintenance, mcp, model, rest, search, semantic, store
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
     "rest": lambda _: rest.main(),
     "mcp": lambda _: mcp.main(),
     "store": store.main,
+    "engines": engines.main,
     "search": search.main,
     "semantic": semantic.main,
     "maintenance": maintenance.main,

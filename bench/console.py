@@ -1,8 +1,8 @@
 """The time that the server takes for each page of the console, over a home of 100 000 records.
 
-`python -m bench console --records 100000`. A page is asked for in this process, without a socket; the figure is the
-median of some rounds, after a first one that warms caches up. Every page is to stay under 100 ms; on a machine that does
-other work as well, the processor's time says more.
+`python -m bench console --records 100000`. A page is asked for in this process, without a socket; the figures are
+medians of some rounds, after a first one that warms caches up. Every page is to stay under 100 ms of the processor's time of
+this process, all threads together: the time by the clock also counts what other programs of the machine do.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ async def pages(program: LocalProgram, browser: Browser, connection: ConnectionI
     )
     key = quote(listed.body["data"][0]["id"], safe="")
     consent, _ = await open_consent(browser, Client(program, agent))
+    (granted,) = await program.services.ledger.grants()
     return {
         "home": "/console",
         "search": "/console/search?q=meeting",
@@ -77,7 +78,10 @@ async def pages(program: LocalProgram, browser: Browser, connection: ConnectionI
         "record": f"/console/records/messages/{key}?connection_id={connection}",
         "agents": "/console/agents",
         "agent": f"/console/agents/{agent}",
+        "look": f"/console/agents/{agent}/look",
+        "narrow": f"/console/grants/{granted.grant.id}/narrow",
         "activity": "/console/activity",
+        "rules": "/console/rules",
         "connect": "/console/connect",
         "add": "/console/add",
         "servers": "/console/servers",
@@ -115,8 +119,8 @@ async def measure(records: int) -> None:
         print(f"console: server time of each page, {records} records")
         for name, path in paths.items():
             taken, worked = await milliseconds(browser, path)
-            late = "" if taken < MOST_MS else "  over 100 ms"
-            print(f"  {name:<10} {taken:7.1f} ms, of them {worked:5.1f} ms of the processor{late}")
+            late = "" if worked < MOST_MS else "  over 100 ms"
+            print(f"  {name:<10} {worked:5.1f} ms of the processor, {taken:7.1f} ms by the clock{late}")
 
 
 def main(arguments: Sequence[str] = ()) -> None:

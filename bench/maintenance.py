@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 from bench.store import CACHE
 from headgate.home import Home
-from headgate.store.sqlite.database import Database
+from headgate.store.maintenance import store_stats
+from headgate.store.relational.maintenance.snapshot import Snapshot
+from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
-from headgate.store.sqlite.maintenance.snapshot import Snapshot
-from headgate.store.sqlite.maintenance.stats import stats
 from headgate.store.sqlite.migrate import backup
 
 _FSCK_LEAST = 50_000
@@ -58,8 +58,8 @@ def _fsck(home: Home) -> None:
 
 
 def _stats(home: Home) -> None:
-    with reading_store(home) as database, _spent() as spent:
-        stats(database)
+    with _spent() as spent:
+        store_stats(home)
     _show("stats", spent[0] * 1000, _STATS_MOST_MS)
 
 
@@ -90,7 +90,7 @@ def _steps_of_blocks(home: Home) -> list[float]:
     return steps
 
 
-def _until_done(snapshot: Snapshot, database: Database) -> Iterator[float]:
+def _until_done(snapshot: Snapshot, database: SqliteDatabase) -> Iterator[float]:
     has_more = True
     while has_more:
         with _spent() as spent:
