@@ -1,7 +1,8 @@
 """A local operation made of a remote one: ``python examples/composed.py URL``.
 
-The remote tools stay internal. Outsiders reach only ``notes/shout``, which may call ``remote/echo`` and nothing
-else, with the token of the import and never with one of the caller.
+Without an argument it calls the server of ``examples/server.py``. The remote tools stay internal. Outsiders reach only
+``notes/shout``, which may call ``remote/echo`` and nothing else, with the token of the import and never with one of
+the caller.
 """
 
 from __future__ import annotations
@@ -55,4 +56,4 @@ async def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8322/mcp"))

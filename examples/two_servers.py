@@ -1,6 +1,7 @@
 """Two remote servers behind one registry: ``python examples/two_servers.py servers.json``.
 
-The file holds the ``mcpServers`` block that MCP hosts use, http entries only.
+The file holds the ``mcpServers`` block that MCP hosts use, http entries only. A server that cannot be reached does not
+affect the others.
 """
 
 from __future__ import annotations
@@ -25,4 +26,6 @@ async def main(document: Any) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:  # noqa: PLR2004 - the name of the file
+        sys.exit("usage: python examples/two_servers.py FILE")
     asyncio.run(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

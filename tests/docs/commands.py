@@ -32,19 +32,7 @@ _FOREIGN_COMMAND = re.compile(
     r"\b(?:age|claude mcp add|code --add-mcp|codex mcp add|docker compose|gemini mcp add|journalctl|systemctl|uv tool|uvx|git log|npx|curl|pip install|python -m bench)\b.*"
 )
 _PLACEHOLDER = "X"
-#: The program for a shell script; no person is there to confirm a grant of everything.
-SHELL_FUNCTION = """\
-headgate() {
-    case " $* " in *" grants create "*) set -- "$@" --yes ;; esac
-    "PROGRAM" "$@"
-}
-""".replace("PROGRAM", str(Path(__file__).parents[2] / ".venv" / "bin" / "headgate"))
 _ROOT = get_command(app)
-
-
-def confirmed(words: list[str]) -> list[str]:
-    """Confirm a grant of everything, about which a person at a terminal is asked."""
-    return [*words, "--yes"] if "grants" in words and "create" in words else words
 
 
 def texts_of_source(file: Path) -> Iterator[str]:

@@ -16,7 +16,8 @@ from tests.in_process import local_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "declaration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(
-    r"^## Example: (.+?)\n\n```json declaration\n(.*?)^```\n\n```ndjson (\w+)\n(.*?)^```\n\n```json answer\n(.*?)^```",
+    r'^## Example: (.+?)\n\n```json title="Declaration"\n(.*?)^```\n\n'
+    r'```json title="Lines of (\w+)"\n(.*?)^```\n\n```json title="Answer"\n(.*?)^```',
     PAGE,
     re.MULTILINE | re.DOTALL,
 )
@@ -34,7 +35,7 @@ def _schema(name: str) -> jsonschema_rs.Validator:
 
 
 def test_every_block_of_the_page_belongs_to_an_example():
-    assert len(EXAMPLES) == PAGE.count("## Example") == PAGE.count("```json declaration")
+    assert len(EXAMPLES) == PAGE.count("## Example") == PAGE.count('title="Declaration"')
 
 
 @pytest.mark.anyio

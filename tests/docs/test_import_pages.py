@@ -1,78 +1,68 @@
-"""The pages on importing money, notes and histories: their commands work, and the second time adds nothing."""
+"""The pages on importing name every field, view and setting, and say which records are the same."""
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.on_socket import headgate
-from tests.sources.documents.made import docx, pdf
-from tests.sources.git.repositories import canal
-from tests.sources.history import exports
-from tests.sources.money.test_money import CAMT, GERMAN, SGML
-from tests.sources.notes.test_notes import MARKDOWN
+from headgate.sources.calendar.account import CalendarAccount
+from headgate.sources.calendar.source import CALENDAR
+from headgate.sources.chat.source import CHAT
+from headgate.sources.contacts.source import CONTACTS
+from headgate.sources.conversations.source import CONVERSATIONS
+from headgate.sources.mail.imap import IMAP
+from tests.sources import (
+    test_calendar as calendars,
+    test_chat_whatsapp as whatsapp,
+    test_contacts as contacts,
+    test_conversations as conversations,
+)
+from tests.sources.mail.mails import STREAMS
+from tests.sources.source_checks import tree_with
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
-#: With a part that is rejected, which the pages speak of.
-REJECTED = 65
-FILES = {
-    "statements": {"a.ofx": SGML, "b.xml": CAMT, "c.csv": GERMAN.encode()},
-    "notes": {"bridge.md": MARKDOWN.encode(), "gate.pdf": pdf(b"The lock is closed."), "report.docx": docx()},
-    "export": exports.FILES,
+PAGES = {
+    "calendar": (CALENDAR, {"calendar.ics": calendars.WHOLE}),
+    "contacts": (CONTACTS, {"contacts.vcf": contacts.BOOK}),
+    "chats": (CHAT, {"WhatsApp Chat with Garden.txt": whatsapp.ANDROID}),
+    "conversations": (CONVERSATIONS, conversations.FILES),
 }
 
 
-def commands(page: str) -> list[list[str]]:
-    text = (HOW_TO / page).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [shlex.split(line) for block in blocks for line in block.splitlines()]
+def page(name: str) -> str:
+    return (HOW_TO / f"import-{name}.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    for folder, files in FILES.items():
-        for name, content in files.items():
-            path = tmp_path / folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    canal(tmp_path)
-    return tmp_path
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_names_every_field_and_view(name: str):
+    source, files = PAGES[name]
+    document = source.declare(source.detect(tree_with(files))[0])
+    for stream in document["streams"]:
+        row = next(line for line in page(name).split("\n") if line.startswith(f"| `{stream['name']}` |"))
+        fields = re.findall(r"`(\w+)`", row.split("|")[3])
+        assert fields == [field for field in stream["schema"]["properties"] if field != "id"]
+    views = {view["id"] for stream in document["streams"] for view in stream["views"]}
+    assert views <= set(re.findall(r"`(\w+)`", page(name)))
 
 
-@pytest.mark.parametrize(
-    ("page", "connectors"),
-    [
-        ("import-money.md", {"money"}),
-        ("import-notes.md", {"notes", "documents"}),
-        (
-            "import-history.md",
-            {f"history-{kind}" for kind in ("browser", "spotify", "youtube", "location", "health")} | {"git"},
-        ),
-    ],
-)
-def test_the_commands_of_a_page_work_and_add_nothing_the_second_time(
-    place: Path, page: str, connectors: set[str]
-):
-    seen: set[str] = set()
-    for program, *words in commands(page):
-        assert program == "headgate"
-        first = headgate(place, "--home", "home", *words)
-        assert first.code in {0, REJECTED}, first.err
-        again = headgate(place, "--home", "home", *words, "--json")
-        if "--dry-run" in words:
-            continue
-        for report in json.loads(again.out)["imports"]:
-            seen.add(report["connector_key"])
-            assert all(one["accepted"] and not one["added"] for one in report["streams"].values()), report
-    assert seen == connectors
+def test_the_page_on_mail_names_every_field_and_setting():
+    for name, stream in STREAMS.items():
+        row = next(line for line in page("mail").split("\n") if line.startswith(f"| `{name}` |"))
+        assert set(re.findall(r"`(\w+)`", row)) == {name, *stream.fields} - {"id"}
+    settings = page("mail").partition("| setting | meaning |")[2]
+    assert set(re.findall(r"`(\w+)`", settings)) >= set(IMAP.settings)
 
 
-@pytest.mark.parametrize("page", sorted(HOW_TO.glob("import*.md")), ids=lambda page: page.stem)
-def test_every_page_on_importing_says_which_records_are_the_same(page: Path):
-    headings = re.findall(r"^## (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+def test_the_page_on_calendars_names_the_settings_that_an_owner_must_know():
+    text = page("calendar").partition("## From an address")[2].partition("\n## ")[0]
+    named = {name for name in CalendarAccount.settings if f"{name}=" in text}
+    assert named >= {"url", "user", "secret", "whole"}
+
+
+@pytest.mark.parametrize("file", sorted(HOW_TO.glob("import*.md")), ids=lambda file: file.stem)
+def test_every_page_on_importing_says_which_records_are_the_same(file: Path):
+    headings = re.findall(r"^## (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
     wanted = re.compile(r"Which (record|records|lines)\b|The same file again")
     assert any(wanted.match(heading) for heading in headings), headings

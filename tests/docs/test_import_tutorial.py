@@ -113,7 +113,9 @@ def test_every_block_of_the_page_was_run():
 
 
 async def test_two_servers_stand_behind_one_registry(tmp_path, capsys):
-    block = json.loads(re.search(r"```json\n(.*?)```", PAGE, flags=re.DOTALL).group(1))["mcpServers"]
+    block = json.loads(
+        re.search(r"```json title=\"servers.json\"\n(.*?)```", PAGE, flags=re.DOTALL).group(1)
+    )["mcpServers"]
     token = tmp_path / "token"
     token.write_text("file-token-1")
     token.chmod(0o600)
@@ -128,10 +130,10 @@ async def test_two_servers_stand_behind_one_registry(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("local: The server 'local' is refused: it starts a program")
     assert lines[1:] == [
+        "weather/rain: Does rain.",
         "github/weather: Does weather.",
         "github/fails: Does fails.",
         "github/echo: Does echo.",
-        "weather/rain: Does rain.",
     ]
 
 
@@ -142,15 +144,5 @@ async def test_a_local_operation_is_made_of_a_remote_one(capsys):
     assert capsys.readouterr().out == "HELLO!\n"
 
 
-async def test_the_first_snippet_of_the_readme_runs_as_it_stands(capsys):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
-    async with faulty_server(**SERVER) as server:
-        lines = block.replace("https://example.com/mcp", server.url)
-        code = compile(lines, "readme", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        await eval(code, {"token": None})
-    assert capsys.readouterr().out == "{'celsius': 4.5}\n"
-
-
-def test_every_example_is_run_here():
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {"composed", "two_servers"}
+def test_every_example_is_run_here_or_by_the_page():
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {"composed", "server", "two_servers"}

@@ -1,57 +1,26 @@
-"""The pages on importing do what they say."""
+"""The page on writing a source: its example is found by its entry point, and imports."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import confirmed
 from tests.on_socket import environment, headgate
 
-ROOT = Path(__file__).parents[2]
-HOW_TO = ROOT / "docs" / "how-to"
-PAGE = (HOW_TO / "import.md").read_text(encoding="utf-8")
-SOURCE_PAGE = (HOW_TO / "write-a-source.md").read_text(encoding="utf-8")
-PEOPLE = """email,name,city,joined,phone
-ada@example.org,Ada,London,2026-01-05,5550100
-grace@example.org,Grace,New York,2026-02-07,5550101
-mary@example.org,Mary,London,2026-03-09,5550102
-"""
+SOURCE_PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-source.md").read_text(
+    encoding="utf-8"
+)
 
 
 def block(page: str, kind: str) -> str:
     found = re.search(rf"^```{kind}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert found, kind
     return found.group(1)
-
-
-def commands() -> list[list[str]]:
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    return [shlex.split(line) for text in blocks for line in text.splitlines()]
-
-
-def test_every_command_of_the_page_works_in_its_order(tmp_path: Path):
-    (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
-    (tmp_path / "corrections.toml").write_text(block(PAGE, "toml corrections"), encoding="utf-8")
-    assert len(commands()) >= 8
-    for program, *words in commands():
-        assert program == "headgate"
-        if words[2:] == ["sources", "show", "people"]:
-            # The corrected table has another key, and so is another connection of the same name.
-            listed = json.loads(headgate(tmp_path, *words[:2], "sources", "list", "--json").out)
-            assert len(listed["connections"]) == 2
-            old = listed["connections"][0]["connection_id"]
-            assert headgate(tmp_path, *words[:2], "sources", "remove", old, "--yes").code == 0
-        done = headgate(tmp_path, *confirmed(words))
-        assert done.code == 0, (words, done.err)
-    exported = (tmp_path / "people-export" / "people.csv").read_text(encoding="utf-8")
-    assert exported.count("@example.org") == 3
 
 
 @pytest.fixture
