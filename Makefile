@@ -32,14 +32,16 @@ format: .venv/.dev ## lay out the code and mend what can be mended
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-docs: .venv/.dev ## write the generated pages of docs/reference anew
+docs: .venv/.dev ## write the generated pages of docs/reference anew, and build the site in dist/docs/site
 	@$(BIN)/python tools/reference.py
+	@rm -rf dist/docs && mkdir -p dist/docs && cp -R mkdocs.yml docs dist/docs
+	@$(BIN)/zensical build --strict --config-file dist/docs/mkdocs.yml
 
 bench: .venv/.dev ## measure what must stay fast
 	@$(BIN)/python -m bench
 
-soak: .venv/.dev ## the long fault runs
-	@$(BIN)/pytest -m soak -rP
+soak: .venv/.dev ## the long fault runs, with their figures at the end
+	@$(BIN)/python tools/soak.py
 
 clean: ## remove everything the other commands made
 	rm -rf .venv .run .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.store.ledgers import LedgerHome
 
 Figure = Callable[[str, str], None]
 
@@ -19,6 +24,23 @@ def anyio_backend():
 def the_log_has_its_usual_level() -> None:
     """A program that was started in this process, by any fixture or test before, has set another one."""
     logging.getLogger().setLevel(logging.WARNING)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what takes a ledger with each engine. Some tests run without the packages of any, so these are imported late."""
+    if "ledgers" in metafunc.fixturenames:
+        from tests.store.ledgers import LEDGERS  # noqa: PLC0415 - for that reason
+
+        metafunc.parametrize("ledgers", list(LEDGERS), indirect=True)
+
+
+@pytest.fixture
+def ledgers(request: pytest.FixtureRequest, tmp_path: Path) -> LedgerHome:
+    """A new home, whose ledger is opened with each engine."""
+    from headgate.home import open_home  # noqa: PLC0415 - the same
+    from tests.store.ledgers import LEDGERS, LedgerHome  # noqa: PLC0415 - the same
+
+    return LedgerHome(open_home(tmp_path / "home"), LEDGERS[request.param])
 
 
 @pytest.fixture

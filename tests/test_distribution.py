@@ -13,6 +13,7 @@ import yaml
 
 from headgate import __version__
 from tests.docs.commands import problems
+from tests.test_extras import PROJECT
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,6 +39,12 @@ def test_the_description_for_registries_names_this_version_and_a_command_that_ex
     (package,) = described["packages"]
     assert {described["version"], package["version"]} == {__version__}
     assert len(described["description"]) <= 100
+    assert package["identifier"] == PROJECT["name"]
+    # The registry looks for this line in the description of the package, to see that both have one owner.
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"mcp-name: (\S+)", readme) == [described["name"]]
+    release = (ROOT / "docs" / "how-to" / "release.md").read_text(encoding="utf-8")
+    assert f"`{described['name']}`" in release
     words = [one.get("value") or f"{one['name']} NAME" for one in package["packageArguments"]]
     assert problems([f"headgate {' '.join(words)}"]) == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.http_clients import ask_once
-from tests.on_socket import WAIT_SECONDS, environment, serving
+from tests.on_socket import headgate, serving
 from tests.test_extras import PROJECT, ROOT, make_environment
 
 SOURCE = ROOT / "src"
@@ -64,27 +66,42 @@ def test_the_program_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path, monk
     (site / "headgate.pth").unlink()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
+    import_and_serve(python, tmp_path, monkeypatch)
+
+
+def import_and_serve(python: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Import a mailbox with the installed program, serve it, and open its pages."""
     monkeypatch.setattr("tests.on_socket.COMMAND", (str(python), "-m", "headgate"))
-    imported = subprocess.run(
-        [
-            python,
-            "-m",
-            "headgate",
-            "--home",
-            "home",
-            "import",
-            "--yes",
-            str(ROOT / "examples" / "letters.mbox"),
-        ],
-        cwd=tmp_path,
-        env=environment(tmp_path, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WAIT_SECONDS,
-    )
-    assert (imported.returncode, imported.stderr) == (0, "")
-    assert "messages: 4 new" in imported.stdout
-    with serving(tmp_path) as server:
+    imported = headgate(place, "--home", "home", "import", "--yes", str(ROOT / "examples" / "letters.mbox"))
+    assert (imported.code, imported.err) == (0, "")
+    assert "messages: 4 new" in imported.out
+    with serving(place) as server:
         for path in ("/healthz", "/docs", "/console/sign-in", "/console/static/console.css"):
             assert ask_once(server.address, "GET", path).status == 200, path
+
+
+def interpreter(version: str) -> str:
+    """Find a Python of this version on the PATH, or among those of pyenv."""
+    known = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for name in (f"python{version}", *map(str, known.glob(f"{version}.*/bin/python"))):
+        found = shutil.which(name)
+        # A name on the PATH may be a stub that chooses among versions, and has none.
+        if found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0:
+            return found
+    return pytest.skip(f"needs Python {version}")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_the_wheel_installs_with_pip_and_runs(
+    version: str, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Installs the locked packages from their registry into an empty environment of another Python."""
+    subprocess.run([interpreter(version), "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    for what in (["--require-hashes", "--requirement", str(ROOT / "locks" / "serve.txt")], [str(wheel)]):
+        command = [python, "-m", "pip", "install", "-qq", "--no-deps", *what]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    subprocess.run([python, "-m", "pip", "check"], check=True)
+    import_and_serve(python, tmp_path, monkeypatch)

@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference that follow from the code: settings, errors, commands.
+"""Write the pages of docs/reference that follow from the code: settings, errors, commands, REST, tools, Python API.
 
 `python tools/reference.py` writes them; `--check` only says whether they are up to date.
 """
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from reference_python import python_page
+from reference_tools import tools_page
 from typer.main import get_command
 
 from headgate.cli.main import app
@@ -36,7 +38,8 @@ def settings_page() -> str:
             "A value is taken from the first place that has it: a flag (`--port 9000`), the environment",
             "(`HEADGATE_PORT=9000`), the TOML file (`port = 9000`), the default. The file is `config.toml` in the",
             "platform's configuration directory for `headgate`, or the one that `HEADGATE_CONFIG` names.",
-            "`headgate config show` says what is in force and where each value came from.",
+            "`headgate config show` shows the values in force and where each came from. The",
+            "[glossary](glossary.md) explains the words.",
             "",
             "| setting | environment variable | default | meaning |",
             "|---|---|---|---|",
@@ -101,7 +104,7 @@ def errors_page() -> str:
             "# Errors",
             "",
             "Codes and statuses are contract; message texts are not. Every error carries a hint that says what to",
-            "do next.",
+            "do next. The [glossary](glossary.md) explains the words.",
             "",
             "| code | status | when | what to do |",
             "|---|---|---|---|",
@@ -180,6 +183,8 @@ def main() -> int:
         "errors.md": errors_page(),
         "cli.md": commands_page(),
         "rest.md": rest_page(),
+        "tools.md": tools_page(),
+        "python.md": python_page(),
     }
     stale = [name for name, text in pages.items() if _current(name) != text]
     if "--check" in sys.argv:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median, quantiles
@@ -52,3 +54,31 @@ def _functions(text: str, lines: list[str]) -> Iterator[tuple[str, int]]:
 
 def _written(lines: list[str]) -> int:
     return sum(1 for line in lines if line.strip())
+
+
+def code_lines(files: Iterable[Path]) -> int:
+    """Count lines that hold code: no blank ones, no comments, no docstrings; imports are code."""
+    return sum(len(_code_lines(file.read_text(encoding="utf-8"))) for file in files)
+
+
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def _code_lines(text: str) -> set[int]:
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            found.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body and ast.get_docstring(node) is not None else None
+            if first is not None and first.end_lineno is not None:
+                found -= set(range(first.lineno, first.end_lineno + 1))
+    return found

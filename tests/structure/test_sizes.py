@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.structure.sizes import size_problems
+from tests.structure.sizes import code_lines, size_problems
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,3 +37,15 @@ def test_a_planted_module_name_that_says_nothing_is_found(tmp_path: Path):
     planted = tmp_path / "utils.py"
     planted.write_text("", encoding="utf-8")
     assert size_problems([planted]) == [f"{planted} has a name that says nothing"]
+
+
+def test_what_is_written_here_of_the_authorization_server_is_small():
+    assert code_lines((ROOT / "src/headgate/auth/oauth").rglob("*.py")) < 900
+
+
+def test_lines_of_code_are_counted_without_blanks_comments_and_docstrings(tmp_path: Path):
+    planted = tmp_path / "counted.py"
+    planted.write_text(
+        '"""Doc.\n\nMore."""\n\nimport io\n\n# why\n\n\ndef f(\n    x,\n):\n    """Doc."""\n    return """a\nb"""\n'
+    )
+    assert code_lines([planted]) == 6

@@ -25,6 +25,10 @@ _PROSE = re.compile(
     r"\b(told|said|whoever|nobody|anybody|of (?:its|their|his) own|(?:the|this|our) house|doorway|(?:is|are) good for|gives? whether)\b",
     re.IGNORECASE,
 )
+#: What help and messages do not say either.
+_IN_HELP = re.compile(
+    rf"{_PROSE.pattern}|\b(so many|speaks? for|look after|taken in|the very)\b", re.IGNORECASE
+)
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 
@@ -35,6 +39,11 @@ def struck_words(file: Path) -> Iterator[str]:
     text = file.read_text(encoding="utf-8")
     found = _in_python(text) if file.suffix == ".py" else _in_prose(text)
     yield from (f"{file}:{line} {word}" for line, word in found)
+
+
+def struck_words_of_help(text: str) -> list[str]:
+    """Give every word of a help text that has an ordinary one in its place."""
+    return [match.group() for match in _IN_HELP.finditer(text)]
 
 
 def _in_python(text: str) -> Iterator[tuple[int, str]]:

@@ -1,8 +1,8 @@
-"""One planted bug, or several, for each acceptance row, by chapter."""
+"""One planted bug, or several, for each acceptance row, by chapter; and those that faults and attacks bring out."""
 
 from __future__ import annotations
 
-from tests.structure.planted_bugs import entrypoint, envelopes, imports, ladder, reads, search
+from tests.structure.planted_bugs import entrypoint, envelopes, faults, imports, ladder, reads, search
 
 BUGS = (
     *imports.BUGS,
@@ -11,6 +11,7 @@ BUGS = (
     *reads.BUGS,
     *ladder.BUGS,
     *envelopes.BUGS,
+    *faults.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

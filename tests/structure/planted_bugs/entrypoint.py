@@ -118,8 +118,8 @@ BUGS = (
         "S2-18",
         "the file's label decides what a token of a home is",
         "src/headgate/wiring.py",
-        "if issued is not None and issued.kind is TokenKind.OWNER:",
-        "if issued is None:",
+        "if found is not None and found.token.kind is TokenKind.OWNER:",
+        "if found is None:",
     ),
     Bug(
         "S2-19 S2-20 S2-21",

@@ -166,8 +166,8 @@ BUGS = (
         "S3-22",
         "a token is admitted once for each tool",
         "src/headgate/wiring.py",
-        "        def reader_of(via: str) -> Reader:\n",
-        '        @__import__("functools").cache\n        def reader_of(via: str) -> Reader:\n',
+        "            access = await services.admission.admit(token)\n",
+        "            access = globals().get(via) or await services.admission.admit(token)\n            globals()[via] = access\n",
     ),
     Bug(
         "S3-24",
