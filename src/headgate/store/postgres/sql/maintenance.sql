@@ -154,7 +154,7 @@ SELECT count(*), coalesce(sum(size_bytes), 0)::bigint FROM blob WHERE home=:home
 
 -- name: all_declarations
 -- Every declared version of every connector, the newest last.
-SELECT connector_key, document FROM declaration WHERE home=:home ORDER BY position
+SELECT connector_key, document, version, position FROM declaration WHERE home=:home ORDER BY position
 
 -- name: connections_by_age
 -- Every connection, the oldest first.

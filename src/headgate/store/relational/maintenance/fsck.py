@@ -15,6 +15,7 @@ from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import CheckReport, Damage, Progress
 from headgate.store.relational.catalog import Catalog, current
+from headgate.store.relational.catalog_sum import is_catalog_changed
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.shelf_check import ShelfCheck
 
@@ -57,6 +58,10 @@ def _check(database: Database, files: BlobPieces, progress: Progress) -> CheckRe
             catalog = current(database, Catalog())
             shelves = sorted(database.all(database.sql["live_counts"]))
             damages += _strays(database, {sid for sid, _ in shelves})
+            if is_catalog_changed(database):
+                damages.append(
+                    Damage("catalog", "Declarations, connections or rules are not what was stored.")
+                )
         total: int = sum(live for _, live in shelves)
         # The rows of a stream that is no longer declared are skipped: no read reaches them.
         for shelf in [catalog.by_sid[sid] for sid, _ in shelves if sid in catalog.by_sid]:

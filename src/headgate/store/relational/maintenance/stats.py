@@ -92,7 +92,7 @@ def _declared(database: Database) -> _Declared:
     """Find the newest declaration of every stream that was ever declared."""
     found: dict[_StreamKey, _StreamDocument] = {}
     newest: dict[str, set[str]] = {}
-    for key, document in database.all(database.sql["all_declarations"]):
+    for key, document, _, _ in database.all(database.sql["all_declarations"]):
         streams = _read_declaration(document).streams
         newest[key] = {stream.name for stream in streams}
         found.update({_StreamKey(key, stream.name): stream for stream in streams})

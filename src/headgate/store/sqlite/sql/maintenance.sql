@@ -149,7 +149,7 @@ SELECT count(*), coalesce(sum(size_bytes), 0) FROM blob
 
 -- name: all_declarations
 -- Every declared version of every connector, the newest last.
-SELECT connector_key, document FROM declaration ORDER BY position
+SELECT connector_key, document, version, position FROM declaration ORDER BY position
 
 -- name: connections_by_age
 -- Every connection, the oldest first.
