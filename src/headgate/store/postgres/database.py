@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -48,16 +48,44 @@ class HomePlace:
     home: int
 
 
+class StateMoved(Exception):
+    """The statements of a read saw different states of the store, or need a transaction."""
+
+
+class Watched:
+    """The state that every statement of a read must have seen."""
+
+    __slots__ = ("catalog_number", "version")
+
+    def __init__(self, catalog_number: int) -> None:
+        self.catalog_number = catalog_number
+        #: None: no statement has seen anything yet.
+        self.version: int | None = None
+
+    def compare(self, catalog_number: int, version: int) -> None:
+        """Compare with what a statement saw.
+
+        Raises:
+            StateMoved: it is another state.
+        """
+        if catalog_number != self.catalog_number or self.version not in {None, version}:
+            raise StateMoved
+        self.version = version
+
+
 class PostgresDatabase:
     """Implements `relational.database.Database`; a connection that was lost is made again by the next transaction."""
 
-    def __init__(self, place: HomePlace) -> None:
+    def __init__(self, place: HomePlace, *, statement_seconds: float = math.inf) -> None:
         self.place = place
+        #: The most that a statement outside of a transaction may take.
+        self._statement_seconds = statement_seconds
         self.texts = WaitingTexts()
         self.most_bytes = sys.maxsize
         self._connection: Any | None = None
         #: The numbers of the catalog and of the state, as the transaction that is under way sees them.
         self._seen: tuple[int, int] | None = None
+        self._watched: Watched | None = None
 
     @property
     def dialect(self) -> PostgresDialect:
@@ -78,14 +106,17 @@ class PostgresDatabase:
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and give all its rows."""
-        return self._execute(sql, values).fetchall()
+        return self._fetch(sql, values)
 
     def rows(self, kind: type[_Row], sql: str, values: Sequence[Any] = ()) -> list[_Row]:
         """Run a statement and give all its rows as named tuples."""
-        return list(map(partial(_tuple.__new__, kind), self._execute(sql, values).fetchall()))
+        return list(map(partial(_tuple.__new__, kind), self._fetch(sql, values)))
 
     def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Run a statement and give its rows one by one, a portion at a time from the server."""
+        if self._watched is not None:
+            # Portions come from a transaction alone.
+            raise StateMoved
         connection = self.connected()
         if not self.in_transaction:
             yield from self.all(sql, values)
@@ -102,7 +133,8 @@ class PostgresDatabase:
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """Run a statement and give its first row, if it has one."""
-        return self._execute(sql, values).fetchone()
+        rows = self._fetch(sql, values)
+        return rows[0] if rows else None
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Run a statement and give the one value it must have."""
@@ -120,6 +152,14 @@ class PostgresDatabase:
             return
         cursor = self.connected().cursor()
         cursor.executemany(numbered(sql), [(self.place.home, *row) for row in rows])
+
+    def _fetch(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        if self._watched is None:
+            return self._execute(sql, values).fetchall()
+        rows = self._execute(_with_state(sql), values).fetchall()
+        catalog_number, version, is_found, *_ = rows[0]
+        self._watched.compare(catalog_number, version)
+        return [row[3:] for row in rows] if is_found else []
 
     def _execute(self, sql: str, values: Sequence[Any]) -> Any:
         text = numbered(sql)
@@ -142,23 +182,40 @@ class PostgresDatabase:
 
     def catalog_number(self) -> int:
         """Give the number that every change of the catalog raises."""
-        if self._seen is None:
-            return self.value(SQL["catalog_number"])
-        return self._seen[0]
+        if self._watched is not None:
+            return self._watched.catalog_number
+        return self.value(SQL["catalog_number"]) if self._seen is None else self._seen[0]
 
     def snapshot_version(self) -> int:
-        """Give the version of the state that this transaction sees."""
+        """Give the version of the state that this read sees."""
+        if self._watched is not None:
+            if self._watched.version is None:
+                self._fetch("SELECT 1", ())
+            assert self._watched.version is not None
+            return self._watched.version
         assert self._seen is not None, "asked for inside a read"
         return self._seen[1]
 
     @contextmanager
+    def watching(self, catalog_number: int) -> Generator[Watched]:
+        """Read without a transaction: each statement also gives the state that it saw, which must always be the same.
+
+        It saves two messages to the server, which take longer than most reads. Statements raise `StateMoved` if
+        another process has written since the first one, or the catalog is another one.
+        """
+        self._watched = Watched(catalog_number)
+        try:
+            yield self._watched
+        finally:
+            self._watched = None
+
+    @contextmanager
     def reading(self, seconds: float = QUERY_SECONDS) -> Generator[None]:
         """See one state of the store until the end of the block, and take no longer than allowed for a statement."""
-        limit = 0 if math.isinf(seconds) else int(seconds * 1000)
         # One message and one answer: the transaction, its deadline, and the numbers that caches are compared with.
         cursor = self._begin(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-            f"SET LOCAL statement_timeout={limit}; {numbered_for(SQL['state_numbers'], self.place.home)}"
+            f"SET LOCAL statement_timeout={_milliseconds(seconds)}; {numbered_for(SQL['state_numbers'], self.place.home)}"
         )
         while cursor.nextset():
             pass
@@ -213,7 +270,7 @@ class PostgresDatabase:
         """Give the connection; makes it if there is none, or it was lost outside of a transaction."""
         connection = self._connection
         if connection is None or connection.closed:
-            connection = self._connection = connect(self.place.url)
+            connection = self._connection = connect(self.place.url, self._statement_seconds)
         return connection
 
     # For the writer
@@ -238,7 +295,17 @@ def numbered_for(sql: str, home: int) -> str:
     return sql.replace(":home", str(home))
 
 
-def connect(url: str) -> Any:
+@lru_cache(maxsize=1024)
+def _with_state(sql: str) -> str:
+    return SQL["with_state"].format(statement=sql)
+
+
+def _milliseconds(seconds: float) -> int:
+    """Write a limit as the server does, for which 0 is none."""
+    return 0 if math.isinf(seconds) else int(seconds * 1000)
+
+
+def connect(url: str, statement_seconds: float = math.inf) -> Any:
     """Open a connection that prepares what it runs often."""
     connection: Any = psycopg.connect(
         url,
@@ -246,7 +313,7 @@ def connect(url: str) -> Any:
         cursor_factory=psycopg.RawCursor,
         connect_timeout=_CONNECT_SECONDS,
         prepare_threshold=2,
-        options=_OPTIONS,
+        options=f"{_OPTIONS} -c statement_timeout={_milliseconds(statement_seconds)}",
         application_name="headgate",
     )
     connection.prepared_max = 200

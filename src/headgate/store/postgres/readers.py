@@ -11,21 +11,19 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import psycopg
 
 from headgate import memory
-from headgate.errors import HeadgateError, StorageUnusable
+from headgate.errors import StorageUnusable
 from headgate.model.plan import RecordPlan
 from headgate.model.record import Record
-from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
-from headgate.store.postgres.dialect import SQL
+from headgate.store.postgres.database import HomePlace, PostgresDatabase, StateMoved, translated
 from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
-from headgate.store.relational.database import Database
-from headgate.store.relational.read.pages import find, finder
-from headgate.store.relational.read.rows import FoundColumns
+from headgate.store.relational.database import QUERY_SECONDS, Database
+from headgate.store.relational.read.pages import find
 from headgate.store.relational.store import READ_BYTES
 
 _T = TypeVar("_T")
@@ -37,14 +35,17 @@ class PostgresReader:
     """A connection for reading, with the catalog it last saw."""
 
     def __init__(self, place: HomePlace) -> None:
-        self.database = PostgresDatabase(place)
+        self.database = PostgresDatabase(place, statement_seconds=QUERY_SECONDS)
         self.columns = ColumnCache()
         self._catalog = Catalog()
 
     def read(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
-        """Do one read in one state of the store."""
-        limit = {} if seconds is None else {"seconds": seconds}
-        with translated(), self.database.reading(**limit):
+        """Do one read in one state of the store; with a limit on its time, in a transaction."""
+        with translated():
+            done = self._read_watched(work) if seconds is None and self._catalog.number else None
+        if done is not None:
+            return done[0]
+        with translated(), self.database.reading(QUERY_SECONDS if seconds is None else seconds):
             self._catalog = current(self.database, self._catalog)
             return work(self.database, self._catalog)
 
@@ -59,31 +60,25 @@ class PostgresReader:
             return work(self.database)
 
     def find(self, plan: RecordPlan) -> tuple[Record, ...]:
-        """Find one record by one statement, which also gives the number of the catalog that it saw.
-
-        If it is not the one the statement was made for, or nothing was found, the read is done in a transaction.
-        """
-        if not plan.expand:
-            try:
-                with translated():
-                    found = self._find_at_once(plan)
-            except HeadgateError:
-                # An old catalog may be the reason. Otherwise the second attempt meets the failure again.
-                found = ()
-            if found:
-                return found
+        """Find one record."""
         return self.read(lambda database, catalog: find(database, catalog, plan))
 
-    def _find_at_once(self, plan: RecordPlan) -> tuple[Record, ...]:
-        statement = finder(self.database, self._catalog, plan) if self._catalog.number else None
-        if statement is None:
-            return ()
-        rows = self.database.all(
-            SQL["with_catalog_number"].format(statement=statement.sql), statement.values(plan.record_id)
-        )
-        if not rows or rows[0][-1] != self._catalog.number:
-            return ()
-        return tuple(statement.make(cast("FoundColumns", row[:-1])) for row in rows)
+    def _read_watched(self, work: Callable[[Database, Catalog], _T]) -> tuple[_T] | None:
+        """Do one read with the catalog that was seen last, without a transaction.
+
+        None: it was another state of the store from one statement to the next, or the catalog is an old one.
+        """
+        with self.database.watching(self._catalog.number) as watched:
+            try:
+                value = work(self.database, self._catalog)
+            except StateMoved:
+                return None
+            except Exception:
+                # An old catalog or a lost connection may be the reason. Otherwise the second attempt fails again.
+                if watched.version is None or self.database.is_lost:
+                    return None
+                raise
+        return None if watched.version is None else (value,)
 
 
 class ReaderThreads:
@@ -151,7 +146,8 @@ class PostgresReaders:
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do a search, in the thread that what searches remember belongs to."""
-        return await self._search.read(lambda reader: reader.read(work))
+        # A search runs many statements: a transaction costs little beside them, and no write makes it start again.
+        return await self._search.read(lambda reader: reader.read(work, QUERY_SECONDS))
 
     async def scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Read the whole store, on a connection for this alone, however long it takes."""
@@ -159,12 +155,18 @@ class PostgresReaders:
 
     async def catalog(self) -> Catalog:
         """Give the catalog as of now."""
-        return await self.short(lambda _, catalog: catalog)
+        return await self.short(_catalog_as_of_now)
 
     async def close(self) -> None:
         """Close the connections and end the threads."""
         for threads in (self._short, self._columns, self._search):
             await asyncio.to_thread(threads.close)
+
+
+def _catalog_as_of_now(database: Database, catalog: Catalog) -> Catalog:
+    # It is the newest one if a statement sees its number.
+    database.snapshot_version()
+    return catalog
 
 
 def scan(place: HomePlace, work: Callable[[Database, Catalog], _T]) -> _T:

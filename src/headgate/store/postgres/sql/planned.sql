@@ -9,11 +9,12 @@ SELECT r.record_id FROM record r
 WHERE r.home=:home AND r.sid IN ({sids}) AND NOT r.deleted AND r.record_id BETWEEN ? AND ?{where}
 
 -- name: page_by_key
--- Live records in the order of their keys, merged over shelves.
+-- Live records in the order of their keys, merged over shelves. What the index holds decides which of a shelf's are read, with
+-- all that are alike in it; their whole order is that of the outer sort.
 SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
   SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted{start}{where}
-  ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction} LIMIT ?~) r
+  ORDER BY left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_by_sort
@@ -21,7 +22,7 @@ ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {dir
 SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
   SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NOT NULL{start}{where}
-  ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction}, r.record_id {direction} LIMIT ?~) r
+  ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_by_text_sort
@@ -29,7 +30,7 @@ ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction},
 SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
   SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NOT NULL{start}{where}
-  ORDER BY substr(r.sort, 1, 512) {direction}, r.sort {direction}, r.record_id {direction} LIMIT ?~) r
+  ORDER BY substr(r.sort, 1, 512) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY substr(r.sort, 1, 512) {direction}, r.sort {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_without_sort
@@ -37,7 +38,7 @@ ORDER BY substr(r.sort, 1, 512) {direction}, r.sort {direction}, r.record_id {di
 SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
   SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NULL{start}{where}
-  ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction} LIMIT ?~) r
+  ORDER BY left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: start_by_key
@@ -79,9 +80,10 @@ SELECT {columns} FROM record r WHERE r.home=:home AND r.rid IN ({marks})
 ?
 
 -- name: records_for_window
--- The live records of a key.
-SELECT {columns} FROM record r
-WHERE r.home=:home AND r.sid IN ({sids}) AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where}
+-- The live records of a key, with some pieces of a long text of each: a row for each piece, or one without a piece.
+SELECT {columns}, c.sum, c.text FROM record r
+LEFT JOIN chunk c ON c.home = r.home AND c.rid = r.rid AND c.fid = ? AND c.n BETWEEN ? AND ?
+WHERE r.home=:home AND r.sid IN ({sids}) AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where} ORDER BY r.sid, c.n
 
 -- name: candidates_by_age
 -- Some records of a range of row numbers that changed after a change number.
@@ -183,9 +185,10 @@ INSERT INTO child_key SELECT :home, * FROM unnest(?::int[], ?::int[], ?::bytea[]
 -- Forget which keys of others records hold.
 DELETE FROM child_key WHERE home=:home AND rid = ANY(?::bigint[])
 
--- name: with_catalog_number
--- A statement that finds records, with the number of the catalog that it saw in each row.
-SELECT found.*, m.v FROM meta m, ({statement}) found WHERE m.home=:home AND m.k='catalog'
+-- name: with_state
+-- The numbers of the catalog and of the state that a statement saw, then whether it found anything, then what it found.
+SELECT (SELECT v FROM meta WHERE home=:home AND k='catalog'), (SELECT v FROM meta WHERE home=:home AND k='version'), found.*
+FROM (SELECT) AS once LEFT JOIN LATERAL (SELECT true AS is_found, of.* FROM ({statement}) AS of) AS found ON true
 
 -- name: is_in_order
 -- The record is in the index of its stream's order.

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -177,11 +177,22 @@ def read_chunks(database: Database, rid: int, fid: int, start: int, end: int) ->
     """
     if end <= start:
         return ""
-    first, last = start // CHUNK_CHARS, (end - 1) // CHUNK_CHARS
-    rows = database.all(
-        database.sql["long_text_part"],
-        (rid, fid, first, last),
-    )
+    first, last = chunks_of(start, end)
+    return text_of_chunks(database.all(database.sql["long_text_part"], (rid, fid, first, last)), start, end)
+
+
+def chunks_of(start: int, end: int) -> tuple[int, int]:
+    """Give the first and the last of the chunks in which the characters from start to end lie."""
+    return start // CHUNK_CHARS, (end - 1) // CHUNK_CHARS
+
+
+def text_of_chunks(rows: Sequence[tuple[Any, ...]], start: int, end: int) -> str:
+    """Give the characters from start to end out of the chunks in which they lie, each a checksum and a text.
+
+    Raises:
+        IntegrityBroken: a chunk is missing, or is not what was stored.
+    """
+    first, last = chunks_of(start, end)
     if len(rows) != last - first + 1 or any(chunk_sum(text) != stored for stored, text in rows):
         raise IntegrityBroken("A long text does not match its digest.")
     text = "".join(text for _, text in rows)

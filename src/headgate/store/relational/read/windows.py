@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 
@@ -13,17 +16,29 @@ from headgate.model.rows import FieldWindow
 from headgate.store.folding import find_folded
 from headgate.store.relational.catalog import Catalog, Shelf
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.rows import COLUMNS, FoundRow, TooLargeHere, read_chunks
-from headgate.store.relational.read.scope import scope_of
+from headgate.store.relational.read.rows import (
+    COLUMNS,
+    FoundRow,
+    TooLargeHere,
+    chunks_of,
+    read_chunks,
+    text_of_chunks,
+)
+from headgate.store.relational.read.scope import SqlScope, scope_of
 from headgate.store.relational.write.long_texts import CHUNK_CHARS, long_notes
 
+_NO_CHUNKS = (0, -1)
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class _FieldText:
-    """A field's text, which lies in the body or in chunks."""
+#: The checksum and the text of chunks that follow each other.
+Chunks = Sequence[tuple[bytes, str]]
 
-    __slots__ = ("_database", "_inline", "_place", "chars", "digest", "is_json")
+
+class _FieldText:
+    """A field's text, which lies in the body or in chunks; those that a window needs were read with the record."""
+
+    __slots__ = ("_chunks", "_database", "_inline", "_place", "chars", "digest", "is_json")
 
     def __init__(
         self,
@@ -33,9 +48,11 @@ class _FieldText:
         *,
         inline: str | None,
         place: tuple[int, int] = (0, 0),
+        chunks: Chunks = (),
         is_json: bool = False,
     ) -> None:
         self._database = database
+        self._chunks = chunks
         self._inline = inline
         self._place = place
         self.chars = chars
@@ -45,6 +62,8 @@ class _FieldText:
     def part(self, start: int, end: int) -> str:
         if self._inline is not None:
             return self._inline[start:end]
+        if self._chunks and start < end:
+            return text_of_chunks(self._chunks, start, end)
         return read_chunks(self._database, *self._place, start, end)
 
     def pieces(self) -> Iterator[str]:
@@ -67,27 +86,47 @@ def windows(database: Database, catalog: Catalog, plan: WindowPlan) -> tuple[Fie
     scope = scope_of(catalog, plan.reach)
     if scope is None:
         return ()
-    rows = database.rows(
-        FoundRow,
-        database.sql["records_for_window"].format(columns=COLUMNS, sids=scope.sids, where=scope.where),
-        (plan.record_id, *scope.values),
-    )
+    rows = _rows(database, scope, plan)
     if len(rows) == 1:
-        return (_window(database, catalog, plan, rows[0]),)
+        return (_window(database, catalog, plan, *rows[0]),)
     # Several connections have it and the caller has to choose one: a window that fails must not hide the others.
-    return tuple(_window_or_nothing(database, catalog, plan, row) for row in rows)
+    return tuple(_window_or_nothing(database, catalog, plan, *row) for row in rows)
 
 
-def _window_or_nothing(database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow) -> FieldWindow:
+def _rows(database: Database, scope: SqlScope, plan: WindowPlan) -> list[tuple[FoundRow, Chunks]]:
+    """Find the records, each with the chunks of the window if it is known where they lie."""
+    fid = scope.stream.fids.get(plan.field, 0)
+    first, last = _NO_CHUNKS
+    if isinstance(plan.window, OffsetWindow) and plan.window.limit_chars:
+        start = plan.window.offset_chars
+        first, last = chunks_of(start, start + plan.window.limit_chars)
+    found = database.all(
+        database.sql["records_for_window"].format(columns=COLUMNS, sids=scope.sids, where=scope.where),
+        (fid, first, last, plan.record_id, *scope.values),
+    )
+    by_rid = groupby(found, key=itemgetter(0))
+    return [_row_and_chunks(list(rows)) for _, rows in by_rid]
+
+
+def _row_and_chunks(rows: Sequence[tuple[Any, ...]]) -> tuple[FoundRow, Chunks]:
+    chunks = [(row[-2], row[-1]) for row in rows if row[-1] is not None]
+    return FoundRow(*rows[0][:-2]), chunks
+
+
+def _window_or_nothing(
+    database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow, chunks: Chunks
+) -> FieldWindow:
     try:
-        return _window(database, catalog, plan, row)
+        return _window(database, catalog, plan, row, chunks)
     except HeadgateError:
         return FieldWindow(catalog.by_sid[row.sid].connection_id, "", 0, 0, "")
 
 
-def _window(database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow) -> FieldWindow:
+def _window(
+    database: Database, catalog: Catalog, plan: WindowPlan, row: FoundRow, chunks: Chunks
+) -> FieldWindow:
     shelf = catalog.by_sid[row.sid]
-    text = _text(database, shelf, plan, row)
+    text = _text(database, shelf, plan, row, chunks)
     if isinstance(plan.window, OffsetWindow):
         start = min(plan.window.offset_chars, text.chars)
         part = text.part(start, min(start + plan.window.limit_chars, text.chars))
@@ -107,14 +146,14 @@ def _match(shelf: Shelf, text: _FieldText, window: MatchWindow) -> FieldWindow:
     )
 
 
-def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: FoundRow) -> _FieldText:
+def _text(database: Database, shelf: Shelf, plan: WindowPlan, row: FoundRow, chunks: Chunks) -> _FieldText:
     if row.body is not None and len(row.body) > database.most_bytes:
         raise TooLargeHere
     body = row.intact_body()
     note = long_notes(row.long).get(plan.field)
     if note is not None:
         place = (row.rid, shelf.stream.fids[plan.field])
-        return _FieldText(database, note[0], note[1].hex(), inline=None, place=place)
+        return _FieldText(database, note[0], note[1].hex(), inline=None, place=place, chunks=chunks)
     raw = _RAW.decode(body).get(plan.field)
     value = None if raw is None else msgspec.json.decode(raw)
     if value is None:

@@ -68,8 +68,9 @@ SELECT {columns} FROM record r WHERE r.rid IN ({marks})
 ?
 
 -- name: records_for_window
--- The live records of a key.
-SELECT {columns} FROM record r WHERE r.sid IN ({sids}) AND r.record_id = ? AND r.deleted = 0{where}
+-- The live records of a key, with some pieces of a long text of each: a row for each piece, or one without a piece.
+SELECT {columns}, c.sum, c.text FROM record r LEFT JOIN chunk c ON c.rid = r.rid AND c.fid = ? AND c.n BETWEEN ? AND ?
+WHERE r.sid IN ({sids}) AND r.record_id = ? AND r.deleted = 0{where} ORDER BY r.sid, c.n
 
 -- name: candidates_by_age
 -- Some records of a range of row numbers that changed after a change number.
