@@ -43,6 +43,7 @@ _PARTS = {
     "key": "rid",
     "last": "rid DESC",
     "statement": "SELECT 1",
+    "keys": "SELECT 1::bigint AS rid",
 }
 #: Not statements, but parts of some; and one that no database prepares.
 _NO_STATEMENTS = {
@@ -53,7 +54,7 @@ _NO_STATEMENTS = {
 _ONLY_HERE = {
     "blob_part", "put_blob_part", "delete_blob_parts", "delete_child_keys", "put_child_keys", "end_lease", "take_lease",
     "raise_version", "space_of_tables", "state_numbers", "typed_values", "vacuum",
-    "with_state", "count_budget", "epoch", "gather_statistics", "lock_chain", "raise_ledger_version", "table_size",
+    "with_state", "page_with_rows", "count_budget", "epoch", "gather_statistics", "lock_chain", "raise_ledger_version", "table_size",
 }  # fmt: skip
 _ONLY_IN_SQLITE = {
     "add_typed_column", "forget_given_number", "given_numbers", "index_typed_column", "last_stream", "make_typed_table",

@@ -41,6 +41,11 @@ SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid
   ORDER BY left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
+-- name: page_with_rows
+-- The records of a page's keys, each after its place in the stream's order, in the order of the keys.
+SELECT r.sort, {columns} FROM unnest(ARRAY(SELECT k.rid FROM ({keys}) AS k)) WITH ORDINALITY AS k(rid, at)
+JOIN record r ON r.home=:home AND r.rid = k.rid ORDER BY k.at
+
 -- name: start_by_key
 -- The place after which a page by key starts. The leading column alone lets the index start there; the rest settles ties.
 AND left(r.record_id, 256) {beyond}= left(?, 256) AND (r.record_id, r.sid) {beyond} (?, ?)

@@ -32,6 +32,10 @@ from headgate.store.relational.read.scope import PageShape, SqlScope, column_of,
 _SEARCHES_AT_ONCE = 5
 _ROWS_AT_ONCE = 25
 _LAST_CHARACTER = chr(sys.maxunicode)
+#: The statement that reads the rows of a page with its keys; not every engine has one.
+_WITH_ROWS = "page_with_rows"
+#: The rows of a page by their numbers.
+PageRows = dict[int, FoundColumns]
 
 
 class PageKey(NamedTuple):
@@ -111,10 +115,10 @@ def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Pa
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None:
         return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
-    found = page_keys(database, catalog, plan, scope) if keys is None else list(keys)
+    found, rows = _found(database, catalog, plan, scope) if keys is None else (list(keys), None)
     has_more, found = len(found) > plan.limit, found[: plan.limit]
     maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
-    records, taken = _records(database, catalog, maker, found, plan)
+    records, taken = _records(database, catalog, maker, found, plan, rows)
     is_cut = taken < len(found)
     return Page(
         tuple(records),
@@ -124,8 +128,27 @@ def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Pa
     )
 
 
+def _found(
+    database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope
+) -> tuple[list[PageKey], PageRows | None]:
+    """Find the keys of a page; with their rows where an engine reads both at once, and they are few."""
+    if _WITH_ROWS in database.sql and plan.limit <= _ROWS_AT_ONCE:
+        rows: PageRows = {}
+        try:
+            return page_keys(database, catalog, plan, scope, rows), rows
+        except database.damage:
+            # One by one, without those that are damaged.
+            pass
+    return page_keys(database, catalog, plan, scope), None
+
+
 def _records(
-    database: Database, catalog: Catalog, maker: RecordMaker, found: Sequence[PageKey], plan: PagePlan
+    database: Database,
+    catalog: Catalog,
+    maker: RecordMaker,
+    found: Sequence[PageKey],
+    plan: PagePlan,
+    read: PageRows | None,
 ) -> tuple[list[Record], int]:
     """Make the records of a page, and no more than an answer may hold; the first one is made in any case.
 
@@ -138,7 +161,7 @@ def _records(
     left = min(MAX_PAGE_BYTES, database.most_bytes)
     for start in range(0, len(found), _ROWS_AT_ONCE):
         keys = found[start : start + _ROWS_AT_ONCE]
-        rows = readable_rows(database, [key.rid for key in keys])
+        rows = readable_rows(database, [key.rid for key in keys]) if read is None else read
         for place, key in enumerate(keys, start):
             if key.rid not in rows:
                 maker.damaged.append(key.record_id)
@@ -164,12 +187,17 @@ def _size(record: Record) -> int:
     return size
 
 
-def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope) -> list[PageKey]:
-    """Find the rows of a page and one more, in order: those that have a place first, then those without."""
+def page_keys(
+    database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope, rows: PageRows | None = None
+) -> list[PageKey]:
+    """Find the keys of a page and one more, in order: those that have a place first, then those without.
+
+    Their rows are put into ``rows``, if that is given.
+    """
     wanted = plan.limit + 1
     after = plan.after
     if not plan.by_cursor_field or scope.stream.declaration.cursor_field is None:
-        return _part(database, scope, plan, _BY_KEY, _after_key(database, catalog, after, plan), wanted)
+        return _part(database, scope, plan, _BY_KEY, _after_key(database, catalog, after, plan), wanted, rows)
     found: list[PageKey] = []
     if after is None or after.sort is not None:
         place = (
@@ -177,11 +205,11 @@ def page_keys(database: Database, catalog: Catalog, plan: PagePlan, scope: SqlSc
             if after is None
             else (scope.dialect.sort_value(after.sort), *_key_place(database, catalog, after, plan))
         )
-        found = _part(database, scope, plan, _order(scope.stream), place, wanted)
+        found = _part(database, scope, plan, _order(scope.stream), place, wanted, rows)
         after = None
     if len(found) < wanted:
         place = _after_key(database, catalog, after, plan)
-        found += _part(database, scope, plan, _WITHOUT_SORT, place, wanted - len(found))
+        found += _part(database, scope, plan, _WITHOUT_SORT, place, wanted - len(found), rows)
     return found
 
 
@@ -213,23 +241,31 @@ def _part(
     order: _PageOrder,
     place: tuple[Any, ...] | None,
     wanted: int,
+    rows: PageRows | None,
 ) -> list[PageKey]:
-    shape = PageShape(order.statement, None if place is None else order.start, plan.order)
+    start = None if place is None else order.start
+    shape = PageShape(order.statement, start, plan.order, with_rows=rows is not None)
     sql = scope.statements.get(shape)
     if sql is None:
         sql = scope.statements[shape] = _part_sql(scope, shape)
     # The first value is bound twice: once for the leading column alone, once for all columns.
     beginning = () if place is None else (place[0], *place)
-    return database.rows(PageKey, sql, (*beginning, *scope.values, wanted))
+    values = (*beginning, *scope.values, wanted)
+    if rows is None:
+        return database.rows(PageKey, sql, values)
+    found = database.all(sql, values)
+    rows.update((row[1], cast("FoundColumns", row[1:])) for row in found)
+    return [PageKey(rid, sid, record_id, sort) for sort, rid, sid, record_id, *_ in found]
 
 
 def _part_sql(scope: SqlScope, shape: PageShape) -> str:
     direction, beyond = ("DESC", "<") if shape.order is Order.DESC else ("ASC", ">")
     sql = scope.dialect.sql
     start = "" if shape.start is None else f" {sql[shape.start].format(beyond=beyond)}"
-    return sql[shape.statement].format(
+    keys = sql[shape.statement].format(
         join=scope.join, sids=scope.sids, start=start, where=scope.where, direction=direction
     )
+    return sql[_WITH_ROWS].format(columns=COLUMNS, keys=keys) if shape.with_rows else keys
 
 
 def _after_key(

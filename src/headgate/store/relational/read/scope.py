@@ -28,6 +28,8 @@ class PageShape(NamedTuple):
     statement: str
     start: str | None
     order: Order
+    #: It gives the records as well as their keys.
+    with_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
