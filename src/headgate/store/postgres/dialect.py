@@ -157,7 +157,21 @@ def _arrays(row: Sequence[Any], places: Sequence[tuple[int, int]], sizes: Sequen
     arrays: list[list[Any]] = [[None] * size for size in sizes]
     for (which, number), value in zip(places, row[1:], strict=True):
         arrays[which][number - 1] = value
-    return (row[0], *(array or None for array in arrays))
+    return (row[0], *(array_text(array) if array else None for array in arrays))
+
+
+def array_text(values: Sequence[Any]) -> str:
+    """Write values as PostgreSQL writes an array."""
+    return f"{{{','.join(map(_element, values))}}}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)
 
 
 def _keys(

@@ -112,8 +112,9 @@ DELETE FROM {table} WHERE home=:home AND rid > ? AND rid < ?
 DELETE FROM {table} WHERE home=:home AND rid = ANY(?::bigint[])
 
 -- name: put_typed_row
--- Store a record's typed values.
-INSERT INTO typed VALUES(:home, ?, ?, ?, ?)
+-- Store the typed values of records; each list of values comes as the text of an array, because lists of lists have one length.
+INSERT INTO typed SELECT :home, rid, ints::bigint[], floats::float8[], words::text[]
+FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS u(rid, ints, floats, words)
 ON CONFLICT (home, rid) DO UPDATE SET ints = excluded.ints, floats = excluded.floats, words = excluded.words
 
 -- name: blob_users
