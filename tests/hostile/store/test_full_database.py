@@ -167,7 +167,9 @@ def place() -> Generator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
-def test_without_room_for_tables_records_are_read_and_grants_end_and_it_goes_on_once_there_is_room(place: Path):
+def test_without_room_for_tables_records_are_read_and_grants_end_and_it_goes_on_once_there_is_room(
+    place: Path,
+):
     with small_disk(place / "disk", 20) as disk, running(disk) as server:
         (disk / "space").mkdir()
         postgres.give_to_server(disk / "space")
@@ -199,7 +201,12 @@ def test_without_room_for_the_write_ahead_log_everything_is_refused_until_the_se
                 assert at.store_until_refused().code in {"storage_unusable", "storage_full"}
                 # PostgreSQL ends itself when its log has no room, and cannot start again without.
                 server.wait()
-                for answer in (at.read(token), at.revoke("grt_0"), at.store(), at.program.ask("GET", "/readyz")):
+                for answer in (
+                    at.read(token),
+                    at.revoke("grt_0"),
+                    at.store(),
+                    at.program.ask("GET", "/readyz"),
+                ):
                     assert (answer.status, answer.code) == (503, "storage_unusable")
                 free_disk(disk)
                 server.start()
