@@ -191,27 +191,24 @@ def test_without_room_for_tables_records_are_read_and_grants_end_and_it_goes_on_
 
 
 def test_without_room_for_the_write_ahead_log_everything_is_refused_until_the_server_runs_again(place: Path):
-    with small_disk(place / "disk", 8) as disk:
-        options = (f"--waldir={disk}/wal", "--wal-segsize=1")
-        with running(disk, "max_wal_size=2MB", "min_wal_size=2MB", options=options) as server:
-            with crowded(server, disk, place / "program", "CREATE DATABASE headgate") as at:
-                token = at.tokens["grt_0"]
-                assert at.read(token).status == 200
-                fill_disk(disk)
-                assert at.store_until_refused().code in {"storage_unusable", "storage_full"}
-                # PostgreSQL ends itself when its log has no room, and cannot start again without.
-                server.wait()
-                for answer in (
-                    at.read(token),
-                    at.revoke("grt_0"),
-                    at.store(),
-                    at.program.ask("GET", "/readyz"),
-                ):
-                    assert (answer.status, answer.code) == (503, "storage_unusable")
-                free_disk(disk)
-                server.start()
-                assert at.read(token).status == 200
-                assert at.revoke("grt_0").status == 200
-                assert at.read(token).code == "grant_revoked"
-                assert at.store().status == 200
-                assert at.count() == at.stored
+    options = (f"--waldir={place}/disk/wal", "--wal-segsize=1")
+    with (
+        small_disk(place / "disk", 8) as disk,
+        running(disk, "max_wal_size=2MB", "min_wal_size=2MB", options=options) as server,
+        crowded(server, disk, place / "program", "CREATE DATABASE headgate") as at,
+    ):
+        token = at.tokens["grt_0"]
+        assert at.read(token).status == 200
+        fill_disk(disk)
+        assert at.store_until_refused().code in {"storage_unusable", "storage_full"}
+        # PostgreSQL ends itself when its log has no room, and cannot start again without.
+        server.wait()
+        for answer in (at.read(token), at.revoke("grt_0"), at.store(), at.program.ask("GET", "/readyz")):
+            assert (answer.status, answer.code) == (503, "storage_unusable")
+        free_disk(disk)
+        server.start()
+        assert at.read(token).status == 200
+        assert at.revoke("grt_0").status == 200
+        assert at.read(token).code == "grant_revoked"
+        assert at.store().status == 200
+        assert at.count() == at.stored
