@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import console, engines, importing, maintenance, mcp, model, rest, search, semantic, store
+from bench import chain, console, engines, importing, maintenance, mcp, model, rest, search, semantic, store
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
@@ -14,6 +14,7 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "mcp": lambda _: mcp.main(),
     "store": store.main,
     "engines": engines.main,
+    "chain": chain.main,
     "search": search.main,
     "semantic": semantic.main,
     "maintenance": maintenance.main,

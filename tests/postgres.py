@@ -52,12 +52,11 @@ class Server:
         """Where one of its databases is."""
         return f"postgresql://{user}@/{database}?host={self.folder}"
 
-    def make(self) -> None:
+    def make(self, *options: str) -> None:
         """Make an empty cluster."""
         self._own()
-        self._do(
-            "initdb", "-D", str(self.data), "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"
-        )
+        usual = ("-U", _USER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        self._do("initdb", "-D", str(self.data), *usual, *options)
 
     def follow(self, primary: Server) -> None:
         """Make a copy of another server that goes on following it."""
@@ -93,8 +92,14 @@ class Server:
         """End the server and its connections."""
         self._stop(signal.SIGINT)
 
+    def wait(self) -> None:
+        """Wait until the server ends by itself."""
+        assert self._process is not None
+        self._process.wait()
+        self._process = None
+
     def _own(self) -> None:
-        os.chown(self.folder, *(_account().values() or (-1, -1)))
+        give_to_server(self.folder)
 
     def _stop(self, how: signal.Signals) -> None:
         if self._process is not None:
@@ -129,6 +134,11 @@ def _account() -> dict[str, int]:
         return {}
     entry = pwd.getpwnam(_USER)
     return {"user": entry.pw_uid, "group": entry.pw_gid}
+
+
+def give_to_server(folder: Path) -> None:
+    """Let the account of the server have a folder."""
+    os.chown(folder, *(_account().values() or (-1, -1)))
 
 
 @functools.cache

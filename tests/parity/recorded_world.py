@@ -80,8 +80,8 @@ class Recorded:
 
 
 @asynccontextmanager
-async def recorded(place: Path) -> AsyncIterator[Recorded]:
-    async with local_program(place) as program:
+async def recorded(place: Path, **flags: str) -> AsyncIterator[Recorded]:
+    async with local_program(place, **flags) as program:
         await program.declare("mail", _document())
         names = {
             name.upper(): await program.connect("mail", name) for name in ("personal", "work", "archive")

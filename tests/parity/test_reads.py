@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,27 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from headgate.auth.credentials import credential_path, home_credential_path, write_token
+from tests import postgres
 from tests.mcp.serve.product import Product, product
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["fast", "sdk"])
+def in_database() -> dict[str, str]:
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    return {"store_url": postgres.database_url(), "store_home": postgres.new_home_name()}
+
+
+#: The ways in which the program can be set up.
+KINDS: Mapping[str, Callable[[], dict[str, str]]] = {
+    "fast": lambda: {"mcp_fast_path": "true"},
+    "sdk": lambda: {"mcp_fast_path": "false"},
+    "postgres": in_database,
+}
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
 def shipped(request: pytest.FixtureRequest) -> Iterator[Product]:
-    with product(rate_limit="0", mcp_fast_path=request.param) as made:
+    with product(rate_limit="0", **KINDS[request.param]()) as made:
         yield made
 
 
@@ -69,11 +84,18 @@ async def clients(shipped: Product, root: Path, stack: AsyncExitStack) -> dict[s
         home_credential_path(root, shipped.settings.home),
     ):
         write_token(path, shipped.address, {"access_token": shipped.mail}, created_at="2026-01-01T00:00:00Z")
+    settings = shipped.settings
     program = ["-m", "headgate", "--home", str(shipped.settings.home), "mcp", "--cache-root", str(root)]
     ways = {
         "hosted": streamable_http_client(shipped.url, http_client=http),
         "stdio": StdioServerParameters(
-            command=sys.executable, args=program, env={"HEADGATE_SEMANTIC_MODEL": "off"}
+            command=sys.executable,
+            args=program,
+            env={
+                "HEADGATE_SEMANTIC_MODEL": "off",
+                "HEADGATE_STORE_URL": settings.store_url,
+                "HEADGATE_STORE_HOME": settings.store_home,
+            },
         ),
         "remote": StdioServerParameters(
             command=sys.executable, args=[*program, "--provider-url", shipped.address]

@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests import postgres
 from tests.parity.recorded_world import Recorded, recorded
 from tests.parity.shapes import shape_of
+from tests.store.engines import ENGINES
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
@@ -173,9 +175,15 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-async def differences(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
-    async with recorded(tmp_path_factory.mktemp("recorded")) as world:
+@pytest.fixture(scope="module", params=list(ENGINES))
+async def differences(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> list[tuple[str, str]]:
+    place = tmp_path_factory.mktemp("recorded")
+    flags: dict[str, str] = {}
+    if request.param == "postgres":
+        flags = {"store_url": postgres.database_url(), "store_home": str(place)}
+    async with recorded(place, **flags) as world:
         return [(sample["name"], one) for sample in SAMPLES for one in await seen_in(world, sample)]
 
 

@@ -1,4 +1,4 @@
-"""F28: the gate against a small model of it.
+"""F28: the gate against a small model of it, on each engine.
 
 Ingest, update, delete, grant, narrow, revoke, read, page, sync and restart, in any order.
 """
@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
 from headgate.model.instants import instant
+from tests import postgres
 from tests.http_clients import HttpAnswer
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
@@ -40,6 +41,7 @@ DAYS = st.integers(1, 9)
 SUBJECTS, BODIES = st.text("xyz", max_size=3), st.text("pq", max_size=3)
 RECORDS = "/v1/streams/messages/records"
 FIELDS = ("id", "sent_at", "subject", "body")
+NEEDS_POSTGRES = pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")
 
 
 def moment(day: int) -> str:
@@ -47,6 +49,8 @@ def moment(day: int) -> str:
 
 
 class Gate(RuleBasedStateMachine):
+    """The gate, with its records in a file."""
+
     def __init__(self) -> None:
         super().__init__()
         self.place = tempfile.TemporaryDirectory()
@@ -58,8 +62,11 @@ class Gate(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.stack = AsyncExitStack()
-        entered = self.stack.enter_async_context(local_program(Path(self.place.name)))
+        entered = self.stack.enter_async_context(local_program(Path(self.place.name), **self.flags()))
         self.program: LocalProgram = self.runner.run(entered)
+
+    def flags(self) -> dict[str, str]:
+        return {}
 
     async def first(self) -> tuple[str, str]:
         await self.program.declare("mail", declaration())
@@ -227,9 +234,23 @@ class Gate(RuleBasedStateMachine):
         self.place.cleanup()
 
 
-def run(examples: int, steps: int, **more: Any) -> None:
+class GateInDatabase(Gate):
+    """The same, with its records in PostgreSQL."""
+
+    def flags(self) -> dict[str, str]:
+        return {"store_url": postgres.database_url(), "store_home": self.place.name}
+
+
+#: With the part of the stories that the usual run tells of each engine.
+GATES = [
+    pytest.param(Gate, 25, id="sqlite"),
+    pytest.param(GateInDatabase, 4, id="postgres", marks=NEEDS_POSTGRES),
+]
+
+
+def run(gate: type[Gate], examples: int, steps: int, **more: Any) -> None:
     run_state_machine_as_test(
-        Gate,
+        gate,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -240,13 +261,15 @@ def run(examples: int, steps: int, **more: Any) -> None:
     )
 
 
-def test_the_gate_does_what_its_model_does():
-    run(25, 30)
+@pytest.mark.parametrize(("gate", "examples"), GATES)
+def test_the_gate_does_what_its_model_does(gate: type[Gate], examples: int):
+    run(gate, examples, 30)
 
 
 @pytest.mark.soak
-def test_the_gate_does_what_its_model_does_for_long():
-    run(200, 50)
+@pytest.mark.parametrize(("gate", "_examples"), GATES)
+def test_the_gate_does_what_its_model_does_for_long(gate: type[Gate], _examples: int):
+    run(gate, 200, 50)
 
 
 @pytest.mark.parametrize("leak", [forget_the_time, changes_of_hidden_fields])
@@ -255,4 +278,4 @@ def test_a_gate_with_a_fault_in_it_does_not_do_what_its_model_does(
 ):
     leak(monkeypatch)
     with pytest.raises((AssertionError, KeyError)):
-        run(200, 30, database=None, phases=[Phase.generate])
+        run(Gate, 200, 30, database=None, phases=[Phase.generate])

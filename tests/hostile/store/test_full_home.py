@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.hostile.store.small_disks import fill_disk, small_disk
 from tests.on_socket import MAIL, headgate, line, served_program
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 24 MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], check=False, capture_output=True
-    ).returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill_disk(place: Path, name: str = "ballast") -> None:
-    """Write until nothing more fits, not even one byte."""
-    with (place / name).open("ab", buffering=0) as file:
-        for size in (1 << 20, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
+    with small_disk(tmp_path / "disk", 24) as place:
+        yield place
 
 
 @dataclass(frozen=True)
@@ -49,9 +30,9 @@ class FullHome:
 
 
 @pytest.fixture
-def full_home(small_disk: Path) -> FullHome:
+def full_home(disk: Path) -> FullHome:
     """A home that was served, and killed when its disk had become full."""
-    with served_program(small_disk) as program:
+    with served_program(disk) as program:
         mine = program.connect()
         program.ingest(mine, [line(f"k{n}") for n in range(30)])
         client = program.grant()
@@ -59,10 +40,10 @@ def full_home(small_disk: Path) -> FullHome:
         second_id, grant_id = (one["grant_id"] for one in program.run("grants", "list"))
         assert program.ask("GET", MAIL, client).status == 200
         program.log.unlink()
-        fill_disk(small_disk)
+        fill_disk(disk)
         path = f"/v1/ingest/messages?connection_id={mine}&on_invalid=keep"
         assert program.ask("POST", path, program.owner, line("large", body="x" * 99_999)).status == 507
-    return FullHome(small_disk, program.owner, client, grant_id, second_id, path)
+    return FullHome(disk, program.owner, client, grant_id, second_id, path)
 
 
 def lines_of(place: Path, *words: str) -> list[str]:

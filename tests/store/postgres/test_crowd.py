@@ -19,6 +19,7 @@ from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from headgate.store.protocol import Batch
 from tests import postgres
+from tests.conftest import Figure
 from tests.store.declared import NOTES
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -99,9 +100,7 @@ def test_sixteen_writers_and_two_hundred_readers_lose_and_double_nothing(tmp_pat
 
 
 @pytest.mark.soak
-def test_sixteen_writers_and_two_hundred_readers_for_a_minute(tmp_path: Path, record_property: Any):
+def test_sixteen_writers_and_two_hundred_readers_for_a_minute(tmp_path: Path, figure: Figure):
     crowd = _run(tmp_path, rounds=1_000_000, seconds=60)
-    record_property(
-        "figures", f"{len(crowd.acknowledged)} records acknowledged, {crowd.reads} reads, 0 lost, 0 doubled"
-    )
+    figure("crowd", f"{len(crowd.acknowledged)} records acknowledged, {crowd.reads} reads, 0 lost, 0 doubled")
     assert crowd.acknowledged

@@ -6,10 +6,13 @@ import hashlib
 import itertools
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
+import psycopg
 
 from headgate.home import open_home
 from headgate.model.ids import FieldName
@@ -17,9 +20,14 @@ from headgate.model.plan import Reach, SearchPlan, SearchReach
 from headgate.model.query import SearchMode
 from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
+from headgate.store.postgres.engine import PostgresStore
+from headgate.store.postgres.migrate import open_place
+from headgate.store.protocol import Store
 from headgate.store.semantic.models import MeaningModel, ModelIdentity
 from headgate.store.semantic.multilingual import MultilingualEmbedder
 from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.sqlite.paths import FILE
+from tests import postgres
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
 
@@ -53,19 +61,40 @@ def words_model(name: str = "words") -> MeaningModel:
     return MeaningModel(lambda: WordEmbedder(name))
 
 
-def opened(directory: Path, model: MeaningModel | None) -> Driven:
+@dataclass(frozen=True, slots=True)
+class MeaningHome:
+    """A directory, and the engine that its store is opened with."""
+
+    directory: Path
+    engine: str = "sqlite"
+
+    def rows(self, sql: str) -> set[Any]:
+        """Give the first column of what a statement finds in the tables of the home."""
+        if self.engine == "sqlite":
+            with apsw.Connection(str(self.directory / FILE), flags=apsw.SQLITE_OPEN_READONLY) as file:
+                return {row[0] for row in file.execute(sql)}
+        place = open_place(postgres.database_url(), str(self.directory))
+        with psycopg.connect(place.url) as connection:
+            return {row[0] for row in connection.execute(f"{sql} WHERE home={place.home}".encode())}
+
+
+def opened(home: MeaningHome, model: MeaningModel | None) -> Driven:
     """Open a store with a model."""
-    return Driven(
-        "sqlite", directory, SqliteStore(open_home(directory), itertools.count(NOW).__next__, model)
-    )
+    clock = itertools.count(NOW).__next__
+    if home.engine == "sqlite":
+        store: Store = SqliteStore(open_home(home.directory), clock, model)
+    else:
+        place = open_place(postgres.database_url(), str(home.directory))
+        store = PostgresStore(place, clock, model, connections=1)
+    return Driven(home.engine, home.directory, store)
 
 
 @contextmanager
 def meaning_ledger(
-    directory: Path, model: MeaningModel = MODEL, *, connections: int = 2
+    home: MeaningHome, model: MeaningModel = MODEL, *, connections: int = 2
 ) -> Generator[Ledger]:
     """Open an empty store with the declaration and some connections."""
-    store = opened(directory, model)
+    store = opened(home, model)
     try:
         yield Ledger(store, connections=connections)
     finally:

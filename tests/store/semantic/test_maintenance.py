@@ -23,6 +23,7 @@ from tests.store.declared import NOTES
 from tests.store.ledger import Ledger
 from tests.store.semantic.meaning import (
     WAIT_SECONDS,
+    MeaningHome,
     WordEmbedder,
     find,
     keys,
@@ -39,7 +40,7 @@ _ERASED = "purple elephant singing quietly tonight somewhere"
 def home(tmp_path: Path) -> Path:
     """A home with three records that have their vectors."""
     place = tmp_path / "home"
-    with meaning_ledger(place, words_model(), connections=1) as ledger:
+    with meaning_ledger(MeaningHome(place), words_model(), connections=1) as ledger:
         ledger.put(
             {"id": "a", "title": "green apple", "at": "2026-01-01T00:00:00Z"},
             {"id": "b", "title": _ERASED, "body": _ERASED},
@@ -108,7 +109,7 @@ def test_a_backup_holds_the_vectors(home: Path, tmp_path: Path):
     restore_backup(tmp_path / "copy", open_home(second), lambda _done, _total: None, revoke_at=None)
     assert _checked(second).damages == ()
     blocks = _blocks(second)
-    store = opened(second, words_model())
+    store = opened(MeaningHome(second), words_model())
     try:
         assert store.wait_for_vectors(WAIT_SECONDS)
         ledger = Ledger.__new__(Ledger)

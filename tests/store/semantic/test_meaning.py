@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from headgate.errors import CursorExpired, InvalidRequest, Unsupported
@@ -14,13 +13,14 @@ from headgate.model.ids import FieldName
 from headgate.model.plan import SearchPosition
 from headgate.model.query import ExactFilter, SearchMode, SearchSort
 from headgate.store.semantic.passages import PASSAGE_CHARS
-from headgate.store.sqlite.paths import FILE
 from tests.store.declared import DESK, document
+from tests.store.engines import ENGINES
 from tests.store.hostile_queries import HOSTILE_QUERIES
 from tests.store.ledger import Ledger
 from tests.store.semantic.meaning import (
     MODEL,
     MODES,
+    MeaningHome,
     find,
     keys,
     made,
@@ -38,11 +38,15 @@ _NOTES = (
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> MeaningHome:
+    """A home with its records in a file, unless a test asks for each engine."""
+    return MeaningHome(tmp_path / "home", getattr(request, "param", "sqlite"))
 
 
-def test_a_question_finds_what_shares_no_word_with_it(home: Path):
+with_each_engine = pytest.mark.parametrize("home", list(ENGINES), indirect=True)
+
+
+def test_a_question_finds_what_shares_no_word_with_it(home: MeaningHome):
     with meaning_ledger(home) as ledger:
         ledger.put(*_NOTES)
         made(ledger)
@@ -52,7 +56,8 @@ def test_a_question_finds_what_shares_no_word_with_it(home: Path):
         assert keys(find(ledger, "physician", mode=SearchMode.LEXICAL)) == []
 
 
-def test_hybrid_puts_first_what_words_and_meaning_both_find(home: Path):
+@with_each_engine
+def test_hybrid_puts_first_what_words_and_meaning_both_find(home: MeaningHome):
     with meaning_ledger(home) as ledger:
         ledger.put(*_NOTES, {"id": "d", "title": "invoice", "body": "An old song."})
         made(ledger)
@@ -73,7 +78,7 @@ def test_a_store_without_a_model_refuses(ledger: Ledger, mode: SearchMode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_only_visible_texts_are_compared(home: Path, mode: SearchMode):
+def test_only_visible_texts_are_compared(home: MeaningHome, mode: SearchMode):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put(
             {"id": "title", "title": "green apple", "body": "x", "at": "2026-01-01T00:00:00Z"},
@@ -90,10 +95,10 @@ def test_only_visible_texts_are_compared(home: Path, mode: SearchMode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_hidden_texts_change_nothing_in_the_answer(tmp_path: Path, mode: SearchMode):
+def test_hidden_texts_change_nothing_in_the_answer(engine: str, tmp_path: Path, mode: SearchMode):
     answers = []
     for name, hidden in (("left", "x"), ("right", "dentist appointment")):
-        with meaning_ledger(tmp_path / name) as ledger:
+        with meaning_ledger(MeaningHome(tmp_path / name, engine)) as ledger:
             for number in range(6):
                 ledger.put({"id": f"h{number}", "title": hidden, "body": hidden}, connection=1)
                 ledger.put(
@@ -120,7 +125,9 @@ def test_hidden_texts_change_nothing_in_the_answer(tmp_path: Path, mode: SearchM
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_record_that_was_deleted_or_changed_is_not_found_by_its_former_text(home: Path, mode: SearchMode):
+def test_a_record_that_was_deleted_or_changed_is_not_found_by_its_former_text(
+    home: MeaningHome, mode: SearchMode
+):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "green apple"}, {"id": "b", "title": "green apple"})
         made(ledger)
@@ -134,7 +141,7 @@ def test_a_record_that_was_deleted_or_changed_is_not_found_by_its_former_text(ho
         assert page.pending_count == 1
 
 
-def test_a_change_of_another_field_leaves_the_vectors_of_a_text_as_they_are(home: Path):
+def test_a_change_of_another_field_leaves_the_vectors_of_a_text_as_they_are(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "green apple", "body": "one"})
         made(ledger)
@@ -145,7 +152,7 @@ def test_a_change_of_another_field_leaves_the_vectors_of_a_text_as_they_are(home
         assert page.pending_count == 0
 
 
-def test_a_changed_text_is_found_by_what_it_says_now(home: Path):
+def test_a_changed_text_is_found_by_what_it_says_now(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "green apple"})
         made(ledger)
@@ -164,7 +171,7 @@ def test_a_changed_text_is_found_by_what_it_says_now(home: Path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_quoted_words_must_be_there_and_excluded_ones_must_not(home: Path, mode: SearchMode):
+def test_quoted_words_must_be_there_and_excluded_ones_must_not(home: MeaningHome, mode: SearchMode):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put(
             {"id": "a", "title": "green apple pie"},
@@ -176,8 +183,9 @@ def test_quoted_words_must_be_there_and_excluded_ones_must_not(home: Path, mode:
         assert sorted(keys(find(ledger, '"green apple"', mode=mode))) == ["a", "b"]
 
 
+@with_each_engine
 @pytest.mark.parametrize("mode", MODES)
-def test_filters_narrow_every_mode(home: Path, mode: SearchMode):
+def test_filters_narrow_every_mode(home: MeaningHome, mode: SearchMode):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put(
             {"id": "a", "title": "green apple", "label": "x"},
@@ -188,7 +196,7 @@ def test_filters_narrow_every_mode(home: Path, mode: SearchMode):
         assert keys(find(ledger, "green apple", mode=mode, filters=only)) == ["b"]
 
 
-def test_of_equal_texts_the_newest_comes_first_and_time_can_be_the_order(home: Path):
+def test_of_equal_texts_the_newest_comes_first_and_time_can_be_the_order(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put(
             {"id": "a", "title": "green apple", "at": "2026-01-01T00:00:00Z"},
@@ -201,8 +209,9 @@ def test_of_equal_texts_the_newest_comes_first_and_time_can_be_the_order(home: P
             assert keys(find(ledger, "green apple", mode=mode, sort=SearchSort.TIME)) == ["c", "b", "a"]
 
 
+@with_each_engine
 @pytest.mark.parametrize("mode", MODES)
-def test_pages_show_every_hit_once_although_records_come_in_between(home: Path, mode: SearchMode):
+def test_pages_show_every_hit_once_although_records_come_in_between(home: MeaningHome, mode: SearchMode):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put(
             *(
@@ -225,7 +234,7 @@ def test_pages_show_every_hit_once_although_records_come_in_between(home: Path, 
         assert len(shown) == len(set(shown))
 
 
-def test_a_page_of_both_goes_on_after_the_last_record_also_when_others_have_left(home: Path):
+def test_a_page_of_both_goes_on_after_the_last_record_also_when_others_have_left(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put(*({"id": f"r{number}", "title": "green apple " + "tree " * number} for number in range(9)))
         made(ledger)
@@ -236,12 +245,12 @@ def test_a_page_of_both_goes_on_after_the_last_record_also_when_others_have_left
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_place_of_another_mode_is_refused(home: Path, mode: SearchMode):
+def test_a_place_of_another_mode_is_refused(home: MeaningHome, mode: SearchMode):
     with meaning_ledger(home, words_model()) as ledger, pytest.raises(CursorExpired):
         find(ledger, "green apple", mode=mode, after=SearchPosition((2, 0, "")))
 
 
-def test_a_long_text_is_found_by_a_passage_in_its_middle(home: Path):
+def test_a_long_text_is_found_by_a_passage_in_its_middle(home: MeaningHome):
     filler = "Nothing happened on this day, and nobody wrote. " * 300
     text = f"{filler}The surgeon said that my knee will heal by spring. {filler}"
     with meaning_ledger(home) as ledger:
@@ -260,7 +269,8 @@ def test_a_long_text_is_found_by_a_passage_in_its_middle(home: Path):
 # Making vectors
 
 
-def test_vectors_are_made_anew_when_the_model_changes(home: Path):
+@with_each_engine
+def test_vectors_are_made_anew_when_the_model_changes(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "green apple"})
         made(ledger)
@@ -269,12 +279,12 @@ def test_vectors_are_made_anew_when_the_model_changes(home: Path):
         ledger.store = again
         made(ledger)
         assert keys(find(ledger, "green apple")) == ["a"]
-        assert _models(home) == {"others digest of others 64"}
+        assert home.rows("SELECT model FROM vector_shelf") == {"others digest of others 64"}
     finally:
         again.close()
 
 
-def test_vectors_of_another_model_are_not_compared(home: Path):
+def test_vectors_of_another_model_are_not_compared(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "green apple"})
         made(ledger)
@@ -285,7 +295,7 @@ def test_vectors_of_another_model_are_not_compared(home: Path):
         assert page.pending_count == 1
 
 
-def test_a_store_that_got_its_model_later_makes_all_vectors(home: Path):
+def test_a_store_that_got_its_model_later_makes_all_vectors(home: MeaningHome):
     without = opened(home, None)
     ledger = Ledger(without, connections=1)
     ledger.put(*({"id": f"r{number}", "title": "green apple"} for number in range(200)))
@@ -298,7 +308,7 @@ def test_a_store_that_got_its_model_later_makes_all_vectors(home: Path):
         ledger.store.close()
 
 
-def test_a_field_that_is_declared_later_gets_its_vectors(home: Path):
+def test_a_field_that_is_declared_later_gets_its_vectors(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "x", "label": "green apple"})
         made(ledger)
@@ -311,25 +321,20 @@ def test_a_field_that_is_declared_later_gets_its_vectors(home: Path):
         assert keys(find(ledger, "green apple", fields=["label"])) == ["a"]
 
 
-def test_a_connection_that_is_removed_leaves_no_vectors(home: Path):
+@with_each_engine
+def test_a_connection_that_is_removed_leaves_no_vectors(home: MeaningHome):
     with meaning_ledger(home, words_model()) as ledger:
         ledger.put({"id": "a", "title": "green apple"})
         ledger.put({"id": "b", "title": "green apple"}, connection=1)
         made(ledger)
         ledger.store.delete_connection(ledger.ids[1])
         assert keys(find(ledger, "green apple", reach=ledger.reach(connections=[0]))) == ["a"]
-        with apsw.Connection(str(home / FILE), flags=apsw.SQLITE_OPEN_READONLY) as file:
-            assert file.execute("SELECT count(DISTINCT sid) FROM vector_block").fetchall() == [(1,)]
-
-
-def _models(home: Path) -> set[str]:
-    with apsw.Connection(str(home / FILE), flags=apsw.SQLITE_OPEN_READONLY) as file:
-        return {model for (model,) in file.execute("SELECT model FROM vector_shelf")}
+        assert home.rows("SELECT count(DISTINCT sid) FROM vector_block") == {1}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_hostile_query_is_answered_within_its_bounds_or_refused_by_name_in_every_mode(
-    home: Path, mode: SearchMode, monkeypatch: pytest.MonkeyPatch
+    home: MeaningHome, mode: SearchMode, monkeypatch: pytest.MonkeyPatch
 ):
     compared: list[str] = []
     refused: list[str | None] = []

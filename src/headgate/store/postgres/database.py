@@ -83,6 +83,8 @@ class PostgresDatabase:
         self.texts = WaitingTexts()
         self.most_bytes = sys.maxsize
         self._connection: Any | None = None
+        #: Whether the block of a transaction is under way, whatever became of its connection.
+        self._is_within = False
         #: The numbers of the catalog and of the state, as the transaction that is under way sees them.
         self._seen: tuple[int, int] | None = None
         self._watched: Watched | None = None
@@ -122,10 +124,13 @@ class PostgresDatabase:
             yield from self.all(sql, values)
             return
         server_cursor: Any = psycopg.RawServerCursor
-        with server_cursor(connection, "each") as cursor:
-            cursor.itersize = _FETCH_ROWS
+        cursor = server_cursor(connection, "each")
+        cursor.itersize = _FETCH_ROWS
+        try:
             cursor.execute(numbered(sql), (self.place.home, *values), binary=True)
             yield from cursor
+        finally:
+            _close(cursor)
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement for its effect."""
@@ -221,10 +226,11 @@ class PostgresDatabase:
             pass
         numbers = dict(cursor.fetchall())
         self._seen = int(numbers["catalog"]), int(numbers["version"])
+        self._is_within = True
         try:
             yield
         finally:
-            self._seen = None
+            self._seen, self._is_within = None, False
             self._end("COMMIT")
 
     @contextmanager
@@ -237,6 +243,7 @@ class PostgresDatabase:
     def changing(self, first: str) -> Generator[None]:
         """Do the block in one transaction, whose first statement keeps others of its kind waiting."""
         self._begin("BEGIN")
+        self._is_within = True
         try:
             self.run(first)
             yield
@@ -246,6 +253,8 @@ class PostgresDatabase:
             self.texts.forget_after(0)
             self._end("ROLLBACK")
             raise
+        finally:
+            self._is_within = False
 
     def _begin(self, statement: str) -> Any:
         """Begin a transaction; a connection that was lost since the last one is made again first."""
@@ -270,6 +279,9 @@ class PostgresDatabase:
         """Give the connection; makes it if there is none, or it was lost outside of a transaction."""
         connection = self._connection
         if connection is None or connection.closed:
+            if self._is_within:
+                # On another connection the rest of the block would be done without its beginning.
+                raise psycopg.OperationalError("the connection was lost within a transaction")
             connection = self._connection = connect(self.place.url, self._statement_seconds)
         return connection
 
@@ -288,6 +300,15 @@ class PostgresDatabase:
         """Close the connection."""
         if self._connection is not None:
             self._connection.close()
+
+
+def _close(cursor: Any) -> None:
+    """Close a cursor of the server; one whose connection is lost is gone, which only a second call notices."""
+    try:
+        cursor.close()
+    except psycopg.OperationalError:
+        cursor.close()
+        raise
 
 
 def numbered_for(sql: str, home: int) -> str:

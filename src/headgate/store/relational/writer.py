@@ -89,8 +89,10 @@ class _JobBatch:
         if isinstance(whole, _Done):
             for job, outcome in zip(self.jobs, whole.value, strict=True):
                 job.settle(outcome)
-        elif len(self.jobs) == 1:
-            self.jobs[0].settle(whole)
+        elif len(self.jobs) == 1 or self.database.is_lost:
+            # With the connection the answer to the commit may be lost: jobs that were done must not be done again.
+            for job in self.jobs:
+                job.settle(whole)
         else:
             # A failure that undid the transaction has undone all jobs; in separate ones the others may succeed.
             for job in self.jobs:
@@ -138,6 +140,11 @@ class WriterDatabase(Database, Protocol):
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is under way; a failure may have ended it."""
+        ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a failure has ended the connection: what was not acknowledged may be done or not."""
         ...
 
     def translating(self) -> AbstractContextManager[None]:

@@ -150,6 +150,11 @@ class SqliteDatabase:
         """Whether a transaction is under way; a full disk may have ended it."""
         return self.db.in_transaction
 
+    @property
+    def is_lost(self) -> bool:
+        """A file is not lost."""
+        return False
+
     def translating(self) -> translate_errors:
         """Raise this program's errors in place of SQLite's, with the system's reason."""
         return translate_errors(self)
