@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import console, engines, importing, maintenance, mcp, model, rest, search, semantic, store
+from bench import console, engines, importing, maintenance, mcp, model, rest, search, semantic, store, workers
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
@@ -19,6 +19,7 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "maintenance": maintenance.main,
     "importing": importing.main,
     "console": console.main,
+    "workers": workers.main,
 }
 
 
