@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from bench import console, engines, importing, maintenance, mcp, model, rest, search, semantic, store, workers
+from bench.scale import report as scale
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
@@ -20,6 +21,7 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "importing": importing.main,
     "console": console.main,
     "workers": workers.main,
+    "scale": scale.main,
 }
 
 

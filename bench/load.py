@@ -124,7 +124,7 @@ async def load(
         at = number
         while time.perf_counter() < end:
             started = time.perf_counter()
-            size = await _ask(reader, writer, requests[at % len(requests)])
+            size = await ask(reader, writer, requests[at % len(requests)])
             took.append(time.perf_counter() - started)
             at += lanes
         writer.close()
@@ -136,7 +136,8 @@ async def load(
     return took, len(took) / (time.perf_counter() - began), size
 
 
-async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
+    """Send one request and read its answer; gives the size of its body."""
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
     found = _LENGTH.search(head)
