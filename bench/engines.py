@@ -13,7 +13,7 @@ import itertools
 import random
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -134,22 +134,27 @@ async def _bench(server: Server, sizes: Sequence[int]) -> list[str]:
 
 
 @asynccontextmanager
-async def _opened(server: Server, records: int) -> Any:
+async def _opened(server: Server, records: int) -> AsyncGenerator[Size]:
     directory = CACHE / f"store-{records}"
     if read_built(directory) is None:
         await build_home(directory, records)
     home = open_home(directory / "home")
-    there = await asyncio.to_thread(copied, server, home, _change_number(home), f"bench_{records}")
-    opened = [open_engine(one, lambda: NOW) for one in (home, there)]
-    sqlite, postgres = (one.store for one in opened)
-    try:
-        await settled(sqlite)
-        await settled(postgres)
+    async with AsyncExitStack() as stack:
+        sqlite = await stack.enter_async_context(_store(home))
+        there = await asyncio.to_thread(copied, server, home, _change_number(home), f"bench_{records}")
+        postgres = await stack.enter_async_context(_store(there))
         yield Size(records, (sqlite, postgres), await _reads(home, sqlite))
+
+
+@asynccontextmanager
+async def _store(home: Home) -> AsyncGenerator[Store]:
+    opened = open_engine(home, lambda: NOW)
+    try:
+        await settled(opened.store)
+        yield opened.store
     finally:
-        for one in opened:
-            await one.ledger.close()
-            await one.store.close()
+        await opened.ledger.close()
+        await opened.store.close()
 
 
 def _rows(home: Home, statement: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
@@ -295,18 +300,15 @@ async def _ingest(server: Server) -> str:
     shutil.rmtree(directory, ignore_errors=True)
     home = open_home(directory)
     there = home_in(home, fresh_database(server, "bench_ingest"), "main")
-    opened = [open_engine(one, lambda: NOW) for one in (home, there)]
-    try:
-        rates: list[list[float]] = [[], []]
-        for one in opened:
-            await one.store.declare(HOME, declaration())
-        for number, (one, found) in itertools.product(range(_INGEST_TURNS), zip(opened, rates, strict=True)):
-            found.append(await _ingest_rate(one.store, number))
-    finally:
-        for one in opened:
-            await one.ledger.close()
-            await one.store.close()
-        shutil.rmtree(directory)
+    rates: list[list[float]] = [[], []]
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(_store(one)) for one in (home, there)]
+        for store in stores:
+            await store.declare(HOME, declaration())
+        for number in range(_INGEST_TURNS):
+            for store, found in zip(stores, rates, strict=True):
+                found.append(await _ingest_rate(store, number))
+    shutil.rmtree(directory)
     sqlite, postgres = map(max, rates)
     verdict = "ok" if postgres >= LEAST_INGESTED else "MISS"
     return f"{'ingest in one stream, records a second':40}{sqlite:>10.0f}{postgres:>10.0f}{LEAST_INGESTED:>10}  {verdict}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, LiteralString, cast
@@ -28,8 +29,8 @@ MESSAGES = StreamName("messages")
 _CONNECTIONS = 4
 #: So many homes are read in turns; each has two connections to the database then.
 _READ_AT_ONCE = 16
-_ROUNDS = 40
-_TURNS = 3
+_ROUNDS = 25
+_TURNS = 5
 _TABLES = (
     "SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class c"
     " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
@@ -39,15 +40,23 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What a kind of read takes: milliseconds, and how many blocks of 8 kB the server touches."""
+
+    ms: float
+    blocks: float
+
+
+@dataclass(frozen=True, slots=True)
 class HomeReads:
-    """What reads of random homes take, in milliseconds, when so many homes share the tables."""
+    """What reads of random homes take when so many homes share the tables."""
 
     homes: int
-    #: The first page of a process: it connects, reads the catalog and has its statements planned.
+    #: The first page of a process in milliseconds: it connects, reads the catalog and has its statements planned.
     first: float
-    record: float
-    page: float
-    search: float
+    record: Read
+    page: Read
+    search: Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +126,55 @@ def _copy_rows(connection: Any, table: str, columns: Sequence[str], first: int, 
 async def read_homes(url: str, homes: int) -> HomeReads:
     """Read random homes in turns: after each read another home is next."""
     chosen = random.Random(homes).sample(range(1, homes + 1), min(homes, _READ_AT_ONCE))
-    stores = [PostgresStore(HomePlace(url, number), lambda: NOW, connections=1) for number in chosen]
+    places = [HomePlace(url, number) for number in chosen]
+    async with _opened(places[:1]) as (store,):
+        ids, fields, keys = await _known(store)
+    reach = Reach(MESSAGES, ids, fields)
+    page, word = PagePlan(reach, 25), SearchPlan((_searched(reach),), parse_terms("meeting"), 25)
+    async with _opened(places) as stores:
+        first = median([await _timed(store.page(page)) for store in stores])
+    plans = [RecordPlan(reach, RecordId(key)) for key in keys]
+    return HomeReads(
+        homes,
+        first,
+        await _in_turns(places, lambda store, number: store.record(plans[number % len(plans)])),
+        await _in_turns(places, lambda store, _: store.page(page)),
+        await _in_turns(places, lambda store, _: store.search(word)),
+    )
+
+
+@asynccontextmanager
+async def _opened(places: Sequence[HomePlace]) -> AsyncGenerator[list[PostgresStore]]:
+    stores = [PostgresStore(place, lambda: NOW, connections=1) for place in places]
     try:
-        ids, fields, keys = await _known(stores[0])
-        reach = Reach(MESSAGES, ids, fields)
-        page, word = PagePlan(reach, 25), SearchPlan((_searched(reach),), parse_terms("meeting"), 25)
-        first = median([await _timed(store.page(page)) for store in stores[1:]])
-
-        async def in_turns(ask: Callable[[PostgresStore, int], Awaitable[Any]]) -> float:
-            for store in stores:
-                for number in range(3):
-                    assert await ask(store, number)
-            turns = [
-                [await _timed(ask(store, number)) for number in range(_ROUNDS) for store in stores]
-                for _ in range(_TURNS)
-            ]
-            return min(map(median, turns))
-
-        return HomeReads(
-            homes,
-            first,
-            await in_turns(
-                lambda store, number: store.record(RecordPlan(reach, RecordId(keys[number % len(keys)])))
-            ),
-            await in_turns(lambda store, _: store.page(page)),
-            await in_turns(lambda store, _: store.search(word)),
-        )
+        yield stores
     finally:
         for store in stores:
             await store.close()
+
+
+async def _in_turns(places: Sequence[HomePlace], ask: Callable[[PostgresStore, int], Awaitable[Any]]) -> Read:
+    """Time a kind of read, and count the blocks that the server touches for it, which no other program disturbs."""
+    before = _blocks(places[0].url)
+    async with _opened(places) as stores:
+        for store in stores:
+            assert await ask(store, 0)
+        turns = [
+            [await _timed(ask(store, number)) for number in range(_ROUNDS) for store in stores]
+            for _ in range(_TURNS)
+        ]
+    # A connection that ends hands in its counts.
+    touched = _blocks(places[0].url) - before
+    return Read(min(map(median, turns)), touched / sum(map(len, turns)))
+
+
+def _blocks(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone()
+    assert row is not None
+    return row[0]
 
 
 async def _known(store: PostgresStore) -> tuple[tuple[ConnectionId, ...], tuple[FieldName, ...], list[str]]:

@@ -56,15 +56,17 @@ async def _homes(server: Server, homes: int, records: int) -> None:
     print(f"{'a home in it':40}{making.home_ms:>10.0f} ms")
     print(f"{'a home with declaration and connections':40}{making.ready_ms:>10.0f} ms")
     print("{} tables and {} indexes for any number of homes".format(*catalog_counts(url)))
-    print(
-        f"\n{'homes':>10}{'first page':>12}{'record':>10}{'page':>10}{'search':>10}  ms, of random homes in turns"
-    )
+    kinds = "".join(f"{kind:>16}" for kind in ("record", "page", "search"))
+    print(f"\n{'homes':>8}{'first page':>12}{kinds}  of random homes in turns: ms, blocks")
     done = 1
     for count in sorted({min(homes, some) for some in (10, 50, homes)}):
         await asyncio.to_thread(many_homes.copy_homes, url, done + 1, count)
         done = count
         found = await many_homes.read_homes(url, count)
-        print(f"{count:>10}{found.first:>12.1f}{found.record:>10.3f}{found.page:>10.3f}{found.search:>10.3f}")
+        reads = "".join(
+            f"{one.ms:>9.3f}{one.blocks:>7.1f}" for one in (found.record, found.page, found.search)
+        )
+        print(f"{count:>8}{found.first:>12.1f}{reads}")
 
 
 def _large_sizes(server: Server) -> list[TableBytes]:
