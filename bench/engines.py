@@ -49,11 +49,9 @@ MESSAGES = StreamName("messages")
 #: A read may take so many times as long among the most records as among the fewest.
 MOST_GROWTH = 1.5
 LEAST_INGESTED = 3000
-_TURNS = 5
 _KEYS = 500
 _WORDS = 200
 _INGEST_TURNS = 3
-_INGESTED = 10_000
 _AT_ONCE = 1000
 _WINDOW = 4096
 #: Asks a store for the answer number n; the same number gives the same answer from every engine.
@@ -112,25 +110,35 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Compare the engines with 100 000 records, or with as many as are asked for."""
     parser = argparse.ArgumentParser(prog="bench engines")
     parser.add_argument("--records", type=int, action="append")
-    compare(parser.parse_args(arguments).records or [100_000])
+    add_options(parser)
+    compare(parser.parse_args(arguments))
 
 
-def compare(sizes: Sequence[int]) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says how long this measures."""
+    parser.add_argument("--turns", type=int, default=5, help="how often each store is asked in turn")
+    parser.add_argument("--ingested", type=int, default=10_000, help="records that are stored in a turn")
+
+
+def compare(asked: argparse.Namespace) -> None:
     """Make and copy the homes that are missing, and print a table for each size."""
     with running() as server:
-        for lines in asyncio.run(_bench(server, sorted(sizes))):
+        for lines in asyncio.run(_bench(server, asked)):
             print(lines)
 
 
-async def _bench(server: Server, sizes: Sequence[int]) -> list[str]:
+async def _bench(server: Server, asked: argparse.Namespace) -> list[str]:
     async with AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(_opened(server, records)) for records in sizes]
-        figures = {name: await _in_turns(opened, name) for name in opened[0].reads}
+        opened = [
+            await stack.enter_async_context(_opened(server, records))
+            for records in sorted(asked.records or [100_000])
+        ]
+        figures = {name: await _in_turns(opened, name, asked.turns) for name in opened[0].reads}
     tables = [
         f"\n{size.records} records over 20 connections, ms\n{shown(lines_of(opened, figures, at))}"
         for at, size in enumerate(opened)
     ]
-    return [*tables, await _ingest(server)]
+    return [*tables, await _ingest(server, min(asked.turns, _INGEST_TURNS), asked.ingested)]
 
 
 @asynccontextmanager
@@ -172,22 +180,22 @@ def _change_number(home: Home) -> int:
 # Measuring
 
 
-async def _in_turns(sizes: Sequence[Size], name: str) -> list[list[float]]:
+async def _in_turns(sizes: Sequence[Size], name: str, turns: int) -> list[list[float]]:
     """Time one kind of read in every store in turns; gives the lowest figure of each engine for each size.
 
     The lowest, because what a shared host takes away is not counted.
     """
     found: list[list[list[float]]] = [[[] for _ in size.stores] for size in sizes]
     for size in sizes:
-        await _agree(size, size.reads[name])
-    for _ in range(_TURNS):
+        await agree(size, size.reads[name])
+    for _ in range(turns):
         for size, of_engines in zip(sizes, found, strict=True):
             for store, figures in zip(size.stores, of_engines, strict=True):
                 figures.append(await _turn(store, size.reads[name]))
     return [[min(figures) for figures in of_engines] for of_engines in found]
 
 
-async def _agree(size: Size, read: Read) -> None:
+async def agree(size: Size, read: Read) -> None:
     """Ask both once for each answer: they are warm then, and none is quick because its answer is empty or wrong."""
     for number in range(read.rounds):
         first, second = [await read.ask(store, number) for store in size.stores]
@@ -294,7 +302,7 @@ def _search(reaches: Sequence[Reach]) -> Ask:
 # Ingest
 
 
-async def _ingest(server: Server) -> str:
+async def _ingest(server: Server, turns: int, records: int) -> str:
     """Store records in one stream of batches, in both engines in turns, each in a home that is new."""
     directory = CACHE / "ingest"
     shutil.rmtree(directory, ignore_errors=True)
@@ -305,18 +313,18 @@ async def _ingest(server: Server) -> str:
         stores = [await stack.enter_async_context(_store(one)) for one in (home, there)]
         for store in stores:
             await store.declare(HOME, declaration())
-        for number in range(_INGEST_TURNS):
+        for number in range(turns):
             for store, found in zip(stores, rates, strict=True):
-                found.append(await _ingest_rate(store, number))
+                found.append(await _ingest_rate(store, number, records))
     shutil.rmtree(directory)
     sqlite, postgres = map(max, rates)
     verdict = "ok" if postgres >= LEAST_INGESTED else "MISS"
     return f"{'ingest in one stream, records a second':40}{sqlite:>10.0f}{postgres:>10.0f}{LEAST_INGESTED:>10}  {verdict}"
 
 
-async def _ingest_rate(store: Store, number: int) -> float:
+async def _ingest_rate(store: Store, number: int, records: int) -> float:
     connection = await store.create_connection(HOME, f"Person {number}")
-    lines = list(itertools.islice(_messages(number), _INGESTED))
+    lines = list(itertools.islice(_messages(number, 10 * records), records))
     started = time.perf_counter()
     for start in range(0, len(lines), _AT_ONCE):
         report = await store.ingest(Batch(connection.id, MESSAGES, lines[start : start + _AT_ONCE], NOW))
@@ -324,8 +332,8 @@ async def _ingest_rate(store: Store, number: int) -> float:
     return len(lines) / (time.perf_counter() - started)
 
 
-def _messages(seed: int) -> Iterator[bytes]:
-    made = Household(connections=1, seed=seed).make(10 * _INGESTED)
+def _messages(seed: int, made_of: int) -> Iterator[bytes]:
+    made = Household(connections=1, seed=seed).make(made_of)
     return (one.line for one in made if one.stream == MESSAGES)
 
 

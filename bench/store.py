@@ -97,9 +97,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="bench store")
     parser.add_argument("--records", type=int, action="append")
     parser.add_argument("--engine", choices=("sqlite", "postgres"), default="sqlite")
+    engines.add_options(parser)
     asked = parser.parse_args(arguments)
     if asked.engine == "postgres":
-        engines.compare(asked.records or [100_000])
+        engines.compare(asked)
         return
     for records in asked.records or [100_000]:
         asyncio.run(_bench(records))

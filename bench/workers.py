@@ -29,8 +29,6 @@ from headgate.settings import Settings
 
 WORKERS = (1, 2, 4)
 KINDS = (rest.SINGLE, "page of 25, one connection")
-_TURNS = 3
-_SECONDS = 2.0
 _CLIENTS = 32
 
 
@@ -73,14 +71,15 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Fill a home, serve it in three ways, and print the table."""
     parser = argparse.ArgumentParser(prog="bench workers")
     parser.add_argument("--records", type=int, default=30_000)
-    parser.add_argument("--seconds", type=float, default=_SECONDS)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--turns", type=int, default=3)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place, running() as server, ExitStack() as stack:
         filled = asyncio.run(rest.fill(Path(place), asked.records))
         there = copied(server, filled.home, -1, "bench_workers")
         settings = dataclasses.replace(filled.settings, store_url=there.url)
         served = [_serve(stack, settings, workers, postmaster(server)) for workers in WORKERS]
-        found = uvloop.run(_measure(served, rest.requests_for(filled), asked.seconds))
+        found = uvloop.run(_measure(served, rest.requests_for(filled), asked))
     print(f"\nREST on PostgreSQL, {asked.records} records, {_CLIENTS} clients, {os.cpu_count()} processors")
     print(shown(found))
 
@@ -93,16 +92,16 @@ def _serve(stack: ExitStack, settings: Settings, workers: int, database: int) ->
 
 
 async def _measure(
-    served: Sequence[Served], requests: Mapping[str, list[bytes]], seconds: float
+    served: Sequence[Served], requests: Mapping[str, list[bytes]], asked: argparse.Namespace
 ) -> dict[tuple[str, int], Taken]:
     found: dict[tuple[str, int], Taken] = {}
     for one in served:
         for kind in KINDS:
-            await load(one.port, requests[kind], lanes=_CLIENTS, seconds=seconds / 2, spins=False)
-    for _ in range(_TURNS):
+            await load(one.port, requests[kind], lanes=_CLIENTS, seconds=asked.seconds / 2, spins=False)
+    for _ in range(asked.turns):
         for kind in KINDS:
             for one in served:
-                taken = await _turn(one, requests[kind], seconds)
+                taken = await _turn(one, requests[kind], asked.seconds)
                 best = found.get((kind, one.workers))
                 if best is None or taken.per_second > best.per_second:
                     found[kind, one.workers] = taken
