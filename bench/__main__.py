@@ -6,7 +6,21 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from bench import chain, console, engines, importing, maintenance, mcp, model, rest, search, semantic, store
+from bench import (
+    chain,
+    console,
+    engines,
+    importing,
+    maintenance,
+    mcp,
+    model,
+    rest,
+    search,
+    semantic,
+    store,
+    workers,
+)
+from bench.scale import report as scale
 
 ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "model": lambda _: model.main(),
@@ -20,6 +34,8 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "maintenance": maintenance.main,
     "importing": importing.main,
     "console": console.main,
+    "workers": workers.main,
+    "scale": scale.main,
 }
 
 

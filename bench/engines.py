@@ -1,7 +1,8 @@
-"""Both engines beside each other: the same home, the same reads, in turns, on a database server on this machine.
+"""Both engines beside each other: the same homes, the same reads, in turns, on a database server on this machine.
 
-`python -m bench engines --records 100000` copies the home of `bench store` into PostgreSQL, which also compares every
-row, then asks both stores in turns. Figures are medians in milliseconds, and records a second for ingest.
+`python -m bench store --engine postgres --records 100000 --records 1000000` copies the homes of `bench store` into
+PostgreSQL once, which also compares every row, and asks all stores in turns; `python -m bench engines` is the same.
+Figures are the lowest of the medians of several turns, in milliseconds, and records a second for ingest.
 """
 
 from __future__ import annotations
@@ -9,18 +10,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import random
+import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
+import apsw
 from msgspec.structs import replace
 
-from bench.records import HOME, Household
-from bench.store import CACHE, build_home, read_built
+from bench.database import copied, fresh_database, running
+from bench.homes import BIG, CACHE, NOW, SEARCHED, build_home, read_built, settled
+from bench.records import HOME, Household, declaration
 from headgate.home import Home, open_home
-from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ids import FieldName, RecordId, StreamName
 from headgate.model.plan import (
     AggregatePlan,
     OffsetWindow,
@@ -34,135 +40,325 @@ from headgate.model.plan import (
 from headgate.model.query import Metric
 from headgate.model.terms import parse_terms
 from headgate.store.engines import open_engine
-from headgate.store.maintenance import copy_store, home_in
+from headgate.store.maintenance import home_in
 from headgate.store.protocol import Batch, Store
-from tests import postgres
+from headgate.store.sqlite.paths import FILE
+from tests.postgres import Server
 
-_NOW = 1_790_000_000_000_000
-_TURNS = 5
-_INGESTED = 10_000
-_AT_ONCE = 1000
 MESSAGES = StreamName("messages")
-Call = Callable[[Store], Awaitable[Any]]
+#: A read may take so many times as long among the most records as among the fewest.
+MOST_GROWTH = 1.5
+LEAST_INGESTED = 3000
+_KEYS = 500
+_WORDS = 200
+_INGEST_TURNS = 3
+_AT_ONCE = 1000
+_WINDOW = 4096
+#: Asks a store for the answer number n; the same number gives the same answer from every engine.
+Ask = Callable[[Store, int], Awaitable[Any]]
+
+
+def p95(spent: Sequence[float]) -> float:
+    """Give what 19 of 20 stay below."""
+    return quantiles(spent, n=20)[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """A kind of read, how often it is timed in a turn, and the most milliseconds it may take in PostgreSQL."""
 
-    call: Call
+    ask: Ask
     rounds: int
+    most: float
+    #: Whether the limit is what SQLite takes and this much more.
+    is_beyond_sqlite: bool = False
+    #: Whether it may not take much longer among more records. What looks at every record has its limit alone.
+    is_level: bool = False
+    figure_of: Callable[[Sequence[float]], float] = median
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one kind of read takes with so many records, in milliseconds."""
+
+    name: str
+    sqlite: float
+    postgres: float
     limit: float
+    #: How many times as long PostgreSQL takes as with the fewest records; None where these are the fewest.
+    growth: float | None = None
+    most_growth: float | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether PostgreSQL keeps its limits."""
+        has_grown = None not in (self.growth, self.most_growth) and self.growth > self.most_growth  # pyright: ignore[reportOperatorIssue]
+        return self.postgres <= self.limit and not has_grown
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One home in both engines, and what is asked of them."""
+
+    records: int
+    #: SQLite and PostgreSQL.
+    stores: tuple[Store, Store]
+    reads: Mapping[str, Read]
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Copy the home, and print the table."""
+    """Compare the engines with 100 000 records, or with as many as are asked for."""
     parser = argparse.ArgumentParser(prog="bench engines")
-    parser.add_argument("--records", type=int, default=100_000)
-    asyncio.run(_bench(parser.parse_args(arguments).records))
+    parser.add_argument("--records", type=int, action="append")
+    add_options(parser)
+    compare(parser.parse_args(arguments))
 
 
-async def _bench(records: int) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says how long this measures."""
+    parser.add_argument("--turns", type=int, default=5, help="how often each store is asked in turn")
+    parser.add_argument("--ingested", type=int, default=10_000, help="records that are stored in a turn")
+
+
+def compare(asked: argparse.Namespace) -> None:
+    """Make and copy the homes that are missing, and print a table for each size."""
+    with running() as server:
+        for lines in asyncio.run(_bench(server, asked)):
+            print(lines)
+
+
+async def _bench(server: Server, asked: argparse.Namespace) -> list[str]:
+    async with AsyncExitStack() as stack:
+        opened = [
+            await stack.enter_async_context(_opened(server, records))
+            for records in sorted(asked.records or [100_000])
+        ]
+        figures = {name: await _in_turns(opened, name, asked.turns) for name in opened[0].reads}
+    tables = [
+        f"\n{size.records} records over 20 connections, ms\n{shown(lines_of(opened, figures, at))}"
+        for at, size in enumerate(opened)
+    ]
+    return [*tables, await _ingest(server, min(asked.turns, _INGEST_TURNS), asked.ingested)]
+
+
+@asynccontextmanager
+async def _opened(server: Server, records: int) -> AsyncGenerator[Size]:
     directory = CACHE / f"store-{records}"
     if read_built(directory) is None:
         await build_home(directory, records)
     home = open_home(directory / "home")
-    there = home_in(home, postgres.database_url(), f"bench-{records}")
-    print(f"copying {records} records into PostgreSQL")
-    started = time.perf_counter()
-    await asyncio.to_thread(copy_store, home, there, lambda _done, _total: None)
-    print(f"  {records / (time.perf_counter() - started):.0f}/s, every row compared")
-    await _measure(home, there)
+    async with AsyncExitStack() as stack:
+        sqlite = await stack.enter_async_context(_store(home))
+        there = await asyncio.to_thread(copied, server, home, _change_number(home), f"bench_{records}")
+        postgres = await stack.enter_async_context(_store(there))
+        yield Size(records, (sqlite, postgres), await _reads(home, sqlite))
 
 
-async def _measure(home: Home, there: Home) -> None:
-    opened = [open_engine(one, lambda: _NOW) for one in (home, there)]
-    stores = [one.store for one in opened]
-    print(f"{'':34}{'sqlite':>10}{'postgres':>10}{'at most':>10}")
-    for name, read in (await _reads(stores[0])).items():
-        figures = await _in_turns(stores, read)
-        miss = "" if figures[1] <= read.limit else "  over the limit"
-        print(f"{name:34}{figures[0]:>10.3f}{figures[1]:>10.3f}{read.limit:>10.1f}{miss}")
-    rates = [await _ingest_rate(store, number) for number, store in enumerate(stores)]
-    miss = "" if rates[1] >= 3000 else "  under the least"
-    print(f"{'ingest, records a second':34}{rates[0]:>10.0f}{rates[1]:>10.0f}{'3000':>10}{miss}")
-    for one in opened:
-        await one.ledger.close()
-        await one.store.close()
+@asynccontextmanager
+async def _store(home: Home) -> AsyncGenerator[Store]:
+    opened = open_engine(home, lambda: NOW)
+    try:
+        await settled(opened.store)
+        yield opened.store
+    finally:
+        await opened.ledger.close()
+        await opened.store.close()
 
 
-async def _in_turns(stores: Sequence[Store], read: Read) -> list[float]:
-    """Give the lowest of the medians of several turns for each store: what a shared host takes away is not counted."""
-    found: list[list[float]] = [[] for _ in stores]
-    for store in stores:
-        await read.call(store)
-    for _ in range(_TURNS):
-        for at, store in enumerate(stores):
-            spent: list[float] = []
-            for _ in range(read.rounds):
-                start = time.perf_counter()
-                await read.call(store)
-                spent.append((time.perf_counter() - start) * 1e3)
-            found[at].append(median(spent))
-    return [min(medians) for medians in found]
+def _rows(home: Home, statement: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    bare = apsw.Connection(str(home.path / FILE), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return bare.execute(statement, values).fetchall()
+    finally:
+        bare.close()
 
 
-async def _reads(store: Store) -> Mapping[str, Read]:
-    ids = [one.id for one in await store.connections()]
-    fields = tuple((await store.declarations())[HOME].streams[MESSAGES].fields)
-    one, every = Reach(MESSAGES, tuple(ids[:1]), fields), Reach(MESSAGES, tuple(ids), fields)
-    page = await store.page(PagePlan(one, 100))
-    keys = itertools.cycle([record.id for record in page.records])
-    words = Household().words
+def _change_number(home: Home) -> int:
+    return _rows(home, "SELECT v FROM meta WHERE k='seq'")[0][0]
+
+
+# Measuring
+
+
+async def _in_turns(sizes: Sequence[Size], name: str, turns: int) -> list[list[float]]:
+    """Time one kind of read in every store in turns; gives the lowest figure of each engine for each size.
+
+    The lowest, because what a shared host takes away is not counted.
+    """
+    found: list[list[list[float]]] = [[[] for _ in size.stores] for size in sizes]
+    for size in sizes:
+        await agree(size, size.reads[name])
+    for _ in range(turns):
+        for size, of_engines in zip(sizes, found, strict=True):
+            for store, figures in zip(size.stores, of_engines, strict=True):
+                figures.append(await _turn(store, size.reads[name]))
+    return [[min(figures) for figures in of_engines] for of_engines in found]
+
+
+async def agree(size: Size, read: Read) -> None:
+    """Ask both once for each answer: they are warm then, and none is quick because its answer is empty or wrong."""
+    for number in range(read.rounds):
+        first, second = [await read.ask(store, number) for store in size.stores]
+        assert first, "an empty answer"
+        assert first == second, f"the engines differ: {first!r:.300} {second!r:.300}"
+
+
+async def _turn(store: Store, read: Read) -> float:
+    spent: list[float] = []
+    for number in range(read.rounds):
+        start = time.perf_counter()
+        await read.ask(store, number)
+        spent.append((time.perf_counter() - start) * 1e3)
+    return read.figure_of(spent)
+
+
+# What is asked
+
+
+async def _reads(home: Home, store: Store) -> Mapping[str, Read]:
+    people = sorted(await store.connections(), key=lambda one: int(one.display_name.removeprefix("Person ")))
+    ids = tuple(one.id for one in people)
+    streams = (await store.declarations())[HOME].streams
+
+    def reach(stream: StreamName, count: int) -> Reach:
+        return Reach(stream, ids[:count], tuple(streams[stream].fields))
+
+    one, every = reach(MESSAGES, 1), reach(MESSAGES, len(ids))
     return {
-        "single record": Read(lambda store: store.record(RecordPlan(one, next(keys))), 300, 0.2),
-        "page of 25": Read(lambda store: store.page(PagePlan(one, 25)), 100, 0.4),
-        "page of 25, merged over 20": Read(lambda store: store.page(PagePlan(every, 25)), 100, 1.0),
-        "count": Read(lambda store: store.aggregate(AggregatePlan(every, Metric.COUNT)), 100, 1.0),
-        "sum": Read(_sum(every), 50, 3.0),
-        "groups": Read(_groups(every), 50, 5.0),
-        "search, a rare word": Read(_search(every, words[30_000]), 30, 10.0),
-        "search, a common word": Read(_search(every, words[60]), 15, 10.0),
-        "window of 4 096 in 5 MB": Read(await _window(store, ids), 100, 0.3),
+        "single record": Read(_record(one, _keys(home, ids[0])), _KEYS, 0.2, is_level=True),
+        "page of 25": Read(_page(one), 100, 0.4, is_level=True),
+        "page of 25, merged over 20": Read(_page(every), 100, 1.0, is_level=True),
+        "window of 4 096 in 5 MB": Read(_window(reach(StreamName("files"), 1)), 200, 0.3, is_level=True),
+        "count": Read(_aggregate(AggregatePlan(every, Metric.COUNT)), 100, 0.5, is_beyond_sqlite=True),
+        "sum": Read(
+            _aggregate(AggregatePlan(every, Metric.SUM, FieldName("size"))), 25, 0.5, is_beyond_sqlite=True
+        ),
+        "groups, the 10 largest": Read(
+            _aggregate(AggregatePlan(every, Metric.COUNT, group_by=FieldName("sender"))),
+            25,
+            0.5,
+            is_beyond_sqlite=True,
+        ),
+        "search, 200 words, p95": Read(
+            _search([reach(StreamName(name), len(ids)) for name in SEARCHED]), _WORDS, 10.0, figure_of=p95
+        ),
     }
 
 
-def _sum(reach: Reach) -> Call:
-    return lambda store: store.aggregate(AggregatePlan(reach, Metric.SUM, FieldName("size")))
-
-
-def _groups(reach: Reach) -> Call:
-    return lambda store: store.aggregate(AggregatePlan(reach, Metric.COUNT, group_by=FieldName("sender")))
-
-
-def _search(reach: Reach, word: str) -> Call:
-    searched = tuple(map(FieldName, ("subject", "text")))
-    shown = replace(reach, fields=(FieldName("id"), FieldName("subject")))
-    plan = SearchPlan((SearchReach(shown, searched),), parse_terms(word), 25, preview_chars=200)
-    return lambda store: store.search(plan)
-
-
-async def _window(store: Store, ids: Sequence[ConnectionId]) -> Call:
-    files = StreamName("files")
-    fields = tuple((await store.declarations())[HOME].streams[files].fields)
-    reach = Reach(files, tuple(ids), fields)
-    places = itertools.cycle(range(0, 4_900_000, 97_003))
-    return lambda store: store.window(
-        WindowPlan(reach, RecordId("big_0000"), FieldName("content"), OffsetWindow(next(places), 4096))
+def _keys(home: Home, connection_id: str) -> list[str]:
+    """Choose records of one connection in no order."""
+    rows = _rows(
+        home,
+        "SELECT record_id FROM record JOIN shelf USING(sid) JOIN stream USING(stid)"
+        " WHERE deleted=0 AND stream.name='messages' AND connection_id=? ORDER BY record_id",
+        (connection_id,),
     )
+    return random.Random(1).choices([key for (key,) in rows], k=_KEYS)
 
 
-async def _ingest_rate(store: Store, number: int) -> float:
-    """Store new records in one stream of batches, into a connection for them alone."""
-    connection = await store.create_connection(HOME, f"Ingested {number} {time.time_ns()}")
-    made = (
-        one.line for one in Household(connections=1, seed=7).make(10 * _INGESTED) if one.stream == MESSAGES
+def _record(reach: Reach, keys: Sequence[str]) -> Ask:
+    plans = [RecordPlan(reach, RecordId(key)) for key in keys]
+    return lambda store, number: store.record(plans[number])
+
+
+def _page(reach: Reach) -> Ask:
+    plan = PagePlan(reach, 25)
+    return lambda store, _: store.page(plan)
+
+
+def _aggregate(plan: AggregatePlan) -> Ask:
+    return lambda store, _: store.aggregate(plan)
+
+
+def _window(reach: Reach) -> Ask:
+    dice = random.Random(1)
+    plans = [
+        WindowPlan(
+            reach,
+            RecordId(f"big_{dice.randrange(BIG):04}"),
+            FieldName("content"),
+            OffsetWindow(dice.randrange(4_990_000), _WINDOW),
+        )
+        for _ in range(200)
+    ]
+    return lambda store, number: store.window(plans[number])
+
+
+def _search(reaches: Sequence[Reach]) -> Ask:
+    """Search everything for words of all frequencies; each of a hundred times as many words is as likely."""
+    words, dice = Household().words, random.Random(1)
+    searched = tuple(
+        SearchReach(
+            replace(reach, fields=(FieldName("id"), FieldName(SEARCHED[reach.stream][0]))),
+            tuple(map(FieldName, SEARCHED[reach.stream])),
+        )
+        for reach in reaches
     )
-    lines = list(itertools.islice(made, _INGESTED))
+    chosen = [words[int(60_000 ** dice.random()) - 1] for _ in range(_WORDS)]
+    plans = [SearchPlan(searched, parse_terms(word), 25, preview_chars=200) for word in chosen]
+    return lambda store, number: store.search(plans[number])
+
+
+# Ingest
+
+
+async def _ingest(server: Server, turns: int, records: int) -> str:
+    """Store records in one stream of batches, in both engines in turns, each in a home that is new."""
+    directory = CACHE / "ingest"
+    shutil.rmtree(directory, ignore_errors=True)
+    home = open_home(directory)
+    there = home_in(home, fresh_database(server, "bench_ingest"), "main")
+    rates: list[list[float]] = [[], []]
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(_store(one)) for one in (home, there)]
+        for store in stores:
+            await store.declare(HOME, declaration())
+        for number in range(turns):
+            for store, found in zip(stores, rates, strict=True):
+                found.append(await _ingest_rate(store, number, records))
+    shutil.rmtree(directory)
+    sqlite, postgres = map(max, rates)
+    verdict = "ok" if postgres >= LEAST_INGESTED else "MISS"
+    return f"{'ingest in one stream, records a second':40}{sqlite:>10.0f}{postgres:>10.0f}{LEAST_INGESTED:>10}  {verdict}"
+
+
+async def _ingest_rate(store: Store, number: int, records: int) -> float:
+    connection = await store.create_connection(HOME, f"Person {number}")
+    lines = list(itertools.islice(_messages(number, 10 * records), records))
     started = time.perf_counter()
     for start in range(0, len(lines), _AT_ONCE):
-        report = await store.ingest(Batch(connection.id, MESSAGES, lines[start : start + _AT_ONCE], _NOW))
+        report = await store.ingest(Batch(connection.id, MESSAGES, lines[start : start + _AT_ONCE], NOW))
         assert not report.errors
-    rate = len(lines) / (time.perf_counter() - started)
-    await store.delete_connection(connection.id)
-    return rate
+    return len(lines) / (time.perf_counter() - started)
+
+
+def _messages(seed: int, made_of: int) -> Iterator[bytes]:
+    made = Household(connections=1, seed=seed).make(made_of)
+    return (one.line for one in made if one.stream == MESSAGES)
+
+
+# Showing
+
+
+def lines_of(sizes: Sequence[Size], figures: Mapping[str, list[list[float]]], at: int) -> list[Line]:
+    """Put the figures of one size beside their limits, and beside those of the fewest records."""
+    found: list[Line] = []
+    for name, of_sizes in figures.items():
+        read, (sqlite, postgres) = sizes[at].reads[name], of_sizes[at]
+        limit = sqlite + read.most if read.is_beyond_sqlite else read.most
+        growth = None if at == 0 else postgres / of_sizes[0][1]
+        found.append(Line(name, sqlite, postgres, limit, growth, MOST_GROWTH if read.is_level else None))
+    return found
+
+
+def shown(lines: Sequence[Line]) -> str:
+    """Write the lines of a table."""
+    head = f"{'':40}{'sqlite':>10}{'postgres':>10}{'at most':>10}{'growth':>10}"
+    return "\n".join([head, *map(_shown, lines)])
+
+
+def _shown(line: Line) -> str:
+    growth = "" if line.growth is None else f"{line.growth:.2f}x"
+    verdict = "ok" if line.is_good else "MISS"
+    figures = f"{line.sqlite:>10.3f}{line.postgres:>10.3f}{line.limit:>10.2f}{growth:>10}"
+    return f"{line.name:40}{figures}  {verdict}"

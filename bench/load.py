@@ -107,11 +107,12 @@ def better(one: Figure | None, other: Figure) -> Figure:
 
 
 async def load(
-    port: int, requests: list[bytes], *, lanes: int, seconds: float
+    port: int, requests: list[bytes], *, lanes: int, seconds: float, spins: bool = True
 ) -> tuple[list[float], float, int]:
     """Ask in several lanes for some time.
 
-    Gives how long each answer took, how many there were a second, and the size of the last.
+    Gives how long each answer took, how many there were a second, and the size of the last. A client that does not
+    spin leaves its processor to others while it waits.
     """
     took: list[float] = []
     end = time.perf_counter() + seconds
@@ -123,19 +124,20 @@ async def load(
         at = number
         while time.perf_counter() < end:
             started = time.perf_counter()
-            size = await _ask(reader, writer, requests[at % len(requests)])
+            size = await ask(reader, writer, requests[at % len(requests)])
             took.append(time.perf_counter() - started)
             at += lanes
         writer.close()
 
     began = time.perf_counter()
-    spinning = asyncio.create_task(_spin())
+    spinning = asyncio.create_task(_spin() if spins else asyncio.sleep(0))
     await asyncio.gather(*(lane(number) for number in range(lanes)))
     spinning.cancel()
     return took, len(took) / (time.perf_counter() - began), size
 
 
-async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
+    """Send one request and read its answer; gives the size of its body."""
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
     found = _LENGTH.search(head)
@@ -157,5 +159,35 @@ async def _spin() -> None:
 
 def cpu_seconds(pid: int) -> float:
     """Give the processor time of a process and all its threads, finer than in clock ticks."""
-    tasks = Path(f"/proc/{pid}/task")
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+    return sum(map(_nanoseconds, Path(f"/proc/{pid}/task").glob("*"))) / 1e9
+
+
+def _nanoseconds(task: Path) -> int:
+    try:
+        return int((task / "schedstat").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        return 0
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """Give the processor time of a process and of all that descend from it and still run."""
+    return sum(cpu_seconds(pid) for pid in family(root))
+
+
+def family(root: int) -> set[int]:
+    """Give a process and all that descend from it."""
+    parents = dict(filter(None, map(_parent, Path("/proc").glob("[0-9]*"))))
+    found: set[int] = set()
+    new = {root}
+    while new:
+        found |= new
+        new = {pid for pid, parent in parents.items() if parent in new}
+    return found
+
+
+def _parent(process: Path) -> tuple[int, int] | None:
+    try:
+        # The name is in brackets, and may hold anything.
+        return int(process.name), int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None

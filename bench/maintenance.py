@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bench.store import CACHE
+from bench.homes import CACHE
 from headgate.home import Home
 from headgate.store.maintenance import store_stats
 from headgate.store.relational.maintenance.snapshot import Snapshot

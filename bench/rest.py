@@ -6,7 +6,6 @@ records there are (default 100000).
 
 from __future__ import annotations
 
-import asyncio
 import multiprocessing
 import os
 import random
@@ -22,6 +21,7 @@ import msgspec
 import uvicorn
 import uvloop
 
+from bench.homes import settled
 from bench.load import Figure, Server, Slice, better, by_turns, measure, times_the_cpu
 from headgate.audit.journal import Journal
 from headgate.auth.grants import Choice, Conditions, issue
@@ -102,9 +102,10 @@ class Filled:
     settings: Settings
     token: str
     connections: tuple[str, ...]
+    records: int
 
 
-async def fill(place: Path) -> Filled:
+async def fill(place: Path, records: int = RECORDS) -> Filled:
     settings = resolve(
         {
             "home": str(place / "home"),
@@ -122,19 +123,17 @@ async def fill(place: Path) -> Filled:
     dice = random.Random(1)
     await store.declare(ConnectorKey("bench"), declaration())
     made = [await store.create_connection(ConnectorKey("bench"), name) for name in ("one", "two", "three")]
-    for start in range(0, RECORDS, 2000):
-        lines = [line(dice, number) for number in range(start, min(start + 2000, RECORDS))]
+    for start in range(0, records, 2000):
+        lines = [line(dice, number) for number in range(start, min(start + 2000, records))]
         await store.ingest(Batch(made[start // 2000 % 3].id, STREAM, lines, now()))
     ledger = SqliteLedger(home)
     catalog = SourceCatalog(await store.declarations(), {one.id: one for one in await store.connections()})
     choice = Choice(fields=((STREAM, GRANTED),))
     issued = await issue(ledger, choice, Conditions(ClientId("bench")), catalog=catalog, now=now())
     await ledger.close()
-    # Blocks of columns are written in idle time; until then the store is not what it will be.
-    while not store.is_settled:  # noqa: ASYNC110 - nothing tells when
-        await asyncio.sleep(0.1)
+    await settled(store)
     await store.close()
-    return Filled(home, settings, issued.access_token, tuple(one.id for one in made))
+    return Filled(home, settings, issued.access_token, tuple(one.id for one in made), records)
 
 
 async def echo(_scope: Any, _receive: Any, send: Any) -> None:
@@ -180,7 +179,7 @@ def requests_for(filled: Filled) -> dict[str, list[bytes]]:
             for path in paths
         ]
 
-    keys = [f"m{dice.randrange(RECORDS):07}" for _ in range(500)]
+    keys = [f"m{dice.randrange(filled.records):07}" for _ in range(500)]
     base = "/v1/streams/messages"
     return {
         SINGLE: made(*(f"{base}/records/{key}" for key in keys)),

@@ -17,8 +17,8 @@ from statistics import median
 import apsw
 import msgspec
 
+from bench.homes import CACHE, build_home, read_built
 from bench.records import Household
-from bench.store import CACHE, build_home, read_built
 from headgate.errors import QueryTimeout
 from headgate.home import open_home
 from headgate.model.grant import TimeConstraint

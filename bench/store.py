@@ -1,7 +1,8 @@
 """The store at 100 000 and 1 000 000 records over 20 connections: figure, floor and ratio for every kind of read.
 
 Floors are measured in the same run: the same statement run bare in the driver, a scan of a covering index, a
-bare read of the file. `python -m bench store --records 1000000`; a home is made once and kept in .cache/bench.
+bare read of the file. `python -m bench store --records 1000000`; a home is made once and kept in .cache/bench. With
+`--engine postgres` both engines are compared instead, see `bench.engines`.
 """
 
 from __future__ import annotations
@@ -11,21 +12,32 @@ import asyncio
 import itertools
 import os
 import random
-import shutil
 import time
 import tracemalloc
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import apsw
-import msgspec
 from msgspec.structs import replace
 
-from bench.records import FARAWAY, HOME, Household, Made, declaration
+from bench import engines
+from bench.homes import (
+    BIG,
+    CACHE,
+    CONNECTIONS,
+    NOW,
+    SEARCHED,
+    Built,
+    build_home,
+    ingest,
+    read_built,
+    settled,
+    write_built,
+)
+from bench.records import FARAWAY, HOME, Household
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import (
@@ -42,41 +54,13 @@ from headgate.model.plan import (
 from headgate.model.query import Granularity, Metric
 from headgate.model.rows import Aggregate, Page, SearchPage
 from headgate.model.terms import parse_terms
-from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
 
-CONNECTIONS = 20
-CACHE = Path(".cache/bench")
 MESSAGES = StreamName("messages")
-_NOW = 1_790_000_000_000_000
-_CHUNK = 20_000
-_AT_ONCE = 128
 _LATE = 5_000
-_BIG = 4
 _WINDOW = 4096
-_RATE_OVER = 100_000
 _TURNS = 5
-_SEARCHED = {
-    "messages": ("subject", "text"),
-    "transactions": ("merchant", "description"),
-    "events": ("title", "location", "description"),
-    "files": ("name", "content"),
-    "activities": ("title", "artist"),
-}
-
-
-class Built(msgspec.Struct):
-    """What is known about a home that was made."""
-
-    records: int
-    json_bytes: int
-    first_rate: float
-    last_rate: float
-    bare_rate: float
-    file_bytes: int
-    rounds: int = 0
-    figures: dict[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +96,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Make the homes that are missing and print their tables."""
     parser = argparse.ArgumentParser(prog="bench store")
     parser.add_argument("--records", type=int, action="append")
+    parser.add_argument("--engine", choices=("sqlite", "postgres"), default="sqlite")
+    engines.add_options(parser)
     asked = parser.parse_args(arguments)
+    if asked.engine == "postgres":
+        engines.compare(asked)
+        return
     for records in asked.records or [100_000]:
         asyncio.run(_bench(records))
 
@@ -120,96 +109,15 @@ def main(arguments: Sequence[str] = ()) -> None:
 async def _bench(records: int) -> None:
     directory = CACHE / f"store-{records}"
     built = read_built(directory) or await build_home(directory, records)
-    store = SqliteStore(open_home(directory / "home"), lambda: _NOW)
-    # Blocks of columns are written in idle time; until then the store is not what it will be.
-    while not store.is_settled:  # noqa: ASYNC110 - nothing tells when
-        await asyncio.sleep(0.1)
+    store = SqliteStore(open_home(directory / "home"), lambda: NOW)
+    await settled(store)
     try:
         lines = await _measure(store, directory, built)
     finally:
         await store.close()
     built.figures = {line.name: line.figure for line in lines}
-    _write(directory, built)
+    write_built(directory, built)
     _print(records, lines, read_built(CACHE / "store-100000"))
-
-
-# Making a home
-
-
-def read_built(directory: Path) -> Built | None:
-    """Read what is known about a home that was made before."""
-    file = directory / "built.json"
-    return msgspec.json.decode(file.read_bytes(), type=Built) if file.exists() else None
-
-
-def _write(directory: Path, built: Built) -> None:
-    (directory / "built.json").write_bytes(msgspec.json.encode(built))
-
-
-async def build_home(directory: Path, records: int) -> Built:
-    """Make a home with so many records, and note what that took."""
-    print(f"making a home with {records} records in {directory} (once)")
-    home = directory / "home"
-    # One that was left half made is made anew.
-    shutil.rmtree(directory, ignore_errors=True)
-    home.mkdir(parents=True, mode=0o700)
-    store = SqliteStore(open_home(home), lambda: _NOW)
-    await store.declare(HOME, declaration())
-    ids = [(await store.create_connection(HOME, f"Person {n}")).id for n in range(CONNECTIONS)]
-    household, spent, size, bare = Household(connections=CONNECTIONS), list[tuple[int, float]](), 0, 0.0
-    stream = household.make(records)
-    while chunk := list(itertools.islice(stream, _CHUNK)):
-        if not spent:
-            bare = len(chunk) / _bare_insert(directory, chunk)
-        spent.append((len(chunk), await _ingest(store, ids, chunk)))
-        size += sum(len(made.line) for made in chunk)
-        print(f"  {sum(n for n, _ in spent)} records, {spent[-1][0] / spent[-1][1]:.0f}/s")
-    for number in range(_BIG):
-        made = household.big_file(number)
-        size += len(made.line)
-        await _ingest(store, ids, [made])
-    await store.close()
-    several = max(1, _RATE_OVER // _CHUNK)
-    on_disk = (home / FILE).stat().st_size
-    built = Built(records, size, _rate(spent[:several]), _rate(spent[-several:]), bare, on_disk)
-    _write(directory, built)
-    return built
-
-
-def _rate(spent: Sequence[tuple[int, float]]) -> float:
-    return sum(count for count, _ in spent) / sum(seconds for _, seconds in spent)
-
-
-async def _ingest(store: SqliteStore, ids: Sequence[ConnectionId], chunk: Iterable[Made]) -> float:
-    """Take records in, each stream of each connection as one batch; gives the seconds it took."""
-    shelves: dict[tuple[int, StreamName], list[bytes]] = defaultdict(list)
-    for made in chunk:
-        shelves[made.connection, made.stream].append(made.line)
-    batches = [Batch(ids[number], stream, lines, _NOW) for (number, stream), lines in shelves.items()]
-    start = time.perf_counter()
-    for some in _in_parts(batches):
-        for report in await asyncio.gather(*map(store.ingest, some)):
-            assert not report.errors
-    return time.perf_counter() - start
-
-
-def _in_parts(batches: Sequence[Batch]) -> Iterable[Sequence[Batch]]:
-    return (batches[at : at + _AT_ONCE] for at in range(0, len(batches), _AT_ONCE))
-
-
-def _bare_insert(directory: Path, chunk: Sequence[Made]) -> float:
-    """Time the same texts written bare: one table, one key, one durable commit."""
-    file = directory / "bare.db"
-    db = apsw.Connection(str(file))
-    set_up = "PRAGMA journal_mode=wal; PRAGMA synchronous=FULL; CREATE TABLE t(k TEXT PRIMARY KEY, v BLOB)"
-    db.execute(set_up).fetchall()
-    start = time.perf_counter()
-    with db:
-        db.executemany("INSERT INTO t VALUES(?, ?)", ((str(n), made.line) for n, made in enumerate(chunk)))
-    seconds = time.perf_counter() - start
-    db.close()
-    file.unlink()
-    return seconds
 
 
 # Measuring
@@ -368,7 +276,7 @@ async def _late(scene: _Scene, built: Built) -> list[Line]:
             await scene.store.aggregate(warm)
         chunk = list(household.make(_LATE, first=10_000_000 + built.rounds * _LATE))
         built.rounds += 1
-        await _ingest(scene.store, scene.ids, chunk)
+        await ingest(scene.store, scene.ids, chunk)
         start = time.perf_counter()
         await scene.store.aggregate(plan)
         spent = (time.perf_counter() - start) * 1e3
@@ -383,7 +291,7 @@ async def _searches(scene: _Scene) -> list[Line]:
             replace(scene.reach(stream), fields=(FieldName("id"), FieldName(fields[0]))),
             tuple(map(FieldName, fields)),
         )
-        for stream, fields in _SEARCHED.items()
+        for stream, fields in SEARCHED.items()
     )
 
     def ask(word: str) -> Callable[[], Awaitable[Any]]:
@@ -433,7 +341,7 @@ async def _windows(scene: _Scene, directory: Path) -> list[Line]:
     plans = [
         WindowPlan(
             scene.reach("files", scene.ids[:1]),
-            RecordId(f"big_{scene.random.randrange(_BIG):04}"),
+            RecordId(f"big_{scene.random.randrange(BIG):04}"),
             FieldName("content"),
             OffsetWindow(scene.random.randrange(4_990_000), _WINDOW),
         )
