@@ -157,7 +157,7 @@ def test_nothing_is_done_on_another_connection_once_that_of_a_transaction_is_los
         rows = database.each(SQL["facts"])
         next(rows)
         proxy.cut_at(1, Cut.BEFORE)
-        # Somebody stops reading rows; nobody sees that the end of it failed.
+        # The rows are not read to their end, and the failure of ending them is not seen.
         with pytest.raises(Exception, match="closed"):
             rows.close()  # type: ignore[attr-defined]
         database.run(SQL["put_fact"], ("planted", 1))
