@@ -275,8 +275,10 @@ def revoke(
         typer.echo(json.dumps({"revoked": True, "grant_id": grant, "grant_ids": ended}))
     elif ended == [grant]:
         typer.echo(f"{grant} is revoked.")
+    elif ended:
+        typer.echo(f"{grant} can no longer read anything: {many(len(ended), 'grant')} revoked.")
     else:
-        typer.echo(f"{grant} may read nothing any more: {many(len(ended), 'grant')} revoked.")
+        typer.echo(f"{grant} had no active grant.")
 
 
 async def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
@@ -427,7 +429,5 @@ def _client_lines(client: str, server: HttpServer) -> list[str]:
         return [f"the client sends  Authorization: Bearer {server.token}"]
     line = shell_line(program, server)
     return [
-        f"run once  {line}"
-        if line
-        else f"or let us write its file  headgate connect {client} --again --write"
+        f"run once  {line}" if line else f"or write its file with  headgate connect {client} --again --write"
     ]

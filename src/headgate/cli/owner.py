@@ -39,7 +39,11 @@ def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
         return welcome_url(mcp_url(settings).removesuffix("/mcp"), secret)
 
     made = with_stores(settings, work)
-    typer.echo(json.dumps({"link": made}) if as_json else f"{made}\nopens once, within 15 minutes")
+    typer.echo(
+        json.dumps({"link": made})
+        if as_json
+        else f"{made}\nopens once, within 15 minutes, while the server runs"
+    )
 
 
 @app.command()

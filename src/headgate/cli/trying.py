@@ -9,6 +9,7 @@ import typer
 
 from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import AsJson, settings_of
+from headgate.errors import NotFound
 from headgate.model.ids import client_id, grant_id
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ def try_tool(
     async def work() -> Outcome:
         services = build_services(settings, prepare(settings))
         async with services.running():
-            named = await services.clients().client(client_id(client))
-            granted = named.readable(grant_id(grant) if grant else None)
+            try:
+                named = await services.clients().client(client_id(client))
+                granted = named.readable(grant_id(grant) if grant else None)
+            except NotFound as error:
+                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
             access = await services.admission.access_as(granted)
             address = mcp_url(settings).removesuffix("/mcp")
             return await look(services.read_services, access, tool, given, address)
