@@ -37,14 +37,15 @@ def import_files(
     *,
     source: Annotated[
         str | None,
-        typer.Option(help="Read them as this source; see 'headgate sources list'.", metavar="NAME"),
+        typer.Option(help="Read the files as this source; see 'headgate sources list'.", metavar="NAME"),
     ] = None,
     connection: Annotated[
         str | None,
-        typer.Option(help="The name of the connection; an existing name adds to that one.", metavar="NAME"),
+        typer.Option(help="The name of the connection; an existing name adds to it.", metavar="NAME"),
     ] = None,
     declare: Annotated[
-        Path | None, typer.Option(help="Correct how a table is understood.", metavar="FILE.toml")
+        Path | None,
+        typer.Option(help="A file that corrects the types, key or times of a table.", metavar="FILE.toml"),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[
@@ -52,7 +53,9 @@ def import_files(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import files: mail, calendars, chats, notes, tables. Importing a file again adds nothing.
+    """Import files: mail, calendars, chats, bank, notes, tables.
+
+    Importing a file again adds nothing.
 
     On a terminal it shows a preview and asks. It ends with 65 if rows were rejected or a file could not be read.
     """

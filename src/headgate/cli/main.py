@@ -91,7 +91,10 @@ def version_() -> None:
 def main(
     context: typer.Context,
     *,
-    home: Annotated[Path | None, typer.Option(help="The owner's directory.", metavar="DIR")] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(help="The directory that holds your records, grants and log.", metavar="DIR"),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from headgate.sources.protocol import LiveSource
     from headgate.wiring import HomeStores
 
-app = typer.Typer(
-    help="List and remove what was imported; add accounts and fetch from them.", rich_markup_mode=None
-)
+app = typer.Typer(help="Manage imported data, and accounts to fetch from.", rich_markup_mode=None)
 
 _PAUSE = re.compile(r"(\d{1,5})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -36,12 +34,12 @@ _Which = Annotated[str, typer.Argument(help="The connection's id or name.", meta
 
 @app.callback()
 def _noun() -> None:
-    """List and remove what was imported; add accounts and fetch from them."""
+    """Manage imported data, and accounts to fetch from."""
 
 
 @app.command("list")
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List the connections, and the sources that can be imported or fetched."""
+    """List connections and available sources."""
     with needs_extra("sources"):
         from headgate.sources.registry import sources  # noqa: PLC0415 - needs the extra
 
@@ -90,7 +88,7 @@ def _second(time: str) -> str:
 
 @app.command()
 def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False) -> None:
-    """Show a connection: its streams with their counts, when it was filled, and its settings."""
+    """Show the streams, counts and settings of a connection."""
 
     async def work(stores: HomeStores) -> dict[str, Any]:
         from headgate.model.plan import Reach  # noqa: PLC0415 - needs the extra
@@ -147,13 +145,16 @@ def add(
     every: Annotated[
         str | None,
         typer.Option(
-            help="How often a server fetches it: 15m, 2h, 1d, or never. Else the setting sync_minutes counts.",
+            help="How often a server fetches it: 15m, 2h, 1d, or never. The default is the setting sync_minutes.",
             metavar="PAUSE",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add an account, without fetching anything yet. Secrets are no settings: they are looked up when needed."""
+    """Add an account, without fetching anything yet.
+
+    A setting names where a secret is; the secret itself is read when it is needed.
+    """
     known = _live_sources(context)
     if source not in known:
         raise typer.BadParameter(f"live sources are {', '.join(sorted(known))}", param_hint="'SOURCE'")
@@ -192,7 +193,10 @@ def sync(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what is new in the accounts that were added. Ends with 65 if something was left out."""
+    """Fetch what is new in the accounts.
+
+    It ends with 65 if something was left out.
+    """
     failures: list[HeadgateError] = []
     settings = settings_of(context).settings
 
@@ -253,7 +257,10 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a connection with all its records. 'headgate store erase' also removes every trace of them."""
+    """Remove a connection with all its records.
+
+    'headgate store erase' also removes every trace of them.
+    """
 
     async def name(stores: HomeStores) -> Connection:
         return await find_connection(stores, connection)
