@@ -134,7 +134,7 @@ def commands_page() -> str:
             "| 0 | done |",
             "| 1 | failed; the line on standard error says why. `doctor` and `store fsck`: something is wrong, and it is listed |",
             "| 64 | the command was called wrongly |",
-            "| 65 | an import left something out: rows were rejected, or reading ended early |",
+            "| 65 | an import left something out: rows were rejected, a file could not be read, or reading ended early |",
             "| 69 | the log of disclosures cannot be checked here |",
             "| 78 | a setting, the home directory or a missing extra is in the way |",
             "| 130 | interrupted |",

@@ -246,7 +246,17 @@ def _make_private(directory: Path) -> None:
         raise ConfigInvalid(
             f"{directory} cannot be used as a directory: {reason}.", hint="Choose another with --home DIR."
         ) from error
+    if open_to_others(directory.stat()) and _is_something_else(directory):
+        raise ConfigInvalid(
+            f"{directory} holds other files and is open to other users.",
+            hint="Choose a directory for Headgate alone with --home DIR.",
+        )
     _refuse_open_to_others(directory, directory.stat())
+
+
+def _is_something_else(directory: Path) -> bool:
+    """Return whether a directory has files, but none of a home: nobody should change its mode for us."""
+    return any(directory.iterdir()) and not any((directory / one).exists() for one in ("keys", "records.db"))
 
 
 def _refuse_public(path: Path) -> None:

@@ -170,7 +170,12 @@ def _host(text: str) -> str:
 
 
 ALL_SETTINGS: tuple[Setting, ...] = (
-    Setting("home", "The owner's directory.", platformdirs.user_data_dir("headgate"), _path),
+    Setting(
+        "home",
+        "The directory that holds your records, grants and log.",
+        platformdirs.user_data_dir("headgate"),
+        _path,
+    ),
     Setting(
         "store_url",
         "A PostgreSQL database for the records, such as postgresql://user@host/name; empty is a file in the home. "
@@ -215,7 +220,7 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "false",
         _switch,
     ),
-    Setting("workers", "How many processes serve.", "1", _whole(1, 64)),
+    Setting("workers", "The number of server processes.", "1", _whole(1, 64)),
     Setting("max_requests", "How many requests a process works on at once.", "512", _whole(1, 65535)),
     Setting("rate_limit", "Requests a second for each token; 0 is no limit.", "200", _whole(0, 1_000_000)),
     Setting(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import re
 import shlex
 import signal
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,73 @@ def test_a_file_that_nothing_reads_is_named_and_an_unknown_source_is_a_usage_err
     assert beside.code == 0
     assert "x.xyz" in beside.err
     assert headgate(tmp_path, "--home", "home", "import", str(cards), "--source", "no").code == 64
+
+
+def _locked(path: Path) -> None:
+    """Write a zip whose one member needs a password: the flag in both of its headers says so."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("bank.csv", "date,amount\n2026-01-01,3\n")
+    content = bytearray(path.read_bytes())
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.csv", b"", "empty.csv (empty)"),
+        ("cut.mbox.gz", gzip.compress(CARDS.encode() * 99)[:60], "cut.mbox (damaged: "),
+        ("cut.zip", b"PK\x03\x04 and no more", "cut.zip is an archive that cannot be read"),
+        ("locked.zip", None, "bank.csv (encrypted: unpack the archive with its password"),
+        ("folder", None, "There is no file in folder."),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line_with_the_reason(
+    tmp_path: Path, name: str, content: bytes | None, said: str
+):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    elif path.suffix:
+        _locked(path)
+    else:
+        path.mkdir()
+    refused = headgate(tmp_path, "--home", "home", "import", name)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert said in refused.err
+
+
+def test_what_cannot_be_read_stops_no_other_file_and_the_command_ends_with_65(tmp_path: Path, cards: Path):
+    place = tmp_path / "export"
+    (place / "private").mkdir(parents=True, mode=0o000)
+    (place / "private.vcf").write_text(CARDS)
+    (place / "private.vcf").chmod(0o000)
+    cards.rename(place / "cards.vcf")
+    _locked(place / "later.zip")
+    # Root reads everything, unless it gives this power away.
+    powers = "--bounding-set=-dac_override,-dac_read_search"
+    plain = () if os.geteuid() else ("setpriv", powers)
+    done = subprocess.run(
+        [*plain, *COMMAND, "--home", "home", "import", "export"],
+        cwd=tmp_path,
+        env=environment(tmp_path, {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_SECONDS,
+    )
+    assert (done.returncode, "contacts: 3 new" in done.stdout) == (65, True), done.stderr
+    assert "private (Permission denied), private.vcf (Permission denied)" in done.stderr
+    assert "later.zip (an archive in a directory; import it by its own path)" in done.stderr
+
+
+def test_a_compressed_file_goes_to_the_connection_of_the_file(tmp_path: Path, cards: Path):
+    (first,) = imported(tmp_path, str(cards))["imports"]
+    (tmp_path / "cards.vcf.gz").write_bytes(gzip.compress(cards.read_bytes()))
+    (again,) = imported(tmp_path, "cards.vcf.gz")["imports"]
+    assert again["connection_id"] == first["connection_id"]
+    assert again["streams"] == {"contacts": {"accepted": 3, "added": 0, "removed": 0}}
 
 
 def test_an_import_beside_a_running_server_is_served_at_once(tmp_path: Path, cards: Path):

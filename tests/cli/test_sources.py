@@ -36,8 +36,11 @@ def test_connections_and_sources_are_listed_and_shown_and_removed(place: Path):
     assert listed["sources"]["files"]["tables"] == "Tables"
     assert "host" in listed["sources"]["live"]["imap"]
     assert run(place, "sources", "show", "t")["streams"] == {"t": 2}
+    facts = headgate(place, "--home", "home", "sources", "show", "t").out.splitlines()
+    assert [line.split("  ")[0] for line in facts] == ["connection", "name", "source", "last import", "t"]
+    assert facts[-1].split() == ["t", "2", "records"]
     missing = headgate(place, "--home", "home", "sources", "show", "nothing")
-    assert (missing.code, "There is no such connection." in missing.err) == (1, True)
+    assert (missing.code, "There is no connection 'nothing'." in missing.err) == (1, True)
     assert run(place, "sources", "remove", one["connection_id"], "--yes") == {"removed": one["connection_id"]}
     assert run(place, "sources", "list")["connections"] == []
 
@@ -65,7 +68,8 @@ def test_an_account_is_added_with_its_settings_and_fetching_reports_what_fails(p
         None,
     )
     listed = headgate(place, "--home", "home", "sources", "list").out
-    assert f"failed {fresh['attempted_at']}: env:NO_SUCH holds no secret.  next {fresh['next_at']}" in listed
+    at, following = (f"{fresh[one][:19]}Z" for one in ("attempted_at", "next_at"))
+    assert f"failed {at}: env:NO_SUCH holds no secret.  next {following}" in listed
 
 
 @pytest.mark.parametrize("pause", ["15", "0m", "soon", "-1h"])

@@ -6,10 +6,11 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from tests.console.browsers import Browser, signed_in
+from tests.console.browsers import PASSWORD, Browser, signed_in
 from tests.console.clients import Client, approve, change, form_of, open_consent, query_of
 from tests.in_process import LocalProgram, local_program, record
 from tests.schema.declarations import declaration
@@ -119,6 +120,23 @@ async def test_an_approval_of_anything_else_than_what_was_shown_is_refused_and_s
     assert not await world.program.services.ledger.grants()
     again = await change(world.browser, path, stale, decision="approve")
     assert again.status == 303
+
+
+async def test_an_approval_of_a_new_client_on_a_page_that_was_open_too_long_needs_the_password_again(
+    world: World,
+):
+    client = Client(world.program)
+    await client.register()
+    path, shown = await open_consent(world.browser, client)
+    shown = await change(world.browser, path, shown, **{f"pick/{world.key}": "1"})
+    world.program.clock.at += 301 * 1_000_000
+    late = await change(world.browser, path, shown, decision="approve")
+    assert (late.status, late.location) == (303, f"/console/confirm?next={quote(path, safe='')}")
+    assert not await world.program.services.ledger.grants()
+    await world.browser.post("/console/confirm", password=PASSWORD, next=path)
+    shown = await change(world.browser, path, await world.browser.get(path), **{f"pick/{world.key}": "1"})
+    approved = await change(world.browser, path, shown, decision="approve")
+    assert "code=" in (approved.location or "")
 
 
 async def test_a_denial_goes_back_to_the_client_with_state_and_issuer_and_grants_nothing(world: World):

@@ -122,11 +122,11 @@ async def _set_up(page: Page, link: str) -> None:
 async def _import(page: Page, folder: Path) -> None:
     await page.get_by_role("link", name="Add data").first.click()
     await page.set_input_files("#folder", folder)
-    await page.get_by_role("button", name="Look into it").click()
+    await page.get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("cell", name="Repair 1", exact=True)).to_be_visible()
     await page.fill("#display_name", "House repairs")
     await page.get_by_role("button", name="Import").click()
-    await expect(page.get_by_text("is in.")).to_be_visible()
+    await expect(page.get_by_text("is imported.")).to_be_visible()
 
 
 async def _back_up(page: Page, place: Path) -> None:

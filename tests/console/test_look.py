@@ -109,7 +109,7 @@ async def test_looks_are_the_owners_in_the_log_and_cost_the_agent_nothing(scene:
     for _ in range(3):
         await scene.browser.post(LOOK, tool="search", arguments="roof")
     agents = await scene.browser.get("/console/activity")
-    assert "Nothing is in the log" in agents.words
+    assert "The log has no entries" in agents.words
     mine = await scene.browser.get("/console/activity?only=all")
     assert "look:search as agent" in mine.words
     answer = await scene.program.get("/v1/streams/messages/records?limit=1", scene.token)

@@ -86,6 +86,8 @@ class Gallery:
                     await self._picture(f"{name}-{width}-{scheme}", width, height)
 
     async def _picture(self, name: str, width: int, height: int) -> None:
+        # A part that the page is just asking for again is dimmed.
+        await expect(self.page.locator(".htmx-request")).to_have_count(0)
         await self.page.evaluate(STEADY)
         tall: Any = await self.page.evaluate("document.documentElement.scrollHeight")
         await self.page.set_viewport_size(
@@ -221,11 +223,11 @@ async def _import_is_fit(shown: Gallery, place: Path) -> None:
     page = shown.page
     await page.goto(f"{shown.address}/console/add")
     await page.set_input_files("#file", place / "repairs.csv")
-    await page.get_by_role("button", name="Look into it").click()
+    await page.get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("button", name="Import")).to_be_visible()
     await shown.capture("add-preview")
     await page.get_by_role("button", name="Import").click()
-    await expect(page.get_by_text("repairs.csv is in.")).to_be_visible()
+    await expect(page.get_by_text("repairs.csv is imported.")).to_be_visible()
     await shown.capture("add-done")
 
 
@@ -234,8 +236,8 @@ async def _servers_are_fit(shown: Gallery) -> None:
     await page.goto(f"{shown.address}/console/servers")
     change = {"type": "object", "required": ["place"], "properties": {"place": {"type": "string"}}}
     shown.remote.tools[0] = tool("weather", description="Tells the weather.", inputSchema=change)
-    await page.get_by_role("button", name="Ask for its tools again").click()
-    await expect(page.get_by_role("button", name="Approve weather")).to_be_visible()
+    await page.get_by_role("button", name="Reload its tools").click()
+    await expect(page.get_by_role("button", name="Approve the new weather")).to_be_visible()
     await page.fill("#name", "night-report")
     await page.get_by_role("button", name="Choose its operations").click()
     await page.check('[value="city/echo"]')
@@ -270,7 +272,7 @@ async def _look_is_fit(shown: Gallery, agent: str) -> None:
     await page.goto(f"{shown.address}/console/agents/{agent}/look")
     await page.select_option("#tool", "search")
     await page.fill("#arguments", "boat\nlimit=5")
-    await page.get_by_role("button", name="Look", exact=True).click()
+    await page.get_by_role("button", name="Run", exact=True).click()
     await expect(page.locator("#structure")).to_be_visible()
     await shown.capture("look")
 
@@ -281,7 +283,7 @@ async def _narrowing_is_fit(shown: Gallery) -> None:
     granted = next(one.grant.id for one in grants if mail in one.grant.streams[0].connection_ids)
     await page.goto(f"{shown.address}/console/grants/{granted}/narrow")
     await page.get_by_label("body", exact=True).uncheck()
-    await page.get_by_role("button", name="Show what would stay").click()
+    await page.get_by_role("button", name="Preview").click()
     await expect(page.locator("td s").first).to_be_visible()
     await shown.capture("narrow")
 

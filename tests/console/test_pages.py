@@ -142,6 +142,19 @@ async def test_a_record_shows_all_fields_and_who_has_read_it(scene: Scene):
     assert (await scene.browser.get(path.replace("m1", "m9"))).status == 404
 
 
+async def test_a_record_is_dated_by_its_own_time_and_not_by_when_it_was_stored(scene: Scene):
+    rows = [record("old", subject="Long ago", sent_at="2019-05-04T08:30:00Z")]
+    await scene.program.ingest(ConnectionId(scene.connection), "messages", rows)
+    listed = await scene.browser.get(f"/console/data/{scene.connection}/messages")
+    assert re.search(r"Long ago 4 May 2019", listed.words)
+    assert "Second" in listed.words
+    assert not re.search(r"Second \d", listed.words), "a record without a time has no date"
+    shown = await scene.browser.get(f"/console/records/messages/old?connection_id={scene.connection}")
+    assert "Long ago 4 May 2019, 08:30 UTC" in shown.words
+    found = await scene.browser.get("/console/search?q=ago")
+    assert "Long ago 4 May 2019" in found.words
+
+
 async def test_the_address_that_an_agent_cites_opens_the_record_for_the_owner_alone(scene: Scene):
     await scene.program.ingest(scene.connection, "messages", [record("a/b ü", subject="Cited")])
     params = {"name": "search", "arguments": {"q": "Cited"}}
@@ -200,7 +213,7 @@ async def test_activity_groups_filters_exports_and_verifies(scene: Scene):
     assert "read 2 records (2 of messages) in 2 calls" in shown.words
     assert "read 1 record (1 of messages) in 1 call" in shown.words
     assert "You" not in shown.words.partition("Stream Show")[2]
-    assert "Nothing is in the log" in (await scene.browser.get("/console/activity?client=other")).words
+    assert "The log has no entries" in (await scene.browser.get("/console/activity?client=other")).words
     # The password was given too long ago to take the whole log out.
     asked = await scene.browser.get("/console/activity/export")
     assert asked.location == "/console/confirm?next=%2Fconsole%2Factivity%2Fexport"
@@ -383,10 +396,10 @@ async def test_several_files_of_a_folder_come_in_as_one_and_rejects_are_listed(s
     body, kind = multipart(scene.browser.form_key, *files.items())
     sent = await scene.browser.send("/console/add", body, kind)
     shown = await scene.browser.get(sent.location or "")
-    assert "This is what bank.zip holds" in shown.words
+    assert "This is what bank.zip contains" in shown.words
     assert "Ada" in shown.words
     assert "Roof" in shown.words
-    assert "Not recognised: bank/odd.bin" in shown.words
+    assert "Not read: bank/odd.bin" in shown.words
     assert "DS_Store" not in shown.text
     done = await imported(scene, await scene.browser.post(sent.location or "", do="import"))
     assert "1 part could not be read" in done.words
@@ -402,12 +415,15 @@ async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
     shown = await scene.browser.get(path)
     assert "Roof repair" in shown.words
     assert "<b>Boat" not in shown.text
+    assert '<td data-field="title">Roof repair</td>' in shown.text
     assert "repairs" not in (await scene.browser.get("/console/data")).words, "a preview stores nothing"
     begun = await scene.browser.post(path, do="import", display_name="House repairs")
     assert begun.location == f"{path}/progress"
     assert (await scene.browser.post(path, do="import")).status == 404, "it is imported once"
     done = await imported(scene, begun)
-    assert "repairs.csv is in." in done.words
+    assert "repairs.csv is imported. House repairs tables " in done.words, (
+        "the kind, not the key of the table"
+    )
     assert "2 records" in done.words
     assert "House repairs" in (await scene.browser.get("/console/data")).words
     assert (await scene.browser.get(path)).status == 404, "the upload is gone after its import"

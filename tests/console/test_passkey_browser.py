@@ -38,7 +38,7 @@ def test_the_owner_adds_a_passkey_and_signs_in_with_it(tmp_path: Path):
 
         # The address of the link is no name, for which a browser would make a passkey; the page leads to one.
         page.get_by_role("link", name="Settings", exact=True).click()
-        page.get_by_role("link", name="Add one at localhost").click()
+        page.get_by_role("link", name="Open this page at localhost").click()
         page.fill("#password", PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Passkeys")).to_be_visible()

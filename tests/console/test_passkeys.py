@@ -214,7 +214,7 @@ async def test_by_an_address_passkeys_are_not_offered_and_the_page_says_where_th
     browser = await signed_in(program)
     shown = await browser.get("/console/settings")
     assert options_in(shown.text) is None
-    assert "Add one at localhost" in shown.words
+    assert "Open this page at localhost" in shown.words
     assert "http://localhost:8321/console/settings#passkeys" in shown.text
     answer = Authenticator(ORIGIN, "localhost").make({"challenge": "eA"})
     assert (await browser.post(ADD, name="x", answer=answer)).status == 401

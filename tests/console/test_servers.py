@@ -36,7 +36,7 @@ class Scene:
 
     async def until_connected(self) -> Shown:
         async with asyncio.timeout(20):
-            while "Ask for its tools again" not in (shown := await self.shown()).text:  # noqa: ASYNC110 - a page has no event
+            while "Reload its tools" not in (shown := await self.shown()).text:  # noqa: ASYNC110 - a page has no event
                 await asyncio.sleep(0.02)
         return shown
 
@@ -181,5 +181,5 @@ async def test_stopping_everything_ends_calls_too(scene: Scene, way: str):
 async def test_without_servers_the_page_says_how_to_name_some(tmp_path: Path):
     async with local_program(tmp_path) as program:
         browser = await signed_in(program)
-        assert "No server is named" in (await browser.get("/console/servers")).words
+        assert "No servers yet" in (await browser.get("/console/servers")).words
         assert (await browser.post("/console/servers/city/list")).status == 404

@@ -60,7 +60,7 @@ class ClientOverview:
         active = [one.issued for one in self.active]
         chosen = [one for one in active if grant_id in {None, one.grant.id}]
         if not chosen:
-            raise NotFound(f"'{self.client_id}' has no such grant, or none that it can read with.")
+            raise NotFound(f"'{self.client_id}' has no active grant.", hint="Look at the list of agents.")
         first = chosen[0]
         if first.package_id is None:
             return (first,)
@@ -125,7 +125,7 @@ class Clients:
         for one in await self.overview():
             if one.client_id == client_id:
                 return one
-        raise NotFound("There is no such client.", hint="Look at the list of agents.")
+        raise NotFound(f"There is no client '{client_id[:80]}'.", hint="Look at the list of agents.")
 
     async def reads_by_day(self, days: int) -> dict[int, dict[ClientId, int]]:
         """Count the records that each client was shown on each of the last days, counted from 1970."""

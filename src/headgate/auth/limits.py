@@ -126,7 +126,7 @@ class SignInLimits:
         if not is_allowed:
             raise RateLimited(
                 "Too many passwords were tried.",
-                hint="Wait a minute, or run 'headgate owner reset' on the machine that serves.",
+                hint="Wait a minute, or run 'headgate owner reset' on the server.",
                 data={"retry_after_seconds": 60},
             )
 

@@ -31,10 +31,10 @@ def _noun() -> None:
 def list_(
     context: typer.Context,
     *,
-    limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="The number of entries, newest first.", min=1)] = 50,
     client: Annotated[str | None, typer.Option(help="Only entries of this client.", metavar="NAME")] = None,
     alarms: Annotated[
-        bool, typer.Option("--alarms", help="Only the days on which a client read far more than usual.")
+        bool, typer.Option("--alarms", help="Show only the days on which a client read far more than usual.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -86,7 +86,10 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
 
 @app.command()
 def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Check that no entry was changed and none is missing. Ends with 69 if that cannot be checked here."""
+    """Check that no entry was changed and none is missing.
+
+    It ends with 69 if that cannot be checked here.
+    """
 
     async def check(stores: HomeStores) -> dict[str, Any]:
         from headgate.audit import chain  # noqa: PLC0415 - needs the extra
@@ -120,8 +123,8 @@ def who_read(
     context: typer.Context,
     record: Annotated[str, typer.Argument(help="The record's id.", metavar="RECORD")],
     *,
-    stream: Annotated[str | None, typer.Option(help="Of this stream.", metavar="STREAM")] = None,
-    connection: Annotated[str | None, typer.Option(help="Of this connection.", metavar="ID")] = None,
+    stream: Annotated[str | None, typer.Option(help="Only in this stream.", metavar="STREAM")] = None,
+    connection: Annotated[str | None, typer.Option(help="Only in this connection.", metavar="ID")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show who has read a record."""
@@ -171,13 +174,17 @@ def fold(
     older_than: Annotated[
         str | None,
         typer.Option(
-            help="What is older, like 400d or a date; log_details_days if not given.", metavar="TIME"
+            help="Summarise reads older than this: 400d, or a date. The default is the setting log_details_days.",
+            metavar="TIME",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would come to.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the result, and change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fold old reads into sums by day and record, which still say who has read a record. Whole days only."""
+    """Summarise old reads by day and record.
+
+    The summaries still show who has read a record. Only whole days are summarised.
+    """
     settings = settings_of(context).settings
 
     async def work(stores: HomeStores) -> dict[str, int]:

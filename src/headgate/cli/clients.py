@@ -25,10 +25,8 @@ def _noun() -> None:
 @app.command()
 def add(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What the page of consent calls it.", metavar="NAME")],
-    redirect: Annotated[
-        list[str], typer.Option(help="Where it is answered; may be repeated.", metavar="URI")
-    ],
+    name: Annotated[str, typer.Argument(help="The name that the consent page shows.", metavar="NAME")],
+    redirect: Annotated[list[str], typer.Option(help="Its redirect URI; may be repeated.", metavar="URI")],
     *,
     secret: Annotated[
         bool, typer.Option("--secret", help="Create a secret for it, and print it once.")

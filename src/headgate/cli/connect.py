@@ -69,17 +69,25 @@ class _Connection:
 def connect(  # noqa: PLR0913 - each is an option of the command
     context: typer.Context,
     program: Annotated[
-        str | None, typer.Argument(help="Such as claude-code; without it, list them.", metavar="PROGRAM")
+        str | None,
+        typer.Argument(help="A program such as claude-code; leave it out to list them.", metavar="PROGRAM"),
     ] = None,
     *,
     http: Annotated[
-        bool, typer.Option("--http", help="Read from the running server instead of starting one each time.")
+        bool,
+        typer.Option(
+            "--http", help="Connect to the running server instead of starting one for each session."
+        ),
     ] = False,
     write: Annotated[
         bool,
-        typer.Option("--write", help="Change the program's configuration; the old file is kept beside it."),
+        typer.Option(
+            "--write", help="Write the program's configuration file, and keep a backup of the old one."
+        ),
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Replace what the program may see now.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replace the grant that the program has now.")
+    ] = False,
     connection: Connections = None,
     stream: Streams = None,
     fields: Fields = None,
@@ -90,7 +98,7 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     yes: Confirmed = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let an agent program read: make its grant, and print or write what its configuration needs."""
+    """Connect an agent program: create its grant and configuration."""
     if program is None:
         _list_programs(as_json=as_json)
         return

@@ -19,7 +19,10 @@ _MARKS = {"good": "ok", "warning": "note", "problem": "FAULT"}
 
 
 def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Check files, tokens, clock, tools, and the metadata as agents see it; say what to do. Ends with 1 on a fault."""
+    """Find what keeps agents from connecting, and how to fix it.
+
+    It checks files, tokens, the clock, the tools and the metadata that agents see. It ends with 1 on a fault.
+    """
     state: State = context.obj
     settings = settings_of(context).settings
     with needs_extra("serve"):

@@ -21,20 +21,22 @@ if TYPE_CHECKING:
 def export(
     context: typer.Context,
     connection: Annotated[str, typer.Argument(help="The connection's id or name.", metavar="CONNECTION")],
-    directory: Annotated[Path, typer.Argument(help="Where it goes; must not exist yet.", metavar="DIR")],
+    directory: Annotated[Path, typer.Argument(help="The directory to create.", metavar="DIR")],
     *,
     form: Annotated[
         Literal["jsonl", "csv", "sqlite", "mbox", "ics", "vcf"],
-        typer.Option("--format", help="How records are written; mbox, ics and vcf are for other programs."),
+        typer.Option(
+            "--format", help="The format; mbox, ics and vcf are for mail, calendar and contacts programs."
+        ),
     ] = "jsonl",
     stream: Annotated[
         list[str] | None, typer.Option(help="Only this stream; may be repeated.", metavar="STREAM")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the records of a connection, and the files they refer to, into a new directory.
+    """Export the records and files of a connection to a directory.
 
-    In CSV a text that a spreadsheet would run as a formula begins with an apostrophe.
+    In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
 
     async def work(stores: HomeStores) -> ExportReport:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from headgate.errors import InvalidRequest
-from headgate.model.instants import iso
+from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
+from headgate.model.instants import instant, iso
 from headgate.settings import Settings
 
 if TYPE_CHECKING:
@@ -105,7 +106,19 @@ def _samples(found: Sequence[GrantPreview]) -> list[str]:
 
 
 def _sample(fields: Sequence[SampleField]) -> str:
-    shown = [
-        f"{one.name}={one.value}" for one in fields if not one.is_withheld and not one.name.endswith("id")
-    ]
-    return ", ".join(shown[:_SAMPLE_FIELDS])
+    """Write what tells a record apart first, and leave out what is empty."""
+    shown = [one for one in fields if not one.is_withheld and not one.name.endswith("id") and _has_value(one)]
+    shown.sort(key=_rank)
+    return ", ".join(f"{one.name}={one.value}" for one in shown[:_SAMPLE_FIELDS])
+
+
+def _has_value(one: SampleField) -> bool:
+    return one.value not in {"", "[]", "{}", "null"}
+
+
+def _rank(one: SampleField) -> int:
+    if one.name in TITLE_FIELDS:
+        return 0
+    if one.name in PEOPLE_FIELDS:
+        return 1
+    return 2 if instant(one.value) is not None else 3

@@ -71,7 +71,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
     days: Days = DAYS,
     budget: Budget = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Keep the token for 'headgate mcp' instead of printing it.")
+        bool, typer.Option("--save", help="Save the token for 'headgate mcp' instead of printing it.")
     ] = False,
     yes: Confirmed = False,
     as_json: AsJson = False,
@@ -179,7 +179,7 @@ def save_token(context: typer.Context, client: str, issued: Issued, address: str
 
 @app.command("list")
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List every grant, newest first, with its dates, its last use and its budget."""
+    """List every grant with dates, last use and budget."""
 
     async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
         from headgate.auth.documents import issued_document  # noqa: PLC0415 - needs the extra
@@ -231,7 +231,7 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show in words what a grant lets its client see."""
+    """Describe in words what a grant allows."""
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.documents import in_words, issued_document  # noqa: PLC0415 - needs the extra
@@ -259,7 +259,10 @@ def revoke(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """End a grant, or every grant of a client, which is refused from the next request on."""
+    """Revoke a grant, or every grant of a client.
+
+    The client is refused from its next request on.
+    """
 
     async def work(stores: HomeStores) -> list[str]:
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
@@ -275,8 +278,10 @@ def revoke(
         typer.echo(json.dumps({"revoked": True, "grant_id": grant, "grant_ids": ended}))
     elif ended == [grant]:
         typer.echo(f"{grant} is revoked.")
+    elif ended:
+        typer.echo(f"{grant} can no longer read anything: {many(len(ended), 'grant')} revoked.")
     else:
-        typer.echo(f"{grant} may read nothing any more: {many(len(ended), 'grant')} revoked.")
+        typer.echo(f"{grant} had no active grant.")
 
 
 async def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
@@ -427,7 +432,5 @@ def _client_lines(client: str, server: HttpServer) -> list[str]:
         return [f"the client sends  Authorization: Bearer {server.token}"]
     line = shell_line(program, server)
     return [
-        f"run once  {line}"
-        if line
-        else f"or let us write its file  headgate connect {client} --again --write"
+        f"run once  {line}" if line else f"or write its file with  headgate connect {client} --again --write"
     ]

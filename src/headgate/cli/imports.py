@@ -23,10 +23,10 @@ from headgate.errors import InvalidRequest
 if TYPE_CHECKING:
     from headgate.sources.importing import ImportReport
     from headgate.sources.inputs.tree import InputTree
-    from headgate.sources.planning import PlannedImport
+    from headgate.sources.planning import ImportPlan, PlannedImport
     from headgate.wiring import HomeStores
 
-#: Something was left out: rows were rejected, or reading ended early.
+#: Something was left out: rows were rejected, a file could not be read, or reading ended early.
 EXIT_REJECTED = 65
 _NAMES_SHOWN = 10
 
@@ -37,14 +37,15 @@ def import_files(
     *,
     source: Annotated[
         str | None,
-        typer.Option(help="Read them as this source; see 'headgate sources list'.", metavar="NAME"),
+        typer.Option(help="Read the files as this source; see 'headgate sources list'.", metavar="NAME"),
     ] = None,
     connection: Annotated[
         str | None,
-        typer.Option(help="The name of the connection; an existing name adds to that one.", metavar="NAME"),
+        typer.Option(help="The name of the connection; an existing name adds to it.", metavar="NAME"),
     ] = None,
     declare: Annotated[
-        Path | None, typer.Option(help="Correct how a table is understood.", metavar="FILE.toml")
+        Path | None,
+        typer.Option(help="A file that corrects the types, key or times of a table.", metavar="FILE.toml"),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[
@@ -52,25 +53,27 @@ def import_files(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import files: mail, calendars, chats, notes, tables. Importing a file again adds nothing.
+    """Import files: mail, calendars, chats, bank, notes, tables.
 
-    On a terminal it shows what it understood and asks. Ends with 65 if something was left out.
+    Importing a file again adds nothing.
+
+    On a terminal it shows a preview and asks. It ends with 65 if rows were rejected or a file could not be read.
     """
     corrections = _corrections(declare)
     with ExitStack() as stack, needs_extra("sources"):
         from headgate.sources.inputs.opening import opened_tree  # noqa: PLC0415 - needs the extra
 
         trees = [stack.enter_context(opened_tree(path)) for path in paths]
-        planned, unknown = _plan(trees, source, connection, corrections)
+        plan = _plan(trees, source, connection, corrections)
         if dry_run:
-            _print_previews(planned, unknown, as_json=as_json)
+            _print_previews(plan, as_json=as_json)
             return
         if not yes and not as_json and sys.stdin.isatty() and sys.stderr.isatty():
-            _print_previews(planned, unknown, as_json=False)
+            _print_previews(plan, as_json=False)
             typer.confirm("Import this?", abort=True, default=True, err=True)
-        reports = _run(context, planned)
-    _print_reports(context, reports, unknown, as_json=as_json)
-    if any(report.reject_count or report.failure for report in reports):
+        reports = _run(context, plan.imports)
+    _print_reports(context, reports, plan.unknown, as_json=as_json)
+    if plan.has_unreadable or any(report.reject_count or report.failure for report in reports):
         raise typer.Exit(EXIT_REJECTED)
 
 
@@ -79,21 +82,22 @@ def _corrections(path: Path | None) -> dict[str, Any] | None:
         return None
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", hint="Give a TOML file.") from None
+    except ValueError as error:
         raise InvalidRequest(f"{path} cannot be read: {error}.", hint="It must be a TOML file.") from None
 
 
 def _plan(
     trees: Sequence[InputTree], source: str | None, name: str | None, corrections: dict[str, Any] | None
-) -> tuple[Sequence[PlannedImport], Sequence[str]]:
+) -> ImportPlan:
     from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - needs the extra
 
     try:
         among = chosen_sources(source)
     except InvalidRequest as error:
         raise typer.BadParameter(error.hint, param_hint="'--source'") from None
-    plan = plan_imports(trees, among, name=name, corrections=corrections)
-    return plan.imports, plan.unknown
+    return plan_imports(trees, among, name=name, corrections=corrections)
 
 
 # Running
@@ -121,12 +125,12 @@ def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[Impor
 # Printing
 
 
-def _print_previews(planned: Sequence[PlannedImport], unknown: Sequence[str], *, as_json: bool) -> None:
-    previews = [(one, one.preview()) for one in planned]
+def _print_previews(plan: ImportPlan, *, as_json: bool) -> None:
+    previews = [(one, one.preview()) for one in plan.imports]
     if as_json:
         document = {
             "imports": [one.document(shown) for one, shown in previews],
-            "unknown_files": list(unknown),
+            "unknown_files": list(plan.unknown),
         }
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
         return
@@ -135,14 +139,14 @@ def _print_previews(planned: Sequence[PlannedImport], unknown: Sequence[str], *,
         size = size_text(one.job.total_bytes)
         typer.echo(f"{printable(one.job.display_name, 60)} ({one.found.source}; {files}, {size})")
         typer.echo(preview_text(shown))
-    _print_unknown(unknown)
+    _print_unknown(plan.unknown)
 
 
 def _print_unknown(unknown: Sequence[str]) -> None:
     if unknown:
         names = ", ".join(printable(one, 160) for one in unknown[:_NAMES_SHOWN])
         more = f" and {len(unknown) - _NAMES_SHOWN:,} more" if len(unknown) > _NAMES_SHOWN else ""
-        typer.echo(f"Not read, because no source knows them: {names}{more}", err=True)
+        typer.echo(f"Not read: {names}{more}", err=True)
 
 
 def _print_reports(

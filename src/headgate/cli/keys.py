@@ -24,7 +24,10 @@ def _noun() -> None:
 
 @app.command("list")
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List the keys that open cursors and handles; the first one seals. The keys themselves are not shown."""
+    """List the keys for cursors and handles.
+
+    The first one seals new ones. The keys themselves are not shown.
+    """
     with needs_extra("serve"):
         from headgate.auth.keys import load_ring  # noqa: PLC0415 - needs the extra
     found = _document(load_ring(open_home(settings_of(context).settings.home)))
@@ -37,9 +40,11 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @app.command()
 def rotate(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Seal with a new key; the last one still opens what it sealed, and the one before it opens nothing any more.
+    """Start using a new key for cursors and handles.
 
-    A server that runs goes on with its keys until it is started again.
+    What the last key sealed can still be opened; what the key before it sealed cannot.
+
+    A running server keeps its keys until you restart it.
     """
     with needs_extra("serve"):
         from headgate.auth.keys import load_ring, rotate_ring  # noqa: PLC0415 - needs the extra

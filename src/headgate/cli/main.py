@@ -38,6 +38,9 @@ from headgate.cli import (
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
+#: How the parser of options words it.
+_NO_NUMBER = "Input should be a valid integer, unable to parse string as an integer"
+EXIT_FAILED = 1
 EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
 
@@ -88,7 +91,10 @@ def version_() -> None:
 def main(
     context: typer.Context,
     *,
-    home: Annotated[Path | None, typer.Option(help="The owner's directory.", metavar="DIR")] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(help="The directory that holds your records, grants and log.", metavar="DIR"),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
@@ -103,7 +109,7 @@ def main(
 def _sentence(error: typer.TyperException) -> str:
     """Return the message of a usage error, with the option or argument at fault."""
     tell: Callable[[], str] = getattr(error, "format_message", error.__str__)
-    text = tell()
+    text = tell().replace(_NO_NUMBER, "it must be a whole number")
     return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
@@ -120,4 +126,10 @@ def run() -> None:
         fail(error.message, error.hint, error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(EXIT_INTERRUPTED)
+    except OSError as error:
+        # A file or directory that a command needs; no command expects more than it checks itself.
+        name = "" if error.filename is None else f"{error.filename}: "
+        fail(
+            f"{name}{error.strerror or error}.", "Check that it exists and that you may use it.", EXIT_FAILED
+        )
     sys.exit(outcome if isinstance(outcome, int) else 0)

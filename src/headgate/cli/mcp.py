@@ -30,10 +30,10 @@ def mcp(
         str | None, typer.Option(help="Read with the token that was saved for this client.", metavar="NAME")
     ] = None,
     server_name: Annotated[
-        str | None, typer.Option(help="The name this server tells the client.", metavar="NAME")
+        str | None, typer.Option(help="The server name that the client sees.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Serve granted records to one agent over stdio, with a token from the credential cache."""
+    """Serve one agent over stdio, with its saved token."""
     state: State = context.obj
     environment = state.environment
     with needs_extra("mcp"):

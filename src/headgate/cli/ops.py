@@ -33,9 +33,9 @@ TokenFile = Annotated[
 ]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", help="A host that may have a private address.", metavar="HOST"),
+    typer.Option("--allow-host", help="A host that is allowed to have a private address.", metavar="HOST"),
 ]
-Namespace = Annotated[str, typer.Option(help="The name its operations are grouped under.", metavar="NAME")]
+Namespace = Annotated[str, typer.Option(help="The namespace of its operations.", metavar="NAME")]
 
 _FILE_HINT = "Put it alone into a file that only you can read (chmod 600), and name that with --token-file."
 _WORDS = {"declared": "typed answer", "content_blocks": "content blocks", "unknown": "any answer"}
@@ -122,7 +122,7 @@ def call(  # noqa: PLR0913 - one option each
     operation: Annotated[str, typer.Argument(help="The operation's id or name.", metavar="ID")],
     *,
     given: Annotated[str, typer.Option("--input", help="The arguments, as JSON.", metavar="JSON")] = "{}",
-    timeout: Annotated[float, typer.Option(help="How long it may take.", metavar="SECONDS")] = 30.0,
+    timeout: Annotated[float, typer.Option(help="The time limit.", metavar="SECONDS")] = 30.0,
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     namespace: Namespace = "remote",
@@ -154,16 +154,20 @@ def pins(
     url: Annotated[str | None, typer.Argument(help="A server to compare.", metavar="[URL]")] = None,
     *,
     approve: Annotated[
-        list[str] | None, typer.Option("--approve", help="Accept this tool as it is now.", metavar="TOOL")
+        list[str] | None,
+        typer.Option("--approve", help="Approve the current form of this tool.", metavar="TOOL"),
     ] = None,
     approve_all: Annotated[
-        bool, typer.Option("--approve-all", help="Accept every tool as it is now.")
+        bool, typer.Option("--approve-all", help="Approve the current form of every tool.")
     ] = False,
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which tools are pinned, and for one server what has changed; ends with 3 while a decision waits."""
+    """Show pinned tools, and what has changed on a server.
+
+    It ends with 3 while a change needs your approval.
+    """
     store = _pins(context)
     if url is None:
         _show_servers(store, as_json=as_json)

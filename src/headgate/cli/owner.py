@@ -26,7 +26,10 @@ def _noun() -> None:
 
 @app.command()
 def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Forget the password and the passkeys, end every session, and print a link that sets a new password."""
+    """Reset the password, and print a link to set a new one.
+
+    It also removes the passkeys and ends every session.
+    """
     settings = settings_of(context).settings
 
     async def work(stores: HomeStores) -> str:
@@ -39,7 +42,11 @@ def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
         return welcome_url(mcp_url(settings).removesuffix("/mcp"), secret)
 
     made = with_stores(settings, work)
-    typer.echo(json.dumps({"link": made}) if as_json else f"{made}\nopens once, within 15 minutes")
+    typer.echo(
+        json.dumps({"link": made})
+        if as_json
+        else f"{made}\nopens once, within 15 minutes, while the server runs"
+    )
 
 
 @app.command()
@@ -51,11 +58,15 @@ def token(
         Literal["metrics", "ingest", "all"], typer.Option(help="What it may be used for.")
     ] = "all",
     days: Annotated[
-        int | None, typer.Option(help="Days until the token expires; never without it.", metavar="N", min=1)
+        int | None,
+        typer.Option(help="Days until the token expires; by default it never does.", metavar="N", min=1),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create an owner token, and print it once; without --scope it may do everything."""
+    """Create an owner token, and print it once.
+
+    Without --scope the token may do everything.
+    """
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.grants import issue_owner_token  # noqa: PLC0415 - needs the extra
@@ -70,7 +81,7 @@ def token(
 
 @app.command()
 def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List your tokens that can still be used."""
+    """List your active tokens."""
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
         from headgate.auth.clients import token_mark  # noqa: PLC0415 - needs the extra
@@ -98,9 +109,11 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
 @app.command("revoke-token")
 def revoke_token(
     context: typer.Context,
-    mark: Annotated[str, typer.Argument(help="Its mark in the list of tokens.", metavar="MARK")],
+    mark: Annotated[
+        str, typer.Argument(help="The mark of the token in 'headgate owner tokens'.", metavar="MARK")
+    ],
 ) -> None:
-    """End one of your tokens, at once."""
+    """Revoke one of your tokens, at once."""
 
     async def work(stores: HomeStores) -> None:
         await stores.clients().revoke_owner_token(mark)
@@ -110,7 +123,7 @@ def revoke_token(
 
 
 def stop_all(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """End every grant of every agent, at once; each has to ask again."""
+    """Revoke every grant of every agent, at once."""
 
     async def work(stores: HomeStores) -> int:
         await stop_callers(stores.oauth)

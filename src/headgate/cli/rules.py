@@ -51,21 +51,22 @@ def add(  # noqa: PLR0913 - the options of a command
     context: typer.Context,
     *,
     value: Annotated[
-        str, typer.Option(help="A value of --field; * stands for any characters.", metavar="VALUE")
+        str, typer.Option(help="A value of --field; * matches any characters.", metavar="VALUE")
     ] = "",
-    words: Annotated[str, typer.Option(help="Words in a row, in any text.", metavar="WORDS")] = "",
+    words: Annotated[str, typer.Option(help="Consecutive words, in any text.", metavar="WORDS")] = "",
     pattern: Annotated[str, typer.Option(help="A regular expression, in any text.", metavar="REGEX")] = "",
-    ready: Annotated[
-        ReadySet | None, typer.Option("--set", help="What Headgate recognises by itself.")
-    ] = None,
+    ready: Annotated[ReadySet | None, typer.Option("--set", help="A ready-made rule.")] = None,
     field: _Field = "",
     stream: _Stream = "",
     only_count: Annotated[
-        bool, typer.Option("--count", help="Only count what it would hide; add nothing.")
+        bool, typer.Option("--count", help="Count the matching records; add nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add a rule. When the command ends, no client can see what it finds; you still do."""
+    """Add a rule.
+
+    When the command ends, no client can see the records that match; you still can.
+    """
     kind, text = _chosen(value, words, pattern, ready)
 
     async def work(stores: HomeStores) -> dict[str, Any]:
@@ -97,7 +98,10 @@ def remove(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a rule: clients see again what their grants allow and no other rule hides."""
+    """Remove a rule.
+
+    Clients can again see what their grants allow, unless another rule hides it.
+    """
 
     async def work(stores: HomeStores) -> int:
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra

@@ -15,8 +15,10 @@ from headgate.clients.programs import PROGRAMS, HttpServer, inspector_line, shel
 from headgate.home import Home
 
 Host = Annotated[str | None, typer.Option(help="The address to listen on.", metavar="ADDRESS")]
-Port = Annotated[str | None, typer.Option(help="The port to listen on; 0 takes any.", metavar="PORT")]
-Workers = Annotated[str | None, typer.Option(help="How many processes serve.", metavar="N")]
+Port = Annotated[
+    str | None, typer.Option(help="The port to listen on; 0 chooses a free one.", metavar="PORT")
+]
+Workers = Annotated[str | None, typer.Option(help="The number of server processes.", metavar="N")]
 
 
 def serve(
@@ -26,7 +28,7 @@ def serve(
     port: Port = None,
     workers: Workers = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy with https stands before this server.")
+        bool, typer.Option("--behind-proxy", help="A proxy with https forwards requests to this server.")
     ] = False,
     demo: Annotated[
         bool,
@@ -35,7 +37,7 @@ def serve(
         ),
     ] = False,
 ) -> None:
-    """Serve the home over HTTP until Ctrl-C or SIGTERM."""
+    """Start the server, and serve until Ctrl-C or SIGTERM."""
     if demo:
         serve_demo(context, host=host, port=port, workers=workers)
         return
@@ -59,7 +61,7 @@ def serve_demo(
     port: Port = None,
     workers: Workers = None,
 ) -> None:
-    """Serve an invented person's year: the same as 'headgate serve --demo'."""
+    """Start a server with an invented person's records."""
     memory.economise()
     with progress_note("Starting ..."), needs_extra("serve"):
         from headgate.hosting import run_server  # noqa: PLC0415 - as above

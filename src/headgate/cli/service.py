@@ -62,7 +62,7 @@ def install(context: typer.Context) -> None:
 
 @app.command()
 def status(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Show whether the unit is installed, and at which address this home is served."""
+    """Show whether the unit is installed, and the server address."""
     from headgate.wiring import served_address  # noqa: PLC0415 - needs the extra
 
     unit, link = _places()
@@ -83,7 +83,10 @@ def status(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @app.command()
 def remove() -> None:
-    """Remove the unit. A server that runs goes on until it is stopped."""
+    """Remove the unit.
+
+    A running server keeps running until you stop it.
+    """
     unit, link = _places()
     link.unlink(missing_ok=True)
     if not unit.exists():

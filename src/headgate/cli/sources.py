@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, printable, report_lines
 from headgate.cli.imports import EXIT_REJECTED
 from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, many, settings_of, table
 from headgate.errors import HeadgateError, NotFound
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from headgate.sources.protocol import LiveSource
     from headgate.wiring import HomeStores
 
-app = typer.Typer(
-    help="List and remove what was imported; add accounts and fetch from them.", rich_markup_mode=None
-)
+app = typer.Typer(help="Manage imported data, and accounts to fetch from.", rich_markup_mode=None)
 
 _PAUSE = re.compile(r"(\d{1,5})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -36,12 +34,12 @@ _Which = Annotated[str, typer.Argument(help="The connection's id or name.", meta
 
 @app.callback()
 def _noun() -> None:
-    """List and remove what was imported; add accounts and fetch from them."""
+    """Manage imported data, and accounts to fetch from."""
 
 
 @app.command("list")
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List the connections, and the sources that can be imported or fetched."""
+    """List connections and available sources."""
     with needs_extra("sources"):
         from headgate.sources.registry import sources  # noqa: PLC0415 - needs the extra
 
@@ -58,27 +56,39 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
         }
         typer.echo(json.dumps({"connections": rows, "sources": known}, indent=2, ensure_ascii=False))
         return
-    for row in rows:
-        name = printable(row["display_name"], 50)
-        typer.echo(f"{row['connection_id']}  {row['connector_key']}  {name}  {_when(row)}")
+    shown = [
+        (one["connection_id"], one["connector_key"], printable(one["display_name"], 50), _when(one))
+        for one in rows
+    ]
+    for line in table([("connection", "source", "name", "last import"), *shown]) if shown else ():
+        typer.echo(line)
     typer.echo(f"Files that can be imported: {', '.join(sorted(files))}", err=True)
     typer.echo(f"Accounts that can be fetched: {', '.join(sorted(live))}", err=True)
 
 
 def _when(row: dict[str, Any]) -> str:
     """Write when a connection was filled; of an account also when it is next, or what went wrong."""
-    filled = row["finished_at"] or ("interrupted" if row["is_interrupted"] else "-")
+    filled = _second(row["finished_at"]) if row["finished_at"] else "-"
+    filled = "interrupted" if row["is_interrupted"] else filled
     noted: dict[str, Any] | None = row["freshness"]
     if noted is None:
         return filled
-    ended = f"failed {noted['attempted_at']}: {printable(noted['error'], 80)}" if noted["error"] else ""
-    following = f"next {noted['next_at']}" if noted["next_at"] else ""
-    return "  ".join(one for one in (noted["succeeded_at"] or "-", ended, following) if one)
+    done = _second(noted["succeeded_at"]) if noted["succeeded_at"] else "-"
+    failed = (
+        f"failed {_second(noted['attempted_at'])}: {printable(noted['error'], 80)}" if noted["error"] else ""
+    )
+    following = f"next {_second(noted['next_at'])}" if noted["next_at"] else ""
+    return "  ".join(one for one in (done, failed, following) if one)
+
+
+def _second(time: str) -> str:
+    """Write a time without fractions of a second."""
+    return f"{time.removesuffix('Z').partition('.')[0]}Z"
 
 
 @app.command()
 def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False) -> None:
-    """Show a connection: its streams with their counts, when it was filled, and its settings."""
+    """Show the streams, counts and settings of a connection."""
 
     async def work(stores: HomeStores) -> dict[str, Any]:
         from headgate.model.plan import Reach  # noqa: PLC0415 - needs the extra
@@ -94,11 +104,29 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
     if as_json:
         typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
         return
-    for member in ("streams", "settings", "freshness"):
-        values: dict[str, Any] = row.pop(member) or {}
-        row |= {f"{member}.{name}": value for name, value in values.items()}
-    for name, value in row.items():
-        typer.echo(f"{name}  {printable(value, 80)}")
+    for line in table(list(_facts(row))):
+        typer.echo(line)
+
+
+def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give what is known of a connection, in words; what it does not have is left out."""
+    yield "connection", row["connection_id"]
+    yield "name", printable(row["display_name"], 80)
+    yield "source", row["connector_key"]
+    yield "last import", _when(row)
+    for name, count in row["streams"].items():
+        yield name, many(count, "record")
+    if row["live_source"]:
+        yield "account", row["live_source"]
+        yield "fetched", _pause(row["every_seconds"])
+        for name, value in row["settings"].items():
+            yield f"  {name}", printable(value, 80)
+
+
+def _pause(seconds: int | None) -> str:
+    if seconds is None:
+        return "as often as the setting sync_minutes says"
+    return f"every {many(seconds, 'second')}" if seconds else "only by 'headgate sources sync'"
 
 
 @app.command()
@@ -117,13 +145,16 @@ def add(
     every: Annotated[
         str | None,
         typer.Option(
-            help="How often a server fetches it: 15m, 2h, 1d, or never. Else the setting sync_minutes counts.",
+            help="How often a server fetches it: 15m, 2h, 1d, or never. The default is the setting sync_minutes.",
             metavar="PAUSE",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add an account, without fetching anything yet. Secrets are no settings: they are looked up when needed."""
+    """Add an account, without fetching anything yet.
+
+    A setting names where a secret is; the secret itself is read when it is needed.
+    """
     known = _live_sources(context)
     if source not in known:
         raise typer.BadParameter(f"live sources are {', '.join(sorted(known))}", param_hint="'SOURCE'")
@@ -162,7 +193,10 @@ def sync(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what is new in the accounts that were added. Ends with 65 if something was left out."""
+    """Fetch what is new in the accounts.
+
+    It ends with 65 if something was left out.
+    """
     failures: list[HeadgateError] = []
     settings = settings_of(context).settings
 
@@ -223,7 +257,10 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a connection with all its records. 'headgate store erase' also removes every trace of them."""
+    """Remove a connection with all its records.
+
+    'headgate store erase' also removes every trace of them.
+    """
 
     async def name(stores: HomeStores) -> Connection:
         return await find_connection(stores, connection)
@@ -271,5 +308,5 @@ async def find_connection(stores: HomeStores, text: str) -> Connection:
     if len(found) == 1:
         return found[0]
     if found:
-        raise NotFound(f"{len(found)} connections are called so.", hint="Give the id of one.")
-    raise NotFound("There is no such connection.", hint="See 'headgate sources list'.")
+        raise NotFound(f"{len(found)} connections are called '{text[:80]}'.", hint="Give the id of one.")
+    raise NotFound(f"There is no connection '{text[:80]}'.", hint="See 'headgate sources list'.")

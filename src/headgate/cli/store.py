@@ -44,7 +44,7 @@ def _noun() -> None:
 
 @app.command()
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Show what is in the store: counts, sizes, oldest and newest, for each connection and stream."""
+    """Show counts, sizes and dates for each connection and stream."""
     with needs_extra("serve"):
         found = maintenance.store_stats(_home(context))
     typer.echo(_json(found) if as_json else _table(found))
@@ -53,18 +53,18 @@ def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
 @app.command()
 def backup(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="Where the backup goes; must not exist yet.")],
+    directory: Annotated[Path, typer.Argument(help="The directory to create.")],
     *,
     encrypt: Annotated[
-        bool, typer.Option("--encrypt", help="Write one file that a passphrase opens; it is asked for.")
+        bool, typer.Option("--encrypt", help="Write one encrypted file; asks for a passphrase.")
     ] = False,
     passphrase_file: PassphraseFile = None,
     without_keys: Annotated[
-        bool, typer.Option("--without-keys", help="Leave the keys out, and what the log is checked against.")
+        bool, typer.Option("--without-keys", help="Leave out the keys and the data needed to verify the log.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the store, its files and its keys as they are now, while others go on using them."""
+    """Back up the store, its files and its keys; it stays usable."""
     home = _home(context)
     names, target = () if without_keys else small_files(home), directory.absolute()
     if passphrase_file and not encrypt:
@@ -83,20 +83,22 @@ def backup(
 @app.command()
 def restore(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="The directory of the backup, or its encrypted file.")],
+    directory: Annotated[Path, typer.Argument(help="The backup directory, or the encrypted file.")],
     *,
     passphrase_file: PassphraseFile = None,
     only_verify: Annotated[
-        bool, typer.Option("--verify", help="Only check the backup, every record of it; change nothing.")
+        bool, typer.Option("--verify", help="Check every record of the backup; change nothing.")
     ] = False,
     keep_grants: Annotated[
         bool, typer.Option("--keep-grants", help="Keep the grants as they were when the backup was made.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a backup and put it into a home that has no store. A store that is there is never touched.
+    """Check a backup and restore it into a home without a store.
 
-    The grants of the restored home are revoked: the backup does not know which were revoked after it.
+    It never touches an existing store.
+
+    It revokes the grants of the restored home, because the backup cannot know which were revoked later.
     """
     with (
         needs_extra("serve"),
@@ -184,7 +186,10 @@ def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) 
 
 @app.command()
 def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Check every record and all data derived from it; change nothing. Ends with 1 if there is damage."""
+    """Check every record and everything derived from it.
+
+    It changes nothing, and ends with 1 if it finds damage.
+    """
     started = time.monotonic()
     with needs_extra("serve"), progress_line("checking") as progress:
         found = maintenance.check_store(_home(context), progress)
@@ -217,9 +222,9 @@ def erase(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a connection, or one record of it, so that no byte is left in any file of the home.
+    """Erase a connection or a record from every file of the home.
 
-    Backups that you made, and copies of the disk, are outside: they keep what they hold. In a database the rows are
+    Backups that you made, and copies of the disk, still hold it. In a database the rows are
     deleted and their space is freed; its archived logs and backups keep them until they end.
     """
     if (stream is None) is not (record is None):

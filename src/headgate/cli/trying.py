@@ -9,6 +9,7 @@ import typer
 
 from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import AsJson, settings_of
+from headgate.errors import NotFound
 from headgate.model.ids import client_id, grant_id
 
 if TYPE_CHECKING:
@@ -19,19 +20,20 @@ def try_tool(
     context: typer.Context,
     tool: Annotated[str, typer.Argument(help="One of the six tools, such as search.", metavar="TOOL")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="A JSON object, or NAME=VALUE.", metavar="[ARGUMENT]...")
+        list[str] | None,
+        typer.Argument(help="The arguments: a JSON object, or NAME=VALUE.", metavar="[ARGUMENT]..."),
     ] = None,
     *,
     client: Annotated[str, typer.Option("--as", help="The client.", metavar="CLIENT")],
     grant: Annotated[
-        str | None, typer.Option(help="Under this grant of it; else the newest.", metavar="GRANT")
+        str | None, typer.Option(help="Use this grant; by default the newest.", metavar="GRANT")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a tool under the grants of a client, and print exactly what it would be shown.
+    """Run a tool as a client, and print exactly what it would see.
 
-    The log names it as your own look, and nothing is counted for the client. With --json the whole result is printed,
-    with its structure.
+    The log lists it as your own read, and it does not count against the client's budget. --json prints the whole
+    result, with its structure.
     """
     settings = settings_of(context).settings
     with needs_extra("serve"):
@@ -45,8 +47,11 @@ def try_tool(
     async def work() -> Outcome:
         services = build_services(settings, prepare(settings))
         async with services.running():
-            named = await services.clients().client(client_id(client))
-            granted = named.readable(grant_id(grant) if grant else None)
+            try:
+                named = await services.clients().client(client_id(client))
+                granted = named.readable(grant_id(grant) if grant else None)
+            except NotFound as error:
+                raise NotFound(error.message, hint="See 'headgate grants list'.") from None
             access = await services.admission.access_as(granted)
             address = mcp_url(settings).removesuffix("/mcp")
             return await look(services.read_services, access, tool, given, address)

@@ -63,14 +63,17 @@ def watch(
     directory: Annotated[Path, typer.Argument(help="The directory to watch.", metavar="DIR")],
     *,
     every: Annotated[
-        float, typer.Option(help="Seconds between two looks.", min=0.1, max=3600.0, metavar="SECONDS")
+        float,
+        typer.Option(
+            help="Seconds between two checks of the directory.", min=0.1, max=3600.0, metavar="SECONDS"
+        ),
     ] = 2.0,
     as_json: AsJson = False,
 ) -> None:
-    """Import the files of a directory, and those that arrive later, until Ctrl-C or SIGTERM.
+    """Import the files that arrive in a directory, until Ctrl-C.
 
-    A file counts once it has not changed between two looks, and again when it changes. One that cannot be read is
-    reported once. With --json every event is a line. Ends with 0 when it is stopped.
+    A file is imported once it has stopped changing, and again when it changes later. A file that cannot be read is
+    reported once. --json prints one line for each event. It ends with 0 when you stop it.
     """
     with needs_extra("sources"):
         from headgate.sources.watching import settled_entries  # noqa: PLC0415 - needs the extra

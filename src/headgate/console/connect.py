@@ -125,7 +125,7 @@ def _ways(url: str) -> tuple[Way, ...]:
         Way(
             "other",
             "Anything else that speaks MCP",
-            "Give it the address above, or make a token on the machine that serves.",
+            "Give it the address above, or create a token on the server.",
             "headgate grants create --client NAME --days 30",
             (),
         ),

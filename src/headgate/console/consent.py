@@ -183,7 +183,7 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     except HeadgateError as error:
         return await _page(consent, asked, pending, choice, problem=f"{error.message} {error.hint}")
     if review_of(terms, conditions) != form.get("review"):
-        problem = "This differs from what you last saw. Look at it again, then approve."
+        problem = "This differs from what you last saw. Review it again, then approve."
         return await _page(consent, asked, pending, choice, problem=problem)
     return _back(await consent.oauth.approve(pending, place, terms, conditions), "You approved.")
 
@@ -198,7 +198,7 @@ async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpRepl
     code = (await asked.form()).get("user_code")
     found = await consent.oauth.begin_device(code, asked.session.stored.digest)
     if found is None:
-        view = _DeviceView(code, "No device waits with this code. It may have ended.")
+        view = _DeviceView(code, "No device is waiting with this code. The code may have expired.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
     return see_other(f"/oauth/consent/{found}")
 

@@ -230,7 +230,7 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         connection_id=where,
         source=_source(body["data"][0]) if body["data"] else _named(described, where),
         stream=stream,
-        lines=tuple(_line(row) for row in body["data"]),
+        lines=tuple(_line(row, _time_field(described)) for row in body["data"]),
         total=body.get("meta", {}).get("window", {}).get("total"),
         filterable=usable,
         field=name,
@@ -249,6 +249,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     server = await console.own_records()
     body = (await server.record(RecordQuery(stream, key, where))).body()
     found = ConnectionId(body["connection_id"])
+    described = (await server.stream(stream, found)).body()
     await console.flush_log()
     view = RecordView(
         id=key,
@@ -256,7 +257,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         source=_source(body),
         stream=stream,
         stream_path=stream_path(found, stream),
-        at=_time(body),
+        at=_time(body, _time_field(described)),
         fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
         names=await console.clients.names(),
         readers=await console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
@@ -324,11 +325,18 @@ def _source(row: Mapping[str, Any]) -> str:
     return str(row.get("display_name") or row["connector_key"])
 
 
-def _time(row: Mapping[str, Any]) -> int | None:
-    return instant(row.get("authored_at") or row.get("emitted_at") or "")
+def _time_field(described: Mapping[str, Any]) -> str:
+    """Name the field that places a stream's records in time; empty if none does."""
+    return described.get("consent_time_field") or described.get("cursor_field") or ""
 
 
-def _line(row: Mapping[str, Any]) -> RecordLine:
+def _time(row: Mapping[str, Any], field: str) -> int | None:
+    """Give a record's own time; the time at which it was stored would be taken for it."""
+    own = row["data"].get(field)
+    return instant(own) if isinstance(own, str) else None
+
+
+def _line(row: Mapping[str, Any], time_field: str) -> RecordLine:
     named = title(cast("Any", row))
     texts = [
         value
@@ -337,7 +345,7 @@ def _line(row: Mapping[str, Any]) -> RecordLine:
     ]
     path = record_path(row["connection_id"], row["stream"], row["id"])
     excerpt = escape(" · ".join(texts)[:_PREVIEW_CHARS])
-    return RecordLine(path, named, _source(row), row["stream"], _time(row), excerpt)
+    return RecordLine(path, named, _source(row), row["stream"], _time(row, time_field), excerpt)
 
 
 def _hit(row: Mapping[str, Any]) -> RecordLine:
@@ -347,7 +355,14 @@ def _hit(row: Mapping[str, Any]) -> RecordLine:
     marked = (
         escape(snippet.get("text", "")).replace("&lt;mark&gt;", _MARK).replace("&lt;/mark&gt;", _MARK_END)
     )
-    return RecordLine(path, title(cast("Any", row)), _source(row), row["stream"], _time(row), marked)
+    return RecordLine(
+        path,
+        title(cast("Any", row)),
+        _source(row),
+        row["stream"],
+        instant(row.get("authored_at") or ""),
+        marked,
+    )
 
 
 def _rank(field: FieldLine) -> int:

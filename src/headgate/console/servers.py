@@ -25,7 +25,7 @@ _GRADES: Mapping[str, tuple[str, str]] = {
     "wording": ("only the wording changed", ""),
     "widened": ("takes or gives more than before", "warn"),
     "narrowed": ("takes or gives less than before", "warn"),
-    "breaking": ("does not do what you approved in the same way", "bad"),
+    "breaking": ("no longer works the way you approved", "bad"),
     "renamed": ("has another name", "warn"),
     "new": ("was not there before", "warn"),
 }
@@ -116,7 +116,7 @@ class CallerView:
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show every server, what waits, and who may call."""
-    notices = {"approved": "Approved. The operation can be called as it is now.", "caller": "Saved."}
+    notices = {"approved": "Approved. The operation can be called again.", "caller": "Saved."}
     return await _page(console, asked, notice=notices.get(asked.query.get("done"), ""))
 
 

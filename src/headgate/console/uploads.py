@@ -17,6 +17,7 @@ from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, part, 
 from headgate.console.services import ConsoleServices
 from headgate.console.words import counted
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
+from headgate.sources.identity import MADE_KEY
 from headgate.sources.intake import Upload
 from headgate.sources.pending import PendingUploads
 from headgate.web.replies import HttpReply
@@ -204,26 +205,24 @@ def _limited(receive: Receive) -> Receive:
 
 
 def _previewed(one: Mapping[str, Any]) -> FoundImport:
-    streams = [
-        StreamSample(
-            stream["label"] or stream["stream"],
-            None,
-            tuple(column["name"] for column in stream["columns"][:_COLUMNS_SHOWN]),
-            tuple(
-                tuple(_cell(row.get(column["name"])) for column in stream["columns"][:_COLUMNS_SHOWN])
-                for row in stream["rows"][:_ROWS_SHOWN]
-            ),
-        )
-        for stream in one["streams"]
-    ]
-    return FoundImport(one["display_name"], one["source"], tuple(streams), _rejects(one), len(one["rejects"]))
+    streams = tuple(_sampled(stream) for stream in one["streams"])
+    return FoundImport(one["display_name"], one["source"], streams, _rejects(one), len(one["rejects"]))
+
+
+def _sampled(stream: Mapping[str, Any]) -> StreamSample:
+    # A key that was made from the values of a row says nothing to a person.
+    ordered = sorted((column["name"] for column in stream["columns"]), key=lambda name: name == MADE_KEY)
+    shown = tuple(ordered[:_COLUMNS_SHOWN])
+    rows = (tuple(_cell(row.get(name)) for name in shown) for row in stream["rows"][:_ROWS_SHOWN])
+    return StreamSample(stream["label"] or stream["stream"], None, shown, tuple(rows))
 
 
 def _imported(one: Mapping[str, Any]) -> FoundImport:
     streams = tuple(StreamSample(name, count["accepted"]) for name, count in one["streams"].items())
     return FoundImport(
         one["display_name"],
-        one["connector_key"],
+        # The key of a table has the columns' digest behind the name of its source.
+        one["connector_key"].partition("-")[0],
         streams,
         _rejects(one),
         one["reject_count"],

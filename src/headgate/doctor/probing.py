@@ -102,7 +102,8 @@ def _examine_tokens(root: Path, now_seconds: int) -> Iterator[Finding]:
             bad += 1
             yield problem("token files", f"{file.name}: {error.message}", error.hint)
     if files and not bad:
-        yield good("token files", f"{len(files)} saved tokens can be used.")
+        count = "1 saved token is" if len(files) == 1 else f"{len(files)} saved tokens are"
+        yield good("token files", f"{count} readable by you alone, and not expired.")
 
 
 def _examine_server(base: str) -> Iterator[tuple[Finding, str]]:

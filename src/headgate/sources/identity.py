@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+#: The key of rows that have none: a digest of their values.
+MADE_KEY = "row_id"
 _DIGEST_BYTES = 15
 #: Rows that are remembered, to number those that are alike.
 _MAX_REMEMBERED = 200_000

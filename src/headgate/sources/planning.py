@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from headgate.errors import InvalidRequest
 from headgate.sources.importing import ImportJob, job_of
-from headgate.sources.inputs.tree import InputTree
+from headgate.sources.inputs.archives import is_archive
+from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.previewing import ImportPreview, preview
 from headgate.sources.protocol import Recognised, Source
 from headgate.sources.registry import detect, sources
@@ -45,8 +46,10 @@ class ImportPlan:
     """What will be imported, and the files that will not."""
 
     imports: Sequence[PlannedImport]
-    #: With the reason, where a source had recognised the file.
+    #: With the reason, where there is one beside that no source recognises the file.
     unknown: Sequence[str]
+    #: Whether one of these is damaged, encrypted or otherwise unreadable.
+    has_unreadable: bool
 
 
 def chosen_sources(name: str | None) -> Mapping[str, Source]:
@@ -81,23 +84,48 @@ def plan_imports(
     """
     planned: list[PlannedImport] = []
     unknown: list[str] = []
+    has_unreadable = False
     for tree in trees:
         found = detect(tree, list(among.values()))
         read = {file.name for one in found for file in one.files}
-        unknown += [file.name for file in tree.files if file.name not in read]
+        left = [file for file in tree.files if file.name not in read]
+        unknown += [_named(file) for file in left]
+        has_unreadable |= any(file.unreadable for file in left)
         for one in found:
             try:
                 planned.append(_planned(among[one.source], one, name, corrections))
-            except InvalidRequest as error:
-                if corrections is not None:
+            except (InvalidRequest, OSError) as error:
+                if corrections is not None and isinstance(error, InvalidRequest):
                     raise
-                unknown += [f"{file.name} ({error.message})" for file in one.files]
+                unknown += [f"{file.name} ({_reason(error)})" for file in one.files]
+                has_unreadable = True
     if not planned:
-        raise InvalidRequest(
-            f"No source reads {', '.join(one[:200] for one in unknown[:_NAMES_SHOWN]) or 'this'}.",
-            hint=f"Sources are {', '.join(sorted(among))}.",
-        )
-    return ImportPlan(planned, unknown)
+        _refuse(trees, unknown, among)
+    return ImportPlan(planned, unknown, has_unreadable)
+
+
+def _reason(error: InvalidRequest | OSError) -> str:
+    return error.message if isinstance(error, InvalidRequest) else error.strerror or str(error)
+
+
+def _named(file: InputFile) -> str:
+    """Name a file that is not read, with the reason where there is a better one than its format."""
+    reason = file.unreadable
+    if not reason and not file.head:
+        reason = "empty"
+    if not reason and is_archive(file.name):
+        reason = "an archive in a directory; import it by its own path"
+    return f"{file.name} ({reason})" if reason else file.name
+
+
+def _refuse(trees: Sequence[InputTree], unknown: Sequence[str], among: Mapping[str, Source]) -> NoReturn:
+    if not unknown:
+        labels = ", ".join(tree.label[:200] for tree in trees)
+        raise InvalidRequest(f"There is no file in {labels}.", hint="Give the path of an export.")
+    raise InvalidRequest(
+        f"No source reads {', '.join(one[:200] for one in unknown[:_NAMES_SHOWN])}.",
+        hint=f"Sources are {', '.join(sorted(among))}.",
+    )
 
 
 def _planned(

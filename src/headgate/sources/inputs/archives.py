@@ -49,9 +49,9 @@ _BROKEN = (
 )
 
 
-def is_archive(path: Path) -> bool:
+def is_archive(name: str) -> bool:
     """Return whether a file is an archive by its ending; office documents are zips as well, and are not meant."""
-    return path.name.lower().endswith((*_INNER, ".gz"))
+    return name.lower().endswith((*_INNER, ".gz"))
 
 
 @contextmanager
@@ -69,8 +69,10 @@ def archive_tree(path: Path) -> Generator[InputTree]:
 
 
 def _label(name: str) -> str:
-    ending = next((one for one in (*_TARS, ".zip", ".gz") if name.lower().endswith(one)), "")
-    return export_label(name[: len(name) - len(ending)])
+    ending = next((one for one in (*_TARS, ".zip") if name.lower().endswith(one)), "")
+    # A compressed file is the file: mail.mbox.gz has the name of mail.mbox.
+    bare = name[: len(name) - len(ending)] if ending else PurePosixPath(name[: -len(".gz")]).stem
+    return export_label(bare)
 
 
 def _members(
@@ -89,7 +91,8 @@ def _members(
             yield from [file] if is_inside else _inner(file, stack)
     except (*_BROKEN, OSError) as error:
         raise InvalidRequest(
-            f"{PurePosixPath(name).name} is an archive that cannot be read: {error}."
+            f"{PurePosixPath(name).name} is an archive that cannot be read: {str(error).rstrip('.')}.",
+            hint="Download it again, or unpack it and import the directory.",
         ) from None
 
 
@@ -134,14 +137,21 @@ class _Shared(io.RawIOBase):
 
 def _zip_members(content: IO[bytes], stack: ExitStack) -> Iterator[InputFile]:
     archive = stack.enter_context(zipfile.ZipFile(content))
-    members = [one for one in archive.infolist() if not one.is_dir() and not one.flag_bits & _ENCRYPTED]
+    members = [one for one in archive.infolist() if not one.is_dir()]
     _refuse_size(len(members), sum(one.file_size for one in members))
     for member in members:
         if not _is_wanted(member.filename):
             continue
         if member.file_size > FREE_BYTES + member.compress_size * MAX_RATIO:
             raise ResourceLimit(f"{member.filename[:100]} unpacks to more than {MAX_RATIO} times its size.")
-        yield _file(member.filename, member.file_size, partial(archive.open, member))
+        is_locked = member.flag_bits & _ENCRYPTED
+        opened = partial(_locked, member.filename) if is_locked else partial(archive.open, member)
+        yield _file(member.filename, member.file_size, opened)
+
+
+def _locked(name: str) -> IO[bytes]:
+    """Refuse a member that needs a password."""
+    raise OSError(f"{name} is encrypted: unpack the archive with its password, and import the files")
 
 
 # Tar

@@ -30,7 +30,13 @@ def tree_of(path: Path) -> InputTree:
 
 
 def _walk(directory: Path) -> Iterator[Path]:
-    for entry in sorted(directory.iterdir()):
+    try:
+        entries = sorted(directory.iterdir())
+    except OSError:
+        # It stands for what is in it, and cannot be read either: the import names it.
+        yield directory
+        return
+    for entry in entries:
         if entry.name == _REPOSITORY:
             yield from _repository_head(entry)
         if _is_hidden(entry) or entry.is_symlink():

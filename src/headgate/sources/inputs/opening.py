@@ -19,7 +19,7 @@ def opened_tree(path: Path) -> Generator[InputTree]:
         InvalidRequest: there is nothing at the path, or it is an archive that cannot be read.
         ResourceLimit: it is an archive that would grow beyond all bounds.
     """
-    if path.is_file() and is_archive(path):
+    if path.is_file() and is_archive(path.name):
         with archive_tree(path) as tree:
             yield tree
     else:

@@ -36,11 +36,24 @@ class InputFile:
         """The name without directories and ending."""
         return PurePosixPath(self.name).stem
 
-    @cached_property
+    @property
     def head(self) -> bytes:
-        """The beginning of the content, by which a source recognises it."""
-        with self.open() as content:
-            return content.read(HEAD_BYTES)
+        """The beginning of the content, by which a source recognises it; empty if it cannot be read."""
+        return self._beginning[0]
+
+    @property
+    def unreadable(self) -> str:
+        """Why the content cannot be read; empty if it can."""
+        return self._beginning[1]
+
+    @cached_property
+    def _beginning(self) -> tuple[bytes, str]:
+        try:
+            with self.open() as content:
+                return content.read(HEAD_BYTES), ""
+        except OSError as error:
+            reason = error.strerror or str(error).removeprefix(f"{self.name} ").removeprefix("is ")
+            return b"", reason
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 
 from headgate.errors import InvalidRequest
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
-from headgate.sources.identity import RowKeys, digest_of
+from headgate.sources.identity import MADE_KEY, RowKeys, digest_of
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.per_file import CountedContent, read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
@@ -52,7 +52,7 @@ class UnderstoodTable:
         """The field for the key of rows that have none; None if a column is the key."""
         if self.key:
             return None
-        name = "row_id"
+        name = MADE_KEY
         while any(column.name == name for column in self.columns):
             name += "_"
         return name
