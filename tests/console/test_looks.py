@@ -237,7 +237,7 @@ async def _servers_are_fit(shown: Gallery) -> None:
     change = {"type": "object", "required": ["place"], "properties": {"place": {"type": "string"}}}
     shown.remote.tools[0] = tool("weather", description="Tells the weather.", inputSchema=change)
     await page.get_by_role("button", name="Reload its tools").click()
-    await expect(page.get_by_role("button", name="Approve the new weather")).to_be_visible()
+    await expect(page.get_by_role("button", name="Approve weather")).to_be_visible()
     await page.fill("#name", "night-report")
     await page.get_by_role("button", name="Choose its operations").click()
     await page.check('[value="city/echo"]')
