@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -176,6 +178,14 @@ async def _agents_read(shown: Gallery) -> None:
     await shown.program.services.pump.flush()
 
 
+async def _read_record(shown: Gallery, mail: ConnectionId) -> str:
+    """Find a record that the agents were shown."""
+    found = await shown.browser.get(f"/console/search?q=boat&stream=messages&connection_id={mail}")
+    path = re.search(r'class="title" href="([^"]+)"', found.text)
+    assert path
+    return unescape(path[1])
+
+
 async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
     async with gallery(tmp_path) as shown:
         await shown.look("sign-in", "/console/sign-in")
@@ -194,7 +204,7 @@ async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
             "search": "/console/search?q=boat",
             "data": "/console/data",
             "stream": f"/console/data/{mail}/messages",
-            "record": f"/console/records/messages/m01599?connection_id={mail}",
+            "record": await _read_record(shown, mail),
             "agents": "/console/agents",
             "agent": f"/console/agents/{agent}",
             "activity": "/console/activity",
