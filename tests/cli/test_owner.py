@@ -63,6 +63,19 @@ def test_stop_all_ends_nothing_where_there_is_nothing(tmp_path: Path):
     assert json.loads(command(tmp_path, "stop-all", "--json")) == {"ended": 0}
 
 
+def test_stop_all_ends_every_grant_of_every_agent_from_the_next_request_on(tmp_path: Path):
+    (tmp_path / "cards.vcf").write_text("BEGIN:VCARD\nVERSION:3.0\nUID:u1\nFN:Ada\nEND:VCARD\n")
+    command(tmp_path, "import", str(tmp_path / "cards.vcf"))
+    made = [command(tmp_path, "grants", "create", "--client", one, "--yes", "--json") for one in ("a", "b")]
+    tokens = [json.loads(one)["access_token"] for one in made]
+    with serving(tmp_path) as server:
+        path = "/v1/streams/contacts/records"
+        assert {ask_once(server.address, "GET", path, one).status for one in tokens} == {200}
+        assert json.loads(command(tmp_path, "stop-all", "--json")) == {"ended": 2}
+        assert {ask_once(server.address, "GET", path, one).status for one in tokens} == {403}
+    assert json.loads(command(tmp_path, "stop-all", "--json")) == {"ended": 0}
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::", "headgate.example"])
 def test_serve_refuses_an_open_line_in_one_clear_line(tmp_path: Path, host: str):
     done = headgate(tmp_path, "--home", str(tmp_path / "home"), "serve", "--host", host, "--port", "0")

@@ -233,7 +233,7 @@ async def test_the_page_is_not_framed_its_form_needs_its_key_and_session_and_nam
     assert "x" * 81 not in shown.text
     assert "\u202e" not in shown.text
     assert "unverified" in shown.words
-    assert "machine of this browser" in shown.words
+    assert "the computer this browser runs on" in shown.words
     form = {**form_of(shown), f"pick/{world.key}": ["1"], "decision": ["deny"]}
     forged = await world.browser.post(path, **{**form, "form_key": "0" * 64})
     assert forged.status == 403

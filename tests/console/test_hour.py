@@ -51,7 +51,7 @@ class Agent:
         page = self.page
         await page.goto(url)
         await expect(page.get_by_role("heading", name="Let “Study helper” read your data?")).to_be_visible()
-        await expect(page.get_by_text("which is the machine of this browser")).to_be_visible()
+        await expect(page.get_by_text("the computer this browser runs on")).to_be_visible()
         approve, deny = (page.get_by_role("button", name=name) for name in ("Approve", "Deny"))
         await expect(approve).to_be_disabled()
         assert not await page.locator("input[type=checkbox]:checked").count()

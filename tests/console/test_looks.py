@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -176,6 +178,14 @@ async def _agents_read(shown: Gallery) -> None:
     await shown.program.services.pump.flush()
 
 
+async def _read_record(shown: Gallery, mail: ConnectionId) -> str:
+    """Find a record that the agents were shown."""
+    found = await shown.browser.get(f"/console/search?q=boat&stream=messages&connection_id={mail}")
+    path = re.search(r'class="title" href="([^"]+)"', found.text)
+    assert path
+    return unescape(path[1])
+
+
 async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
     async with gallery(tmp_path) as shown:
         await shown.look("sign-in", "/console/sign-in")
@@ -194,7 +204,7 @@ async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
             "search": "/console/search?q=boat",
             "data": "/console/data",
             "stream": f"/console/data/{mail}/messages",
-            "record": f"/console/records/messages/m01599?connection_id={mail}",
+            "record": await _read_record(shown, mail),
             "agents": "/console/agents",
             "agent": f"/console/agents/{agent}",
             "activity": "/console/activity",
@@ -237,7 +247,7 @@ async def _servers_are_fit(shown: Gallery) -> None:
     change = {"type": "object", "required": ["place"], "properties": {"place": {"type": "string"}}}
     shown.remote.tools[0] = tool("weather", description="Tells the weather.", inputSchema=change)
     await page.get_by_role("button", name="Reload its tools").click()
-    await expect(page.get_by_role("button", name="Approve the new weather")).to_be_visible()
+    await expect(page.get_by_role("button", name="Approve weather")).to_be_visible()
     await page.fill("#name", "night-report")
     await page.get_by_role("button", name="Choose its operations").click()
     await page.check('[value="city/echo"]')

@@ -18,6 +18,7 @@ from headgate.model.ids import ConnectionId
 from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
 from tests.console.clients import Client, approve, query_of
 from tests.in_process import LocalProgram, local_program, record, settings_for
+from tests.journeys.test_first_minutes import BANK
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
 
@@ -427,6 +428,21 @@ async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
     assert "2 records" in done.words
     assert "House repairs" in (await scene.browser.get("/console/data")).words
     assert (await scene.browser.get(path)).status == 404, "the upload is gone after its import"
+
+
+async def test_a_record_is_called_by_the_title_that_its_stream_declares(scene: Scene):
+    body, kind = multipart(scene.browser.form_key, ("bank.csv", BANK.encode()))
+    sent = await scene.browser.send("/console/add", body, kind)
+    begun = await scene.browser.post(sent.location or "", do="import")
+    done = await imported(scene, begun)
+    path = re.search(r"/console/data/[^/]+/transactions", done.text)
+    assert path
+    listed = await scene.browser.get(path[0])
+    assert "Castell Roofing final payment 9 May 2025" in listed.words
+    record_path = re.search(r'class="title" href="([^"]+)"', listed.text)
+    assert record_path
+    shown = await scene.browser.get(unescape(record_path[1]))
+    assert "<h1>Castell Roofing final payment</h1>" in shown.text
 
 
 async def test_an_upload_without_the_key_is_refused_and_leaves_nothing(scene: Scene):

@@ -230,7 +230,7 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         connection_id=where,
         source=_source(body["data"][0]) if body["data"] else _named(described, where),
         stream=stream,
-        lines=tuple(_line(row, _time_field(described)) for row in body["data"]),
+        lines=tuple(_line(row, described) for row in body["data"]),
         total=body.get("meta", {}).get("window", {}).get("total"),
         filterable=usable,
         field=name,
@@ -253,11 +253,11 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     await console.flush_log()
     view = RecordView(
         id=key,
-        title=title(body),
+        title=_title(body, described),
         source=_source(body),
         stream=stream,
         stream_path=stream_path(found, stream),
-        at=_time(body, _time_field(described)),
+        at=_time(body, described),
         fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
         names=await console.clients.names(),
         readers=await console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
@@ -325,19 +325,26 @@ def _source(row: Mapping[str, Any]) -> str:
     return str(row.get("display_name") or row["connector_key"])
 
 
-def _time_field(described: Mapping[str, Any]) -> str:
-    """Name the field that places a stream's records in time; empty if none does."""
-    return described.get("consent_time_field") or described.get("cursor_field") or ""
-
-
-def _time(row: Mapping[str, Any], field: str) -> int | None:
+def _time(row: Mapping[str, Any], described: Mapping[str, Any]) -> int | None:
     """Give a record's own time; the time at which it was stored would be taken for it."""
-    own = row["data"].get(field)
+    own = row["data"].get(described.get("consent_time_field") or described.get("cursor_field"))
     return instant(own) if isinstance(own, str) else None
 
 
-def _line(row: Mapping[str, Any], time_field: str) -> RecordLine:
-    named = title(cast("Any", row))
+def _title(row: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+    """Name a record by the field that its stream declares as the title, or else as agents are shown it."""
+    properties: Mapping[str, Any] = described["schema"].get("properties", {})
+    declared = [name for name, one in properties.items() if _is_title(one)]
+    own = [value for name in declared if isinstance(value := row["data"].get(name), str) and value.strip()]
+    return " ".join(own[0].split())[:_TITLE_CHARS] if own else title(cast("Any", row))
+
+
+def _is_title(schema: Mapping[str, Any] | bool) -> bool:
+    return not isinstance(schema, bool) and schema.get("x_pdpp_role") == "primary-title"
+
+
+def _line(row: Mapping[str, Any], described: Mapping[str, Any]) -> RecordLine:
+    named = _title(row, described)
     texts = [
         value
         for value in row["data"].values()
@@ -345,7 +352,7 @@ def _line(row: Mapping[str, Any], time_field: str) -> RecordLine:
     ]
     path = record_path(row["connection_id"], row["stream"], row["id"])
     excerpt = escape(" · ".join(texts)[:_PREVIEW_CHARS])
-    return RecordLine(path, named, _source(row), row["stream"], _time(row, time_field), excerpt)
+    return RecordLine(path, named, _source(row), row["stream"], _time(row, described), excerpt)
 
 
 def _hit(row: Mapping[str, Any]) -> RecordLine:
