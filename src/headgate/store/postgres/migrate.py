@@ -30,8 +30,10 @@ _START = {
     "chain": 0,
 }
 _IS_OWN_HOME = "home = (SELECT substring(current_user FROM '^headgate_home_([0-9]+)$')::int)"
-#: What is in these is never changed; blocks leave only when a fold stands for them.
-_GROWING = {"audit", "audit_fold"}
+#: What is in the log is never changed. Blocks leave it only when a fold stands for them, which a policy holds.
+_USUAL_RIGHTS = "SELECT, INSERT, UPDATE, DELETE"
+_RIGHTS = {"audit": "SELECT, INSERT, DELETE", "audit_fold": "SELECT, INSERT"}
+_IS_FOLDED = "seq <= (SELECT max(last) FROM audit_fold WHERE audit_fold.home = audit.home)"
 _TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'"
     " WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname"
@@ -134,6 +136,8 @@ def _restrict(connection: Any) -> None:
         connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         connection.execute(f"DROP POLICY IF EXISTS home_of_role ON {table}")
         connection.execute(f"CREATE POLICY home_of_role ON {table} USING ({_IS_OWN_HOME})")
+    connection.execute("DROP POLICY IF EXISTS only_folded ON audit")
+    connection.execute(f"CREATE POLICY only_folded ON audit AS RESTRICTIVE FOR DELETE USING ({_IS_FOLDED})")
 
 
 def make_role(url: str, place: HomePlace, password: str) -> str:
@@ -147,6 +151,6 @@ def make_role(url: str, place: HomePlace, password: str) -> str:
         connection.execute(f"GRANT SELECT ON headgate_schema TO {name}")
         connection.execute(f"GRANT SELECT ON audit_chain TO {name}")
         for (table,) in connection.execute(_TABLES).fetchall():
-            rights = "SELECT, INSERT, DELETE" if table in _GROWING else "SELECT, INSERT, UPDATE, DELETE"
-            connection.execute(f"GRANT {rights} ON {table} TO {name}")
+            connection.execute(f"REVOKE ALL ON {table} FROM {name}")
+            connection.execute(f"GRANT {_RIGHTS.get(table, _USUAL_RIGHTS)} ON {table} TO {name}")
     return name
