@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
 
@@ -20,13 +21,28 @@ _PREFIX_CHARS = 12
 class TokenBuckets:
     """Token buckets by name: a rate a second, with a reserve for bursts."""
 
-    __slots__ = ("_burst", "_clock", "_levels", "_rate")
+    __slots__ = ("_burst", "_clock", "_levels", "_rate", "_taken")
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._levels: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+        #: What was taken since other machines were last informed; None: there are none.
+        self._taken: dict[bytes, int] | None = None
+
+    def share(self) -> None:
+        """Note from now on what is taken, for other machines."""
+        self._taken = {}
+
+    def taken(self) -> Mapping[bytes, int]:
+        """Give what was taken from each bucket since this was last asked."""
+        taken, self._taken = self._taken or {}, {}
+        return taken
+
+    def take_elsewhere(self, name: bytes, count: int) -> None:
+        """Count what another machine took; the level may go below nothing, and what is taken later must wait for it."""
+        self._levels[name] = (self.level(name) - count, self._clock())
 
     def level(self, name: bytes) -> float:
         """Compute how much a bucket holds now."""
@@ -43,6 +59,8 @@ class TokenBuckets:
         self._levels[name] = (level - 1 if can_take else level, self._clock())
         if len(self._levels) > _MAX_BUCKETS:
             self._levels.popitem(last=False)
+        if can_take and self._taken is not None:
+            self._taken[name] = self._taken.get(name, 0) + 1
         return can_take
 
 
@@ -55,6 +73,11 @@ class RequestLimits:
         self._rate = requests_a_second
         self._requests = TokenBuckets(requests_a_second, requests_a_second * 2.0, clock)
         self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
+
+    @property
+    def buckets(self) -> Mapping[str, TokenBuckets]:
+        """What it counts with, by name."""
+        return {"requests": self._requests, "failed tokens": self._failed_tokens}
 
     def check_rate(self, token: str) -> None:
         """Count a request of a token.
@@ -102,6 +125,11 @@ class SignInLimits:
         self._total = TokenBuckets(_ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock)
         self._passkeys = TokenBuckets(_PASSKEYS_A_SECOND, _PASSKEY_BURST, clock)
 
+    @property
+    def buckets(self) -> Mapping[str, TokenBuckets]:
+        """What it counts with, by name."""
+        return {"sign-ins": self._sources, "all sign-ins": self._total, "passkeys": self._passkeys}
+
     def check_passkey(self, client_address: str) -> None:
         """Count an attempt with a passkey.
 
@@ -140,6 +168,11 @@ class RegistrationLimits:
         self._by_address = TokenBuckets(16 / 60, 16, clock)
         self._overall = TokenBuckets(120 / 600, 120, clock)
 
+    @property
+    def buckets(self) -> Mapping[str, TokenBuckets]:
+        """What it counts with, by name."""
+        return {"registrations": self._by_address, "all registrations": self._overall}
+
     def check(self, client_address: str) -> None:
         """Count one of an address.
 
@@ -148,6 +181,25 @@ class RegistrationLimits:
         """
         if not self._by_address.take(client_address.encode()) or not self._overall.take(b""):
             raise RateLimited(data={"retry_after_seconds": 60})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Every limit of a server."""
+
+    requests: RequestLimits
+    sign_ins: SignInLimits
+    registrations: RegistrationLimits
+
+    @property
+    def buckets(self) -> Mapping[str, TokenBuckets]:
+        """What they count with, by name."""
+        return {**self.requests.buckets, **self.sign_ins.buckets, **self.registrations.buckets}
+
+
+def limits_of(requests_a_second: int, clock: Callable[[], float] = monotonic) -> Limits:
+    """Make the limits of a server."""
+    return Limits(RequestLimits(requests_a_second, clock), SignInLimits(clock), RegistrationLimits(clock))
 
 
 def _network(client_address: str) -> tuple[str, bool]:

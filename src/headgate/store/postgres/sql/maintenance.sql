@@ -223,3 +223,27 @@ WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
 -- name: vacuum
 -- Free the space of deleted rows in some tables.
 VACUUM {tables}
+
+-- name: raise_latest_time
+-- Note a time that a machine has seen, unless a later one is noted.
+INSERT INTO meta VALUES(:home, 'latest_time', ?)
+ON CONFLICT (home, k) DO UPDATE SET v = excluded.v WHERE meta.v < excluded.v
+
+-- name: latest_time
+-- The latest time that a machine has seen.
+SELECT v FROM meta WHERE home=:home AND k='latest_time'
+
+-- name: add_limit_uses
+-- Add uses of limits, in the order of their names: two machines that add to the same ones wait for each other in turn.
+INSERT INTO limit_use AS l
+SELECT :home, u.name, u.uses, u.day FROM unnest(?::bytea[], ?::bigint[], ?::bigint[]) AS u(name, uses, day)
+ORDER BY u.name
+ON CONFLICT (home, name) DO UPDATE SET uses = l.uses + excluded.uses, day = excluded.day
+
+-- name: limit_uses
+-- How often some limits were used.
+SELECT name, uses FROM limit_use WHERE home=:home AND name = ANY(?::bytea[])
+
+-- name: delete_old_limit_uses
+-- Forget limits that were not used for a day.
+DELETE FROM limit_use WHERE home=:home AND day < ?
