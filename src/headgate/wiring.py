@@ -227,7 +227,7 @@ def build_services(
         rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
         logs_queries=settings.log_queries,
     )
-    latest, limits = LatestTime(home, opened.sharing), limits_of(settings.rate_limit, seconds)
+    latest, limits = LatestTime(home, opened.sharing), limits_of(settings.rate_limit, seconds, opened.sharing)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, on_trouble=_log_trouble)
     folding = Folding(
@@ -261,7 +261,7 @@ def _rounds(
 ) -> Rounds | None:
     if sharing is None:
         return None
-    return Rounds(sharing, limits.buckets, latest=latest, clock=clock, on_trouble=_log_alone)
+    return Rounds(sharing, limits.requests.buckets, latest=latest, clock=clock, on_trouble=_log_alone)
 
 
 def live_sources(home: Path) -> dict[str, LiveSource]:

@@ -10,12 +10,14 @@ from hashlib import sha256
 from time import monotonic
 
 from headgate.errors import RateLimited
+from headgate.store.sharing import Sharing
 
 _MAX_BUCKETS = 10_000
 _FAILED_TOKENS_A_SECOND = 20.0
 _FAILED_TOKEN_BURST = 100.0
 _WAIT_AFTER_FAILED_TOKENS_SECONDS = 2
 _PREFIX_CHARS = 12
+_SHARED_NAME_BYTES = 16
 
 
 class TokenBuckets:
@@ -102,6 +104,35 @@ class RequestLimits:
             raise RateLimited(data={"retry_after_seconds": _WAIT_AFTER_FAILED_TOKENS_SECONDS})
 
 
+class CountedAttempts:
+    """Buckets by name for what is rare: where machines share a home, every attempt is counted in one place."""
+
+    __slots__ = ("_burst", "_kind", "_own", "_rate", "_sharing")
+
+    def __init__(
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], sharing: Sharing | None
+    ) -> None:
+        self._kind = kind
+        self._rate = rate
+        self._burst = burst
+        self._own = TokenBuckets(rate, burst, clock)
+        self._sharing = sharing
+
+    async def take(self, name: bytes) -> bool:
+        """Take one from a bucket; False when it held none."""
+        # Its own first: one machine that is asked without end does not burden the place where all count.
+        if not self._own.take(name):
+            return False
+        if self._sharing is None:
+            return True
+        return await self._sharing.take(shared_name(self._kind, name), rate=self._rate, burst=self._burst)
+
+
+def shared_name(kind: str, name: bytes) -> bytes:
+    """Name a bucket for other machines: by a digest, because names are addresses and beginnings of tokens."""
+    return sha256(f"{kind}\n".encode() + name).digest()[:_SHARED_NAME_BYTES]
+
+
 _SIGN_IN_BURST = 5.0
 _SIGN_INS_A_SECOND = 1 / 60
 _ALL_SIGN_INS_BURST = 20.0
@@ -120,37 +151,34 @@ class SignInLimits:
 
     __slots__ = ("_passkeys", "_sources", "_total")
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._sources = TokenBuckets(_SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock)
-        self._total = TokenBuckets(_ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock)
-        self._passkeys = TokenBuckets(_PASSKEYS_A_SECOND, _PASSKEY_BURST, clock)
+    def __init__(self, clock: Callable[[], float] = monotonic, sharing: Sharing | None = None) -> None:
+        self._sources = CountedAttempts("sign-in", _SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock, sharing)
+        self._total = CountedAttempts(
+            "any sign-in", _ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock, sharing
+        )
+        self._passkeys = CountedAttempts("passkey", _PASSKEYS_A_SECOND, _PASSKEY_BURST, clock, sharing)
 
-    @property
-    def buckets(self) -> Mapping[str, TokenBuckets]:
-        """What it counts with, by name."""
-        return {"sign-ins": self._sources, "all sign-ins": self._total, "passkeys": self._passkeys}
-
-    def check_passkey(self, client_address: str) -> None:
+    async def check_passkey(self, client_address: str) -> None:
         """Count an attempt with a passkey.
 
         Raises:
             RateLimited: there were too many from this network.
         """
-        if not self._passkeys.take(_network(client_address)[0].encode()):
+        if not await self._passkeys.take(_network(client_address)[0].encode()):
             raise RateLimited("Too many passkeys were tried.", data={"retry_after_seconds": 6})
 
-    def check(self, client_address: str, known_browser: bytes | None) -> None:
+    async def check(self, client_address: str, known_browser: bytes | None) -> None:
         """Count an attempt, before the password is looked at.
 
         Raises:
             RateLimited: there were too many.
         """
         if known_browser is not None:
-            is_allowed = self._sources.take(b"browser " + known_browser)
+            is_allowed = await self._sources.take(b"browser " + known_browser)
         else:
             network, is_this_machine = _network(client_address)
-            is_allowed = self._sources.take(b"network " + network.encode())
-            is_allowed = is_allowed and (is_this_machine or self._total.take(b""))
+            is_allowed = await self._sources.take(b"network " + network.encode())
+            is_allowed = is_allowed and (is_this_machine or await self._total.take(b""))
         if not is_allowed:
             raise RateLimited(
                 "Too many passwords were tried.",
@@ -164,22 +192,18 @@ class RegistrationLimits:
 
     __slots__ = ("_by_address", "_overall")
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._by_address = TokenBuckets(16 / 60, 16, clock)
-        self._overall = TokenBuckets(120 / 600, 120, clock)
+    def __init__(self, clock: Callable[[], float] = monotonic, sharing: Sharing | None = None) -> None:
+        self._by_address = CountedAttempts("registration", 16 / 60, 16, clock, sharing)
+        self._overall = CountedAttempts("any registration", 120 / 600, 120, clock, sharing)
 
-    @property
-    def buckets(self) -> Mapping[str, TokenBuckets]:
-        """What it counts with, by name."""
-        return {"registrations": self._by_address, "all registrations": self._overall}
-
-    def check(self, client_address: str) -> None:
+    async def check(self, client_address: str) -> None:
         """Count one of an address.
 
         Raises:
             RateLimited: there were too many.
         """
-        if not self._by_address.take(client_address.encode()) or not self._overall.take(b""):
+        is_allowed = await self._by_address.take(client_address.encode()) and await self._overall.take(b"")
+        if not is_allowed:
             raise RateLimited(data={"retry_after_seconds": 60})
 
 
@@ -191,15 +215,14 @@ class Limits:
     sign_ins: SignInLimits
     registrations: RegistrationLimits
 
-    @property
-    def buckets(self) -> Mapping[str, TokenBuckets]:
-        """What they count with, by name."""
-        return {**self.requests.buckets, **self.sign_ins.buckets, **self.registrations.buckets}
 
-
-def limits_of(requests_a_second: int, clock: Callable[[], float] = monotonic) -> Limits:
-    """Make the limits of a server."""
-    return Limits(RequestLimits(requests_a_second, clock), SignInLimits(clock), RegistrationLimits(clock))
+def limits_of(requests_a_second: int, clock: Callable[[], float], sharing: Sharing | None) -> Limits:
+    """Make the limits of a server; with a place to share, those of attempts hold over all machines."""
+    return Limits(
+        RequestLimits(requests_a_second, clock),
+        SignInLimits(clock, sharing),
+        RegistrationLimits(clock, sharing),
+    )
 
 
 def _network(client_address: str) -> tuple[str, bool]:

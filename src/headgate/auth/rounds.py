@@ -11,17 +11,15 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.limits import TokenBuckets
+from headgate.auth.limits import TokenBuckets, shared_name
 from headgate.model.instants import DAY_US
 from headgate.store.sharing import Sharing
 
 _BETWEEN_SECONDS = 1.0
 #: How long what other machines use is followed after the last use here.
 _FOLLOWED_ROUNDS = 60
-_NAME_BYTES = 16
 
 
 @dataclass(slots=True)
@@ -64,8 +62,7 @@ class SharedLimits:
             one.rounds_left -= 1
         for kind, buckets in self._buckets.items():
             for name, count in buckets.taken().items():
-                # A digest: names are addresses and beginnings of tokens.
-                key = sha256(f"{kind}\n".encode() + name).digest()[:_NAME_BYTES]
+                key = shared_name(kind, name)
                 followed = self._followed.setdefault(key, _Followed(buckets, name))
                 followed.rounds_left = _FOLLOWED_ROUNDS
                 self._uses[key] += count

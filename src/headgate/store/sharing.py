@@ -27,6 +27,10 @@ class Sharing(Protocol):
         """
         ...
 
+    async def take(self, name: bytes, *, rate: float, burst: float) -> bool:
+        """Take one from a bucket that all machines share, filled at a rate a second; False when it holds none."""
+        ...
+
     async def check_replica(self) -> None:
         """See whether the replica, if there is one, is as new as the primary was at the last check."""
         ...

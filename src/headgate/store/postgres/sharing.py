@@ -48,8 +48,13 @@ class PostgresSharing:
             self._database.many(SQL["add_limit_uses"], [(name, count, day) for name, count in uses.items()])
         if day != self._day:
             self._database.run(SQL["delete_old_limit_uses"], (day - 1,))
+            self._database.run(SQL["delete_full_buckets"])
             self._day = day
         return dict(self._database.all(SQL["limit_uses"], (list(watched),))) if watched else {}
+
+    async def take(self, name: bytes, *, rate: float, burst: float) -> bool:
+        """Take one from a bucket that all machines share; False when it holds none."""
+        return bool(await self._do(lambda: self._database.all(SQL["take_from_bucket"], (name, burst, rate))))
 
     async def check_replica(self) -> None:
         """See whether the replica, if there is one, is as new as the primary was at the last check."""

@@ -2,3 +2,7 @@
 -- was last used, counted from 1970; older rows are removed. The latest time that a machine has seen is in meta: latest_time.
 CREATE TABLE limit_use(
   home int, name bytea, uses bigint NOT NULL, day bigint NOT NULL, PRIMARY KEY(home, name)) WITH (fillfactor = 50);
+
+-- What may still be tried, of what is counted here at every attempt: guesses and registrations. at: by the server's clock.
+CREATE TABLE limit_bucket(
+  home int, name bytea, level float8 NOT NULL, at timestamptz NOT NULL, PRIMARY KEY(home, name)) WITH (fillfactor = 50);

@@ -247,3 +247,14 @@ SELECT name, uses FROM limit_use WHERE home=:home AND name = ANY(?::bytea[])
 -- name: delete_old_limit_uses
 -- Forget limits that were not used for a day.
 DELETE FROM limit_use WHERE home=:home AND day < ?
+
+-- name: take_from_bucket
+-- Take one from a bucket that fills at a rate a second; one row if it held one.
+INSERT INTO limit_bucket AS b VALUES(:home, ?1, ?2::float8 - 1, clock_timestamp())
+ON CONFLICT (home, name) DO UPDATE SET at = excluded.at,
+  level = least(?2, b.level + greatest(extract(epoch FROM excluded.at - b.at), 0) * ?3::float8) - 1
+WHERE b.level + greatest(extract(epoch FROM excluded.at - b.at), 0) * ?3 >= 1 RETURNING 1
+
+-- name: delete_full_buckets
+-- Forget buckets that are full again; the slowest takes ten minutes.
+DELETE FROM limit_bucket WHERE home=:home AND at < clock_timestamp() - interval '1 day'
