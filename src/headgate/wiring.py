@@ -252,16 +252,14 @@ def build_services(
         opened.oauth,
         opened.has_turn,
         limits,
-        _rounds(opened.sharing, limits, latest, clock),
+        _rounds(opened.sharing, limits, latest),
     )
 
 
-def _rounds(
-    sharing: Sharing | None, limits: Limits, latest: LatestTime, clock: Callable[[], int]
-) -> Rounds | None:
+def _rounds(sharing: Sharing | None, limits: Limits, latest: LatestTime) -> Rounds | None:
     if sharing is None:
         return None
-    return Rounds(sharing, limits.requests.buckets, latest=latest, clock=clock, on_trouble=_log_alone)
+    return Rounds(sharing, limits.requests.buckets, latest=latest, on_trouble=_log_alone)
 
 
 def live_sources(home: Path) -> dict[str, LiveSource]:

@@ -11,15 +11,19 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from heapq import nlargest
 
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import TokenBuckets, shared_name
-from headgate.model.instants import DAY_US
 from headgate.store.sharing import Sharing
 
 _BETWEEN_SECONDS = 1.0
-#: How long what other machines use is followed after the last use here.
+#: For how many rounds after its last use here a limit is followed, at most; one that was used less, for as many as it was used.
 _FOLLOWED_ROUNDS = 60
+#: How many limits are shared in one round, and followed at once. The most used ones are: tokens that do not exist can have
+#: any number of names, and none of them counts for much.
+_AT_ONCE = 1000
+_FOLLOWED_MOST = 5000
 
 
 @dataclass(slots=True)
@@ -30,7 +34,7 @@ class _Followed:
     name: bytes
     #: How often all machines had used it; None until it was first asked for.
     total: int | None = None
-    rounds_left: int = _FOLLOWED_ROUNDS
+    rounds_left: int = 0
 
 
 class SharedLimits:
@@ -45,13 +49,13 @@ class SharedLimits:
         for one in buckets.values():
             one.share()
 
-    async def exchange(self, day: int) -> None:
+    async def exchange(self) -> None:
         """Add what was used here, and subtract what others used."""
         self._collect()
         uses = self._uses
         if not self._followed:
             return
-        totals = await self._sharing.exchange_uses(uses, self._followed.keys(), day=day)
+        totals = await self._sharing.exchange_uses(uses, self._followed.keys())
         self._uses = Counter()
         for key, total in totals.items():
             _subtract_others(self._followed[key], total, uses[key])
@@ -60,12 +64,23 @@ class SharedLimits:
     def _collect(self) -> None:
         for one in self._followed.values():
             one.rounds_left -= 1
-        for kind, buckets in self._buckets.items():
-            for name, count in buckets.taken().items():
-                key = shared_name(kind, name)
-                followed = self._followed.setdefault(key, _Followed(buckets, name))
-                followed.rounds_left = _FOLLOWED_ROUNDS
-                self._uses[key] += count
+        taken = [
+            (count, kind, name)
+            for kind, buckets in self._buckets.items()
+            for name, count in buckets.taken().items()
+        ]
+        for count, kind, name in nlargest(_AT_ONCE, taken):
+            self._note(count, kind, name)
+
+    def _note(self, count: int, kind: str, name: bytes) -> None:
+        key = shared_name(kind, name)
+        followed = self._followed.get(key)
+        if followed is None:
+            if len(self._followed) >= _FOLLOWED_MOST:
+                return
+            followed = self._followed[key] = _Followed(self._buckets[kind], name)
+        followed.rounds_left = max(followed.rounds_left, min(count, _FOLLOWED_ROUNDS))
+        self._uses[key] += count
 
 
 def _subtract_others(followed: _Followed, total: int, own: int) -> None:
@@ -87,14 +102,12 @@ class Rounds:
         buckets: Mapping[str, TokenBuckets],
         *,
         latest: LatestTime,
-        clock: Callable[[], int],
         on_trouble: Callable[[Exception], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._sharing = sharing
         self._limits = SharedLimits(sharing, buckets)
         self._latest = latest
-        self._clock = clock
         self._on_trouble = on_trouble
         self._sleep = sleep
         self._turn = asyncio.Lock()
@@ -104,7 +117,7 @@ class Rounds:
         """Exchange what there is to exchange."""
         async with self._turn:
             await self._latest.share()
-            await self._limits.exchange(self._clock() // DAY_US)
+            await self._limits.exchange()
             await self._sharing.check_replica()
 
     def start(self) -> None:

@@ -19,11 +19,11 @@ class Sharing(Protocol):
         ...
 
     async def exchange_uses(
-        self, uses: Mapping[bytes, int], watched: Collection[bytes], *, day: int
+        self, uses: Mapping[bytes, int], watched: Collection[bytes]
     ) -> Mapping[bytes, int]:
         """Add uses of limits to those of other machines; gives for each watched name how often all have used it.
 
-        A name that no machine used for a day starts again from nothing.
+        A name that no machine used for ten minutes starts again from nothing.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,6 +16,7 @@ from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.replica import Replica
 
 _T = TypeVar("_T")
+_EXCHANGES_BETWEEN_REMOVALS = 60
 
 
 class PostgresSharing:
@@ -24,7 +26,7 @@ class PostgresSharing:
         self._database = PostgresDatabase(place)
         self._known = place.known
         self._replica = replica
-        self._day = 0
+        self._exchanges = itertools.count()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-sharing")
 
     @property
@@ -38,18 +40,17 @@ class PostgresSharing:
         self._known.note_time(at)
 
     async def exchange_uses(
-        self, uses: Mapping[bytes, int], watched: Collection[bytes], *, day: int
+        self, uses: Mapping[bytes, int], watched: Collection[bytes]
     ) -> Mapping[bytes, int]:
         """Add uses of limits to those of other machines; gives for each watched name how often all have used it."""
-        return await self._do(lambda: self._exchange(uses, watched, day))
+        return await self._do(lambda: self._exchange(uses, watched))
 
-    def _exchange(self, uses: Mapping[bytes, int], watched: Collection[bytes], day: int) -> dict[bytes, int]:
+    def _exchange(self, uses: Mapping[bytes, int], watched: Collection[bytes]) -> dict[bytes, int]:
         if uses:
-            self._database.many(SQL["add_limit_uses"], [(name, count, day) for name, count in uses.items()])
-        if day != self._day:
-            self._database.run(SQL["delete_old_limit_uses"], (day - 1,))
+            self._database.many(SQL["add_limit_uses"], [*uses.items()])
+        if next(self._exchanges) % _EXCHANGES_BETWEEN_REMOVALS == 0:
+            self._database.run(SQL["delete_old_limit_uses"])
             self._database.run(SQL["delete_full_buckets"])
-            self._day = day
         return dict(self._database.all(SQL["limit_uses"], (list(watched),))) if watched else {}
 
     async def take(self, name: bytes, *, rate: float, burst: float) -> bool:

@@ -236,17 +236,16 @@ SELECT v FROM meta WHERE home=:home AND k='latest_time'
 -- name: add_limit_uses
 -- Add uses of limits, in the order of their names: two machines that add to the same ones wait for each other in turn.
 INSERT INTO limit_use AS l
-SELECT :home, u.name, u.uses, u.day FROM unnest(?::bytea[], ?::bigint[], ?::bigint[]) AS u(name, uses, day)
-ORDER BY u.name
-ON CONFLICT (home, name) DO UPDATE SET uses = l.uses + excluded.uses, day = excluded.day
+SELECT :home, u.name, u.uses, clock_timestamp() FROM unnest(?::bytea[], ?::bigint[]) AS u(name, uses) ORDER BY u.name
+ON CONFLICT (home, name) DO UPDATE SET uses = l.uses + excluded.uses, at = excluded.at
 
 -- name: limit_uses
 -- How often some limits were used.
 SELECT name, uses FROM limit_use WHERE home=:home AND name = ANY(?::bytea[])
 
 -- name: delete_old_limit_uses
--- Forget limits that were not used for a day.
-DELETE FROM limit_use WHERE home=:home AND day < ?
+-- Forget limits that were not used for ten minutes.
+DELETE FROM limit_use WHERE home=:home AND at < clock_timestamp() - interval '10 minutes'
 
 -- name: take_from_bucket
 -- Take one from a bucket that fills at a rate a second; one row if it held one.
@@ -257,4 +256,4 @@ WHERE b.level + greatest(extract(epoch FROM excluded.at - b.at), 0) * ?3 >= 1 RE
 
 -- name: delete_full_buckets
 -- Forget buckets that are full again; the slowest takes ten minutes.
-DELETE FROM limit_bucket WHERE home=:home AND at < clock_timestamp() - interval '1 day'
+DELETE FROM limit_bucket WHERE home=:home AND at < clock_timestamp() - interval '1 hour'
