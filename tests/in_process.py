@@ -8,13 +8,11 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from headgate.auth.grants import OWNER, issue_owner_token
-from headgate.auth.limits import RequestLimits
 from headgate.auth.tokens import digest_of
 from headgate.home import open_home
 from headgate.hosting import build_config
@@ -163,9 +161,10 @@ async def local_program(place: Path, **flags: str) -> AsyncIterator[LocalProgram
     settings = settings_for(place, **flags)
     configure_logs("warning", "json", io.StringIO())
     clock = Clock()
-    services = build_services(settings, open_home(settings.home), clock=clock)
-    limits = RequestLimits(settings.rate_limit, lambda: clock.at / 1_000_000)
-    config = replace(build_config(settings, services), limits=limits)
+    services = build_services(
+        settings, open_home(settings.home), clock=clock, seconds=lambda: clock.at / 1_000_000
+    )
+    config = build_config(settings, services)
     app = build_app(config)
     async with _in_one_task(config.lifespan(app)):
         owner = await issue_owner_token(services.ledger, now=clock.at)

@@ -18,7 +18,6 @@ from headgate.audit.chain import load_audit_key
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
-from headgate.auth.limits import RequestLimits
 from headgate.auth.oauth.client_documents import ClientDocuments
 from headgate.auth.oauth.entries import TokenFamily
 from headgate.auth.oauth.service import AuthorizationService
@@ -93,7 +92,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
             origins=settings.allowed_origins,
             max_requests=settings.max_requests,
         ),
-        limits=RequestLimits(settings.rate_limit),
+        limits=program.limits.requests,
         introspection_password=load_secret(program.home),
         lifespan=lambda _app: _all(
             program.running,
@@ -119,6 +118,7 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
         documents=ClientDocuments(fetch_document, program.clock),
         reuse_window_seconds=settings.refresh_window,
         on_reuse=partial(_note_reuse, program),
+        limits=program.limits.registrations,
     )
 
 
@@ -190,7 +190,7 @@ def build_sessions(program: AppServices, names: Sequence[PasskeyParty] = ()) -> 
     owner, clock, latest = program.ledger.owner, program.clock, program.latest
     sealer = program.read_services.sealer
     passkeys = Passkeys(owner, sealer=sealer, clock=clock, latest=latest, names=names)
-    return OwnerSessions(owner, passkeys, clock=clock, latest=latest)
+    return OwnerSessions(owner, passkeys, clock=clock, latest=latest, limits=program.limits.sign_ins)
 
 
 @asynccontextmanager

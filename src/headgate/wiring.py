@@ -28,6 +28,8 @@ from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
 from headgate.auth.latest_time import LatestTime
+from headgate.auth.limits import Limits, limits_of
+from headgate.auth.rounds import Rounds
 from headgate.errors import LogUnverifiable, OwnerCredentialRefused, StorageFull, StorageReadOnly
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
@@ -52,6 +54,7 @@ from headgate.store.oauth import OAuthStore
 from headgate.store.places import home_in
 from headgate.store.protocol import Store
 from headgate.store.semantic.choice import chosen_model
+from headgate.store.sharing import Sharing
 from headgate.system import lock, open_private
 from headgate.telemetry import configure_logs, get_logger
 
@@ -138,8 +141,10 @@ async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
         if key is not None:
             with contextlib.suppress(StorageReadOnly, StorageFull):
                 await take_over(home, opened.ledger, key)
-        yield HomeStores(home, opened.store, opened.ledger, LatestTime(home), opened.oauth)
+        yield HomeStores(home, opened.store, opened.ledger, LatestTime(home, opened.sharing), opened.oauth)
     finally:
+        if opened.sharing is not None:
+            await opened.sharing.close()
         await opened.ledger.close()
         await opened.store.close()
 
@@ -163,7 +168,10 @@ class AppServices:
     latest: LatestTime
     oauth_store: OAuthStore
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
-    has_turn: Callable[[], Awaitable[bool]] | None = None
+    has_turn: Callable[[], Awaitable[bool]] | None
+    limits: Limits
+    #: What this machine lets others know that share the home; None: no others share it.
+    rounds: Rounds | None
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
@@ -180,20 +188,30 @@ class AppServices:
         """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
         self.folding.start()
+        if self.rounds is not None:
+            self.rounds.start()
         try:
             yield
         finally:
+            if self.rounds is not None:
+                await self.rounds.stop()
             await self.folding.stop()
             await self.pump.stop()
             await self.ledger.close()
             await self.store.close()
 
 
-def build_services(settings: Settings, home: Home, *, clock: Callable[[], int] = now) -> AppServices:
+def build_services(
+    settings: Settings,
+    home: Home,
+    *,
+    clock: Callable[[], int] = now,
+    seconds: Callable[[], float] = time.monotonic,
+) -> AppServices:
     """Open the home's files and construct the services, without starting anything."""
     key = load_audit_key(home)
     model = chosen_model(settings.semantic_model, settings.semantic_key_file)
-    opened = open_engine(_place(settings, home), clock, model)
+    opened = open_engine(_place(settings, home), clock, model, replica_url=settings.replica_url)
     ledger, journal = opened.ledger, Journal(home)
 
     async def logged(grant_id: GrantId, day: int) -> int:
@@ -209,11 +227,17 @@ def build_services(settings: Settings, home: Home, *, clock: Callable[[], int] =
         rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
         logs_queries=settings.log_queries,
     )
-    latest = LatestTime(home)
+    latest, limits = LatestTime(home, opened.sharing), limits_of(settings.rate_limit, seconds, opened.sharing)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, on_trouble=_log_trouble)
     folding = Folding(
-        home, ledger, key=key, days=settings.log_details_days, clock=clock, on_trouble=_log_no_fold
+        home,
+        ledger,
+        key=key,
+        days=settings.log_details_days,
+        clock=clock,
+        on_trouble=_log_no_fold,
+        has_turn=opened.has_folding_turn,
     )
     return AppServices(
         home,
@@ -227,7 +251,15 @@ def build_services(settings: Settings, home: Home, *, clock: Callable[[], int] =
         latest,
         opened.oauth,
         opened.has_turn,
+        limits,
+        _rounds(opened.sharing, limits, latest),
     )
+
+
+def _rounds(sharing: Sharing | None, limits: Limits, latest: LatestTime) -> Rounds | None:
+    if sharing is None:
+        return None
+    return Rounds(sharing, limits.requests.buckets, latest=latest, on_trouble=_log_alone)
 
 
 def live_sources(home: Path) -> dict[str, LiveSource]:
@@ -364,6 +396,10 @@ def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _don
 def _log_no_fold(trouble: Exception) -> None:
     hint = _NO_FOLD_HINT if isinstance(trouble, LogUnverifiable) else ""
     get_logger().warning(f"the log of disclosures was not folded{hint}", exc_info=trouble)
+
+
+def _log_alone(trouble: Exception) -> None:
+    get_logger().warning("limits of requests hold for this machine alone", exc_info=trouble)
 
 
 def _log_trouble(trouble: Exception) -> None:

@@ -457,6 +457,40 @@ def test_entries_that_cannot_be_checked_are_warned_of_once_a_day(
     assert troubles == ([] if trouble is None else [trouble])
 
 
+@pytest.mark.parametrize("has_turn", [True, False])
+def test_of_several_machines_the_one_that_has_its_turn_folds(tmp_path: Path, has_turn: bool):  # noqa: FBT001
+    home, troubles = open_home(tmp_path / "home"), list[Exception]()
+
+    async def work(ledger: Ledger) -> int:
+        await _five_days(ledger, home)
+        has_slept = asyncio.Event()
+
+        async def sleep(_seconds: float) -> None:
+            has_slept.set()
+            await asyncio.Event().wait()
+
+        async def turn() -> bool:
+            return has_turn
+
+        task = Folding(
+            home,
+            ledger,
+            key=KEY,
+            days=3,
+            clock=lambda: LATER,
+            on_trouble=troubles.append,
+            sleep=sleep,
+            has_turn=turn,
+        )
+        task.start()
+        await asyncio.wait_for(has_slept.wait(), 5)
+        await task.stop()
+        return len([one for one in await logged(ledger) if isinstance(one, FoldedDisclosure)])
+
+    assert (SQLITE(home).run(work) > 0) is has_turn
+    assert not troubles
+
+
 @pytest.mark.parametrize("way", ["backwards", "forwards"])
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_a_listing_misses_no_read_while_another_process_folds(ledgers: LedgerHome, way: str, at_once: int):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from headgate.auth.limits import SignInLimits
@@ -16,7 +18,7 @@ class Seconds:
 
 def allows(limits: SignInLimits, address: str, browser: bytes | None = None) -> bool:
     try:
-        limits.check(address, browser)
+        asyncio.run(limits.check(address, browser))
     except RateLimited:
         return False
     return True

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from headgate.audit.chain import read_notes, verify
+from headgate.errors import RateLimited
 from headgate.model.ids import ConnectionId, GrantId
 from tests import postgres
 from tests.in_process import LocalProgram, local_program, record
@@ -22,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed"),
 ]
 RECORDS = "/v1/streams/messages/records"
+SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,21 @@ class Machines:
     two: LocalProgram
     connection: ConnectionId
 
+    async def round(self) -> None:
+        """Let both know what the other did, as they do every second."""
+        for machine in (self.one, self.two, self.one):
+            assert machine.services.rounds is not None
+            await machine.services.rounds.round()
+
+    async def token_until(self, end: int) -> str:
+        """Grant the messages until a time."""
+        given = grant(stream_grant("messages", "id", connections=(self.connection,)))
+        return await self.one.grant(replace(given, expires_at=end))
+
 
 @asynccontextmanager
-async def machines(place: Path) -> AsyncGenerator[Machines]:
-    flags = {"store_url": postgres.database_url(), "store_home": str(place)}
+async def machines(place: Path, **more: str) -> AsyncGenerator[Machines]:
+    flags = {"store_url": postgres.database_url(), "store_home": str(place), **more}
     async with local_program(place / "one", **flags) as one:
         # The keys of a home are the same on every machine.
         shutil.copytree(place / "one" / "home" / "keys", place / "two" / "home" / "keys")
@@ -108,3 +122,121 @@ async def test_what_is_declared_and_stored_on_one_machine_is_read_on_the_other(t
         assert len(listed) == 11
         found = (await at.one.get("/v1/search?q=gutter", at.one.owner)).body["data"]
         assert len(found) == 1
+
+
+async def test_a_limit_of_requests_holds_over_both_machines(tmp_path: Path):
+    """One machine admits a burst of 20 and 10 a second; two that do not know of each other admit twice as much."""
+    seconds, admitted = 8, 0
+    async with machines(tmp_path, rate_limit="10") as at:
+        token = await at.one.grant(grant(stream_grant("messages", "id", connections=(at.connection,))))
+        for _ in range(seconds):
+            for _ in range(4):
+                for machine in (at.one, at.two):
+                    machine.clock.at += SECOND_US // 4
+                    admitted += await _as_often_as_admitted(machine, token)
+            await at.round()
+    most_of_one = 20 + 10 * seconds
+    assert most_of_one - 20 <= admitted <= most_of_one + 30
+
+
+async def _as_often_as_admitted(machine: LocalProgram, token: str) -> int:
+    count = 0
+    while (await machine.get(f"{RECORDS}?limit=1", token)).status == 200:
+        count += 1
+    return count
+
+
+async def test_a_client_within_its_limit_is_never_refused_by_either_machine(tmp_path: Path):
+    async with machines(tmp_path, rate_limit="10") as at:
+        token = await at.one.grant(grant(stream_grant("messages", "id", connections=(at.connection,))))
+        for _ in range(5):
+            for machine in (at.one, at.two):
+                statuses = [(await machine.get(f"{RECORDS}?limit=1", token)).status for _ in range(5)]
+                assert statuses == [200] * 5
+            for machine in (at.one, at.two):
+                machine.clock.at += SECOND_US
+            await at.round()
+
+
+async def test_tokens_that_do_not_exist_are_counted_over_both_machines(tmp_path: Path):
+    async with machines(tmp_path) as at:
+
+        async def statuses(machine: LocalProgram, count: int) -> list[int]:
+            return [
+                (await machine.get(RECORDS, f"hg_guess{n}", client="203.0.113.9")).status
+                for n in range(count)
+            ]
+
+        assert set(await statuses(at.two, 1)) == {401}
+        await at.round()
+        assert set(await statuses(at.one, 99)) == {401}
+        await at.round()
+        assert set(await statuses(at.two, 5)) == {429}
+        # Others are not slowed down.
+        assert (await at.two.get(f"{RECORDS}?limit=1", at.two.owner)).status == 200
+
+
+async def test_passwords_are_guessed_no_more_often_at_two_machines_than_at_one(tmp_path: Path):
+    async with machines(tmp_path) as at:
+        outcomes = [
+            await _is_allowed(machine.services.limits.sign_ins.check("203.0.113.9", None))
+            for machine in (at.one, at.two, at.one, at.two, at.one, at.two, at.one)
+        ]
+        assert outcomes == [True] * 5 + [False] * 2
+        # All networks together have a limit too.
+        outcomes = [
+            await _is_allowed(at.one.services.limits.sign_ins.check(f"198.51.100.{n}", None))
+            for n in range(10)
+        ]
+        outcomes += [
+            await _is_allowed(at.two.services.limits.sign_ins.check(f"192.0.2.{n}", None)) for n in range(20)
+        ]
+        assert 15 <= sum(outcomes) < 20
+
+
+async def _is_allowed(check: Awaitable[None]) -> bool:
+    try:
+        await check
+    except RateLimited:
+        return False
+    return True
+
+
+async def test_clients_register_no_more_often_at_two_machines_than_at_one(tmp_path: Path):
+    document = json.dumps({"redirect_uris": ["https://agent.example/back"], "client_name": "Agent"}).encode()
+    async with machines(tmp_path) as at:
+        statuses = [
+            (await machine.ask("POST", "/oauth/register", body=document, client="203.0.113.9")).status
+            for machine in (at.one, at.two) * 16
+        ]
+        assert set(statuses) == {201, 429}
+        # One more comes free every few seconds, by the clock of the database.
+        assert 16 <= statuses.count(201) < 24
+
+
+async def test_a_grant_that_ended_by_the_clock_of_one_machine_has_ended_at_one_whose_clock_is_behind(
+    tmp_path: Path,
+):
+    async with machines(tmp_path) as at:
+        token = await at.token_until(at.one.clock.at + 100 * SECOND_US)
+        assert [(await machine.get(RECORDS, token)).status for machine in (at.one, at.two)] == [200, 200]
+        at.one.clock.at += 200 * SECOND_US
+        for machine in (at.one, at.two):
+            refused = await machine.get(RECORDS, token)
+            assert (refused.status, refused.body["error"]["code"]) == (403, "grant_expired")
+
+
+async def test_the_time_of_one_machine_reaches_the_others_within_a_round(tmp_path: Path):
+    async with machines(tmp_path) as at:
+        token = await at.token_until(at.one.clock.at + 100 * SECOND_US)
+        at.one.clock.at += 200 * SECOND_US
+        # The machine that is ahead is never asked for this grant.
+        assert (await at.one.get(RECORDS, at.one.owner)).status == 200
+        await at.round()
+        assert (await at.two.get(RECORDS, token)).body["error"]["code"] == "grant_expired"
+        # It stays so when the clock that was ahead goes back, and on a machine that starts later.
+        at.one.clock.at -= 200 * SECOND_US
+        assert (await at.one.get(RECORDS, token)).body["error"]["code"] == "grant_expired"
+        flags = {"store_url": postgres.database_url(), "store_home": str(tmp_path)}
+        async with local_program(tmp_path / "three", **flags) as three:
+            assert (await three.get(RECORDS, token)).body["error"]["code"] == "grant_expired"

@@ -242,7 +242,9 @@ async def _steps(ledger: Ledger) -> AsyncIterator[list[AuditBlock]]:
 class Folding:
     """Folds in the background, a step at a time, what is older than so many days."""
 
-    __slots__ = ("_clock", "_days", "_home", "_key", "_ledger", "_on_trouble", "_sleep", "_task", "_turn")
+    __slots__ = (
+        "_clock", "_days", "_has_turn", "_home", "_key", "_ledger", "_on_trouble", "_sleep", "_task", "_turn",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -254,8 +256,11 @@ class Folding:
         clock: Callable[[], int],
         on_trouble: Callable[[Exception], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        has_turn: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._home = home
+        #: Says whether this machine, of those that share a home, folds; None: no others share it.
+        self._has_turn = has_turn
         self._ledger = ledger
         self._key = key
         self._days = days
@@ -293,6 +298,8 @@ class Folding:
     async def _round(self) -> float:
         """Fold a part, and return how many seconds later to go on."""
         try:
+            if self._has_turn is not None and not await self._has_turn():
+                return _BETWEEN_SECONDS
             folded = await asyncio.shield(self.step())
         except Exception as trouble:  # noqa: BLE001 - the log is whole as it is; a later round tries again
             self._on_trouble(trouble)

@@ -86,10 +86,11 @@ class Admission:
             GrantRevoked, GrantExpired, PackageRevoked: the consent is over.
             RateLimited: the grant's records of the day are used up.
         """
-        now = self._latest.raise_to(self._clock())
         digest = digest_of(token)
         # Not a method: every request passes here, and each coroutine more is paid for by all of them.
         is_known = await self._ledger.version() == self._version
+        # After the look-up, which brings the latest time of other machines.
+        now = self._latest.raise_to(self._clock())
         state = self._states.get(digest) if is_known else None
         if state is None:
             state = await self._read(digest, now)
@@ -97,6 +98,8 @@ class Admission:
             raise AuthenticationFailed
         if state.access is not None and now < state.ends_at:
             return state.access
+        if now >= state.ends_at:
+            await self._latest.share_end(_last_end(state, now))
         if not _is_valid(state.issued, now):
             raise AuthenticationFailed
         _check_scope(state.issued, route)
@@ -156,6 +159,12 @@ class Admission:
 
 def _is_valid(issued: IssuedToken, now: int) -> bool:
     return issued.revoked_at is None and (issued.expires_at is None or now < issued.expires_at)
+
+
+def _last_end(state: _TokenState, now: int) -> int:
+    """Return the last of the ends that have passed."""
+    ends = [state.issued.expires_at, *(one.grant.expires_at for one in state.grants)]
+    return max(end for end in ends if end is not None and end <= now)
 
 
 def _check_scope(issued: IssuedToken, route: str) -> None:

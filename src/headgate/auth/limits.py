@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
 
 from headgate.errors import RateLimited
+from headgate.store.sharing import Sharing
 
 _MAX_BUCKETS = 10_000
 _FAILED_TOKENS_A_SECOND = 20.0
 _FAILED_TOKEN_BURST = 100.0
 _WAIT_AFTER_FAILED_TOKENS_SECONDS = 2
 _PREFIX_CHARS = 12
+_SHARED_NAME_BYTES = 16
 
 
 class TokenBuckets:
     """Token buckets by name: a rate a second, with a reserve for bursts."""
 
-    __slots__ = ("_burst", "_clock", "_levels", "_rate")
+    __slots__ = ("_burst", "_clock", "_levels", "_rate", "_taken")
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._levels: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+        #: What was taken since other machines were last informed; None: there are none.
+        self._taken: dict[bytes, int] | None = None
+
+    def share(self) -> None:
+        """Note from now on what is taken, for other machines."""
+        self._taken = {}
+
+    def taken(self) -> Mapping[bytes, int]:
+        """Give what was taken from each bucket since this was last asked."""
+        taken, self._taken = self._taken or {}, {}
+        return taken
+
+    def take_elsewhere(self, name: bytes, count: int) -> None:
+        """Count what another machine took; the level may go below nothing, and what is taken later must wait for it."""
+        self._levels[name] = (self.level(name) - count, self._clock())
 
     def level(self, name: bytes) -> float:
         """Compute how much a bucket holds now."""
@@ -43,6 +61,8 @@ class TokenBuckets:
         self._levels[name] = (level - 1 if can_take else level, self._clock())
         if len(self._levels) > _MAX_BUCKETS:
             self._levels.popitem(last=False)
+        if can_take and self._taken is not None:
+            self._taken[name] = self._taken.get(name, 0) + 1
         return can_take
 
 
@@ -55,6 +75,11 @@ class RequestLimits:
         self._rate = requests_a_second
         self._requests = TokenBuckets(requests_a_second, requests_a_second * 2.0, clock)
         self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
+
+    @property
+    def buckets(self) -> Mapping[str, TokenBuckets]:
+        """What it counts with, by name."""
+        return {"requests": self._requests, "failed tokens": self._failed_tokens}
 
     def check_rate(self, token: str) -> None:
         """Count a request of a token.
@@ -79,6 +104,35 @@ class RequestLimits:
             raise RateLimited(data={"retry_after_seconds": _WAIT_AFTER_FAILED_TOKENS_SECONDS})
 
 
+class CountedAttempts:
+    """Buckets by name for what is rare: where machines share a home, every attempt is counted in one place."""
+
+    __slots__ = ("_burst", "_kind", "_own", "_rate", "_sharing")
+
+    def __init__(
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], sharing: Sharing | None
+    ) -> None:
+        self._kind = kind
+        self._rate = rate
+        self._burst = burst
+        self._own = TokenBuckets(rate, burst, clock)
+        self._sharing = sharing
+
+    async def take(self, name: bytes) -> bool:
+        """Take one from a bucket; False when it held none."""
+        # Its own first: one machine that is asked without end does not burden the place where all count.
+        if not self._own.take(name):
+            return False
+        if self._sharing is None:
+            return True
+        return await self._sharing.take(shared_name(self._kind, name), rate=self._rate, burst=self._burst)
+
+
+def shared_name(kind: str, name: bytes) -> bytes:
+    """Name a bucket for other machines: by a digest, because names are addresses and beginnings of tokens."""
+    return sha256(f"{kind}\n".encode() + name).digest()[:_SHARED_NAME_BYTES]
+
+
 _SIGN_IN_BURST = 5.0
 _SIGN_INS_A_SECOND = 1 / 60
 _ALL_SIGN_INS_BURST = 20.0
@@ -97,32 +151,34 @@ class SignInLimits:
 
     __slots__ = ("_passkeys", "_sources", "_total")
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._sources = TokenBuckets(_SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock)
-        self._total = TokenBuckets(_ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock)
-        self._passkeys = TokenBuckets(_PASSKEYS_A_SECOND, _PASSKEY_BURST, clock)
+    def __init__(self, clock: Callable[[], float] = monotonic, sharing: Sharing | None = None) -> None:
+        self._sources = CountedAttempts("sign-in", _SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock, sharing)
+        self._total = CountedAttempts(
+            "any sign-in", _ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock, sharing
+        )
+        self._passkeys = CountedAttempts("passkey", _PASSKEYS_A_SECOND, _PASSKEY_BURST, clock, sharing)
 
-    def check_passkey(self, client_address: str) -> None:
+    async def check_passkey(self, client_address: str) -> None:
         """Count an attempt with a passkey.
 
         Raises:
             RateLimited: there were too many from this network.
         """
-        if not self._passkeys.take(_network(client_address)[0].encode()):
+        if not await self._passkeys.take(_network(client_address)[0].encode()):
             raise RateLimited("Too many passkeys were tried.", data={"retry_after_seconds": 6})
 
-    def check(self, client_address: str, known_browser: bytes | None) -> None:
+    async def check(self, client_address: str, known_browser: bytes | None) -> None:
         """Count an attempt, before the password is looked at.
 
         Raises:
             RateLimited: there were too many.
         """
         if known_browser is not None:
-            is_allowed = self._sources.take(b"browser " + known_browser)
+            is_allowed = await self._sources.take(b"browser " + known_browser)
         else:
             network, is_this_machine = _network(client_address)
-            is_allowed = self._sources.take(b"network " + network.encode())
-            is_allowed = is_allowed and (is_this_machine or self._total.take(b""))
+            is_allowed = await self._sources.take(b"network " + network.encode())
+            is_allowed = is_allowed and (is_this_machine or await self._total.take(b""))
         if not is_allowed:
             raise RateLimited(
                 "Too many passwords were tried.",
@@ -136,18 +192,37 @@ class RegistrationLimits:
 
     __slots__ = ("_by_address", "_overall")
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._by_address = TokenBuckets(16 / 60, 16, clock)
-        self._overall = TokenBuckets(120 / 600, 120, clock)
+    def __init__(self, clock: Callable[[], float] = monotonic, sharing: Sharing | None = None) -> None:
+        self._by_address = CountedAttempts("registration", 16 / 60, 16, clock, sharing)
+        self._overall = CountedAttempts("any registration", 120 / 600, 120, clock, sharing)
 
-    def check(self, client_address: str) -> None:
+    async def check(self, client_address: str) -> None:
         """Count one of an address.
 
         Raises:
             RateLimited: there were too many.
         """
-        if not self._by_address.take(client_address.encode()) or not self._overall.take(b""):
+        is_allowed = await self._by_address.take(client_address.encode()) and await self._overall.take(b"")
+        if not is_allowed:
             raise RateLimited(data={"retry_after_seconds": 60})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Every limit of a server."""
+
+    requests: RequestLimits
+    sign_ins: SignInLimits
+    registrations: RegistrationLimits
+
+
+def limits_of(requests_a_second: int, clock: Callable[[], float], sharing: Sharing | None) -> Limits:
+    """Make the limits of a server; with a place to share, those of attempts hold over all machines."""
+    return Limits(
+        RequestLimits(requests_a_second, clock),
+        SignInLimits(clock, sharing),
+        RegistrationLimits(clock, sharing),
+    )
 
 
 def _network(client_address: str) -> tuple[str, bool]:

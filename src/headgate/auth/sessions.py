@@ -146,7 +146,7 @@ class OwnerSessions:
             RateLimited: too many were tried from this network; passwords do not count for it.
             AuthenticationFailed: it is not the owner's.
         """
-        self._limits.check_passkey(cookies.client_address)
+        await self._limits.check_passkey(cookies.client_address)
         await self.passkeys.check(party, SIGN_IN_PURPOSE, answer)
         return await self._begin(cookies)
 
@@ -184,7 +184,7 @@ class OwnerSessions:
             RateLimited: too many were tried from this network.
             AuthenticationFailed: it is not the owner's.
         """
-        self._limits.check_passkey(cookies.client_address)
+        await self._limits.check_passkey(cookies.client_address)
         await self.passkeys.check(party, session.stored.digest, answer)
         await self._note_proof(session)
 
@@ -215,7 +215,7 @@ class OwnerSessions:
         return found if found is not None and is_this and self._now() < found.ends_at else None
 
     async def _check(self, password: str, cookies: BrowserCookies) -> None:
-        self._limits.check(cookies.client_address, await self._known(cookies))
+        await self._limits.check(cookies.client_address, await self._known(cookies))
         stored = await self._store.password()
         if stored is None or not await self._passwords.matches(stored, password):
             raise AuthenticationFailed(

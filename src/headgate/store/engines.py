@@ -15,6 +15,7 @@ from headgate.store.places import HomeInDatabase
 from headgate.store.protocol import Store
 from headgate.store.relational.oauth import RelationalOAuthStore
 from headgate.store.semantic.models import MeaningModel
+from headgate.store.sharing import Sharing
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 
@@ -30,16 +31,23 @@ class OpenedStores:
     counter: BudgetCounter | None = None
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
     has_turn: Callable[[], Awaitable[bool]] | None = None
+    #: Says whether this machine folds the log of disclosures; None: no others share it.
+    has_folding_turn: Callable[[], Awaitable[bool]] | None = None
+    #: Where machines that share a home meet; None: no others share it.
+    sharing: Sharing | None = None
 
 
-def open_engine(home: Home, now: Callable[[], int], model: MeaningModel | None = None) -> OpenedStores:
-    """Open the store and the ledger of a home, wherever its records are.
+def open_engine(
+    home: Home, now: Callable[[], int], model: MeaningModel | None = None, *, replica_url: str = ""
+) -> OpenedStores:
+    """Open the store and the ledger of a home, wherever its records are; with a replica, reads that allow it go there.
 
     Raises:
-        ConfigInvalid: a database is named, and the extra for it is not installed.
+        ConfigInvalid: a database is named, and the extra for it is not installed; or a replica of no database.
         StorageUnusable: the file or the database cannot be used.
     """
     if not isinstance(home, HomeInDatabase):
+        _refuse_replica(replica_url)
         store, ledger = SqliteStore(home, now, model), SqliteLedger(home)
         return OpenedStores(store, ledger, RelationalOAuthStore(ledger))
     try:
@@ -47,6 +55,8 @@ def open_engine(home: Home, now: Callable[[], int], model: MeaningModel | None =
         from headgate.store.postgres.lease import Lease
         from headgate.store.postgres.ledger import PostgresLedger
         from headgate.store.postgres.migrate import open_place
+        from headgate.store.postgres.replica import Replica
+        from headgate.store.postgres.sharing import PostgresSharing
     except ImportError as error:
         raise ConfigInvalid(
             "store_url names a PostgreSQL database, and its driver is not installed.",
@@ -54,7 +64,22 @@ def open_engine(home: Home, now: Callable[[], int], model: MeaningModel | None =
         ) from error
     place = open_place(home.url, home.name)
     shared = PostgresLedger(place)
-    lease = Lease(place, "sources", now)
+    replica = Replica(place, replica_url) if replica_url else None
     return OpenedStores(
-        PostgresStore(place, now, model), shared, RelationalOAuthStore(shared), shared, lease.hold_soon
+        PostgresStore(place, now, model, replica=replica),
+        shared,
+        RelationalOAuthStore(shared),
+        counter=shared,
+        has_turn=Lease(place, "sources", now).hold_soon,
+        has_folding_turn=Lease(place, "folding", now).hold_soon,
+        sharing=PostgresSharing(place, replica),
     )
+
+
+def _refuse_replica(url: str) -> None:
+    if url:
+        raise ConfigInvalid(
+            "replica_url names a replica, and the records are in a file.",
+            hint="Set store_url to the primary database, or remove replica_url.",
+            param="replica_url",
+        )

@@ -67,7 +67,7 @@ class AuthorizationService:
         Raises:
             RateLimited: too many registered lately.
         """
-        self.limits.check(address)
+        await self.limits.check(address)
         try:
             client, secret = from_registration(document, now=self.now())
         except OAuth2Error as error:
@@ -209,7 +209,7 @@ class AuthorizationService:
             RateLimited: too many devices asked lately.
         """
         if endpoint == "device_authorization":
-            self.limits.check(address)
+            await self.limits.check(address)
 
         def work(rows: OAuthRows) -> tuple[OAuthReply, TokenFamily | None]:
             server: Any = self._server(rows, place)

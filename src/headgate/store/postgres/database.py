@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
+from headgate.store.postgres.known_state import KnownState
 from headgate.store.relational.database import QUERY_SECONDS
 from headgate.store.relational.write.texts import WaitingTexts
 
@@ -46,19 +47,26 @@ class HomePlace:
 
     url: str
     home: int
+    #: What this process knows of it, through any connection.
+    known: KnownState = field(default_factory=KnownState, compare=False, repr=False)
 
 
 class StateMoved(Exception):
     """The statements of a read saw different states of the store, or need a transaction."""
 
 
+class OlderState(Exception):
+    """A replica has not reached the version that a read needs."""
+
+
 class Watched:
     """The state that every statement of a read must have seen."""
 
-    __slots__ = ("catalog_number", "version")
+    __slots__ = ("_least_version", "catalog_number", "version")
 
-    def __init__(self, catalog_number: int) -> None:
+    def __init__(self, catalog_number: int, least_version: int = 0) -> None:
         self.catalog_number = catalog_number
+        self._least_version = least_version
         #: None: no statement has seen anything yet.
         self.version: int | None = None
 
@@ -67,7 +75,10 @@ class Watched:
 
         Raises:
             StateMoved: it is another state.
+            OlderState: it is older than the read needs.
         """
+        if version < self._least_version:
+            raise OlderState
         if catalog_number != self.catalog_number or self.version not in {None, version}:
             raise StateMoved
         self.version = version
@@ -76,10 +87,17 @@ class Watched:
 class PostgresDatabase:
     """Implements `relational.database.Database`; a connection that was lost is made again by the next transaction."""
 
-    def __init__(self, place: HomePlace, *, statement_seconds: float = math.inf) -> None:
+    def __init__(
+        self,
+        place: HomePlace,
+        *,
+        statement_seconds: float = math.inf,
+        connecting: Mapping[str, Any] | None = None,
+    ) -> None:
         self.place = place
         #: The most that a statement outside of a transaction may take.
         self._statement_seconds = statement_seconds
+        self._connecting = connecting or {}
         self.texts = WaitingTexts()
         self.most_bytes = sys.maxsize
         self._connection: Any | None = None
@@ -164,6 +182,7 @@ class PostgresDatabase:
         rows = self._execute(_with_state(sql), values).fetchall()
         catalog_number, version, is_found, *_ = rows[0]
         self._watched.compare(catalog_number, version)
+        self.place.known.note_version(version)
         return [row[3:] for row in rows] if is_found else []
 
     def _execute(self, sql: str, values: Sequence[Any]) -> Any:
@@ -202,13 +221,13 @@ class PostgresDatabase:
         return self._seen[1]
 
     @contextmanager
-    def watching(self, catalog_number: int) -> Generator[Watched]:
+    def watching(self, catalog_number: int, least_version: int = 0) -> Generator[Watched]:
         """Read without a transaction: each statement also gives the state that it saw, which must always be the same.
 
         It saves two messages to the server, which take longer than most reads. Statements raise `StateMoved` if
         another process has written since the first one, or the catalog is another one.
         """
-        self._watched = Watched(catalog_number)
+        self._watched = Watched(catalog_number, least_version)
         try:
             yield self._watched
         finally:
@@ -227,6 +246,7 @@ class PostgresDatabase:
         numbers = dict(cursor.fetchall())
         self._seen = int(numbers["catalog"]), int(numbers["version"])
         self._is_within = True
+        self.place.known.note_version(self._seen[1])
         try:
             yield
         finally:
@@ -236,17 +256,17 @@ class PostgresDatabase:
     @contextmanager
     def writing(self) -> Generator[None]:
         """Change the store: all of the block, durably, or nothing of it. One transaction of a home writes at a time."""
-        with self.changing(SQL["raise_version"]):
+        with self.changing(SQL["raise_version"]) as version:
             yield
+        self.place.known.note_version(version)
 
     @contextmanager
-    def changing(self, first: str) -> Generator[None]:
-        """Do the block in one transaction, whose first statement keeps others of its kind waiting."""
+    def changing(self, first: str) -> Generator[int]:
+        """Do the block in one transaction; its first statement raises a number, and keeps others of its kind waiting."""
         self._begin("BEGIN")
         self._is_within = True
         try:
-            self.run(first)
-            yield
+            yield self.value(first)
             self.texts.flush(self)
             self.connected().execute("COMMIT")
         except BaseException:
@@ -266,6 +286,11 @@ class PostgresDatabase:
         return self.connected().execute(statement)
 
     @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection that is not closed."""
+        return self._connection is not None and not self._connection.closed
+
+    @property
     def is_lost(self) -> bool:
         """Whether there was a connection and it is closed."""
         return self._connection is not None and self._connection.closed
@@ -282,7 +307,8 @@ class PostgresDatabase:
             if self._is_within:
                 # On another connection the rest of the block would be done without its beginning.
                 raise psycopg.OperationalError("the connection was lost within a transaction")
-            connection = self._connection = connect(self.place.url, self._statement_seconds)
+            connection = connect(self.place.url, self._statement_seconds, **self._connecting)
+            self._connection = connection
         return connection
 
     # For the writer
@@ -326,16 +352,16 @@ def _milliseconds(seconds: float) -> int:
     return 0 if math.isinf(seconds) else int(seconds * 1000)
 
 
-def connect(url: str, statement_seconds: float = math.inf) -> Any:
-    """Open a connection that prepares what it runs often."""
+def connect(url: str, statement_seconds: float = math.inf, **options: Any) -> Any:
+    """Open a connection that prepares what it runs often; options are those of the driver, before the usual ones."""
+    usual: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "headgate"}
     connection: Any = psycopg.connect(
         url,
         autocommit=True,
         cursor_factory=psycopg.RawCursor,
-        connect_timeout=_CONNECT_SECONDS,
         prepare_threshold=2,
         options=f"{_OPTIONS} -c statement_timeout={_milliseconds(statement_seconds)}",
-        application_name="headgate",
+        **{**usual, **options},
     )
     connection.prepared_max = 200
     # One type for all whole numbers: else a statement is prepared once for each size of each value.

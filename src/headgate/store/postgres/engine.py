@@ -7,8 +7,9 @@ from typing import Any
 
 from headgate.store.postgres.blobs import BlobRows
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
-from headgate.store.postgres.lease import Lease
+from headgate.store.postgres.lease import Lease, Turn
 from headgate.store.postgres.readers import PostgresReaders, scan
+from headgate.store.postgres.replica import Replica, reader_maker
 from headgate.store.postgres.statistics import Statistics
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
@@ -52,7 +53,10 @@ class PostgresStore(RelationalStore):
         model: MeaningModel | None = None,
         *,
         connections: int = CONNECTIONS,
+        replica: Replica | None = None,
     ) -> None:
-        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)))
+        upkeep = Turn(Lease(place, "upkeep", now), now)
+        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)), turn=upkeep)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
-        super().__init__(PostgresReaders(place, connections), writer, BlobRows(place), now, meaning)
+        readers = PostgresReaders(place, connections, reader_maker(replica))
+        super().__init__(readers, writer, BlobRows(place), now, meaning)

@@ -29,22 +29,48 @@ class Lease:
             values = (self._name, self._holder, now + LEASE_US, now)
             return self._database.one(SQL["take_lease"], values) is not None
 
+    def hold_once(self) -> bool:
+        """Take or renew the lease, and close the connection, because it is asked for seldom."""
+        try:
+            return self.hold()
+        finally:
+            self._database.finish()
+
     async def hold_soon(self) -> bool:
-        """Take or renew the lease without blocking the event loop; returns whether it is held.
-
-        The connection is closed in between, because it is asked for seldom.
-        """
-
-        def hold() -> bool:
-            try:
-                return self.hold()
-            finally:
-                self._database.finish()
-
-        return await asyncio.to_thread(hold)
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.hold_once)
 
     def release(self) -> None:
         """Let another process have it, and close the connection."""
         with translated():
             self._database.run(SQL["end_lease"], (self._name, self._holder))
         self._database.finish()
+
+
+class Turn:
+    """Whether it is the turn of this process to do work that is done little by little; asks the database seldom.
+
+    Implements `relational.writer.IdleTurn`.
+    """
+
+    #: When a process that has no turn looks again, and so how late one takes over.
+    again_seconds: float | None = LEASE_US / 1_000_000
+
+    def __init__(self, lease: Lease, now: Callable[[], int]) -> None:
+        self._lease = lease
+        self._now = now
+        self._renew_at: int | None = None
+
+    def is_held(self) -> bool:
+        """Return whether it is; takes or renews the lease where half of its time is over."""
+        now = self._now()
+        if self._renew_at is None or not self._renew_at - LEASE_US <= now < self._renew_at:
+            held = self._lease.hold_once()
+            self._renew_at = now + LEASE_US // 2 if held else None
+        return self._renew_at is not None
+
+    def end(self) -> None:
+        """Leave the work to another process."""
+        if self._renew_at is not None:
+            self._lease.release()
+            self._renew_at = None

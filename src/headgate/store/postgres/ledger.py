@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import TypeVar
 
+from headgate.errors import IntegrityBroken
 from headgate.model.ids import GrantId
 from headgate.model.ledger import Holder
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
@@ -25,10 +26,21 @@ class _PostgresConnections:
     def __init__(self, place: HomePlace, connections: int) -> None:
         self._readers = ReaderThreads(place, "ledger", connections)
         self._database = PostgresDatabase(place)
+        self._known = place.known
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="headgate-ledger-writer")
 
     async def version(self) -> int:
-        return await self.look_up(lambda database: database.value(SQL["epoch"]))
+        return await self.look_up(self.version_in)
+
+    def version_in(self, database: Database) -> int:
+        """Give the version, and note what else comes with it: what later reads of this process must have seen."""
+        row = database.one(SQL["epoch"])
+        if row is None or row[0] is None:
+            raise IntegrityBroken("The store's tables are damaged.")
+        epoch, version, latest_time = row
+        self._known.note_version(version)
+        self._known.note_time(latest_time)
+        return epoch
 
     async def look_up(self, work: Callable[[Database], _T]) -> _T:
         return await self._readers.read(lambda reader: reader.at_once(work))
@@ -64,14 +76,16 @@ class PostgresLedger(RelationalLedger):
     """The ledger of one home of a database."""
 
     def __init__(self, place: HomePlace, *, connections: int = 2) -> None:
-        super().__init__(_PostgresConnections(place, connections))
+        connected = _PostgresConnections(place, connections)
+        super().__init__(connected)
+        self._version_in = connected.version_in
 
     async def holder(self, digest: bytes) -> Holder | None:
         """Look up a token, its grants and the version they have, in one turn of a thread."""
 
         def work(database: Database) -> Holder | None:
             # Read first: what another process writes meanwhile then counts as newer than what is found.
-            return self.holder_in(database, digest, database.value(SQL["epoch"]))
+            return self.holder_in(database, digest, self._version_in(database))
 
         return await self.connections.look_up(work)
 

@@ -11,6 +11,7 @@ from psycopg import sql
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.store.lexical import analyser
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, connect, translated
+from headgate.store.postgres.dialect import SQL
 from headgate.store.relational.unfinished_copy import refuse_unfinished_copy
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
@@ -53,6 +54,8 @@ def open_place(url: str, name: str, *, makes: bool = True) -> HomePlace:
     try:
         with translated():
             refuse_unfinished_copy(database)
+            for (latest_time,) in database.all(SQL["latest_time"]):
+                place.known.note_time(latest_time)
     finally:
         database.finish()
     return place

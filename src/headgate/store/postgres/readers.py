@@ -19,7 +19,7 @@ from headgate import memory
 from headgate.errors import StorageUnusable
 from headgate.model.plan import RecordPlan
 from headgate.model.record import Record
-from headgate.store.postgres.database import HomePlace, PostgresDatabase, StateMoved, translated
+from headgate.store.postgres.database import HomePlace, OlderState, PostgresDatabase, StateMoved, translated
 from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import QUERY_SECONDS, Database
@@ -37,17 +37,42 @@ class PostgresReader:
     def __init__(self, place: HomePlace) -> None:
         self.database = PostgresDatabase(place, statement_seconds=QUERY_SECONDS)
         self.columns = ColumnCache()
-        self._catalog = Catalog()
+        self.catalog = Catalog()
 
     def read(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
         """Do one read in one state of the store; with a limit on its time, in a transaction."""
         with translated():
-            done = self._read_watched(work) if seconds is None and self._catalog.number else None
+            return self.read_on(self.database, work, seconds)
+
+    def read_any(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
+        """Do one read that a replica may answer; here there is none."""
+        return self.read(work, seconds)
+
+    def read_on(
+        self,
+        database: PostgresDatabase,
+        work: Callable[[Database, Catalog], _T],
+        seconds: float | None,
+        least_version: int = 0,
+    ) -> _T:
+        """Do one read on a connection, in one state of the store.
+
+        Raises:
+            OlderState: that state is older than the least version.
+        """
+        is_short = seconds is None and self.catalog.number
+        done = self._read_watched(database, work, least_version) if is_short else None
         if done is not None:
             return done[0]
-        with translated(), self.database.reading(QUERY_SECONDS if seconds is None else seconds):
-            self._catalog = current(self.database, self._catalog)
-            return work(self.database, self._catalog)
+        with database.reading(QUERY_SECONDS if seconds is None else seconds):
+            if database.snapshot_version() < least_version:
+                raise OlderState
+            self.catalog = current(database, self.catalog)
+            return work(database, self.catalog)
+
+    def finish(self) -> None:
+        """Close the connection."""
+        self.database.finish()
 
     def at_once(self, work: Callable[[Database], _T]) -> _T:
         """Run statements that need not see the same state; again if the connection was lost since the last ones."""
@@ -61,21 +86,25 @@ class PostgresReader:
 
     def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record."""
-        return self.read(lambda database, catalog: find(database, catalog, plan))
+        return self.read_any(lambda database, catalog: find(database, catalog, plan))
 
-    def _read_watched(self, work: Callable[[Database, Catalog], _T]) -> tuple[_T] | None:
+    def _read_watched(
+        self, database: PostgresDatabase, work: Callable[[Database, Catalog], _T], least_version: int
+    ) -> tuple[_T] | None:
         """Do one read with the catalog that was seen last, without a transaction.
 
         None: it was another state of the store from one statement to the next, or the catalog is an old one.
         """
-        with self.database.watching(self._catalog.number) as watched:
+        with database.watching(self.catalog.number, least_version) as watched:
             try:
-                value = work(self.database, self._catalog)
+                value = work(database, self.catalog)
             except StateMoved:
                 return None
+            except OlderState:
+                raise
             except Exception:
                 # An old catalog or a lost connection may be the reason. Otherwise the second attempt fails again.
-                if watched.version is None or self.database.is_lost:
+                if watched.version is None or database.is_lost:
                     return None
                 raise
         return None if watched.version is None else (value,)
@@ -84,8 +113,15 @@ class PostgresReader:
 class ReaderThreads:
     """Threads that each own a reader."""
 
-    def __init__(self, place: HomePlace, name: str, count: int) -> None:
+    def __init__(
+        self,
+        place: HomePlace,
+        name: str,
+        count: int,
+        make: Callable[[HomePlace], PostgresReader] = PostgresReader,
+    ) -> None:
         self._place = place
+        self._make = make
         self._own = threading.local()
         self._made: list[PostgresReader] = []
         self._waiting = 0
@@ -110,7 +146,7 @@ class ReaderThreads:
     def _reader(self) -> PostgresReader:
         reader: PostgresReader | None = getattr(self._own, "reader", None)
         if reader is None:
-            reader = self._own.reader = PostgresReader(self._place)
+            reader = self._own.reader = self._make(self._place)
             self._made.append(reader)
         return reader
 
@@ -118,17 +154,22 @@ class ReaderThreads:
         """End the threads and close their connections."""
         self._executor.shutdown()
         for reader in self._made:
-            reader.database.finish()
+            reader.finish()
 
 
 class PostgresReaders:
     """Implements `relational.store.Readers`."""
 
-    def __init__(self, place: HomePlace, connections: int) -> None:
+    def __init__(
+        self,
+        place: HomePlace,
+        connections: int,
+        make: Callable[[HomePlace], PostgresReader] = PostgresReader,
+    ) -> None:
         self._place = place
-        self._short = ReaderThreads(place, "reads", connections)
-        self._columns = ReaderThreads(place, "columns", 1)
-        self._search = ReaderThreads(place, "search", 1)
+        self._short = ReaderThreads(place, "reads", connections, make)
+        self._columns = ReaderThreads(place, "columns", 1, make)
+        self._search = ReaderThreads(place, "search", 1, make)
 
     async def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record."""
@@ -136,18 +177,22 @@ class PostgresReaders:
 
     async def short(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do a short read in one state of the store."""
+        return await self._short.read(lambda reader: reader.read_any(work))
+
+    async def newest(self, work: Callable[[Database, Catalog], _T]) -> _T:
+        """Do a short read in the newest state of the store."""
         return await self._short.read(lambda reader: reader.read(work))
 
     async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
         """Do a read over columns, in the thread that they belong to."""
         return await self._columns.read(
-            lambda reader: reader.read(lambda database, catalog: work(database, catalog, reader.columns))
+            lambda reader: reader.read_any(lambda database, catalog: work(database, catalog, reader.columns))
         )
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do a search, in the thread that what searches remember belongs to."""
         # A search runs many statements: a transaction costs little beside them, and no write makes it start again.
-        return await self._search.read(lambda reader: reader.read(work, QUERY_SECONDS))
+        return await self._search.read(lambda reader: reader.read_any(work, QUERY_SECONDS))
 
     async def scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Read the whole store, on a connection for this alone, however long it takes."""
@@ -155,7 +200,7 @@ class PostgresReaders:
 
     async def catalog(self) -> Catalog:
         """Give the catalog as of now."""
-        return await self.short(_catalog_as_of_now)
+        return await self.newest(_catalog_as_of_now)
 
     async def close(self) -> None:
         """Close the connections and end the threads."""

@@ -172,6 +172,33 @@ class IdleTask(Protocol):
         ...
 
 
+class IdleTurn(Protocol):
+    """Which of several processes does the idle tasks of a store."""
+
+    #: When a process that has nothing to do, or no turn, looks again; None: after the next job.
+    again_seconds: float | None
+
+    def is_held(self) -> bool:
+        """Return whether it is the turn of this process."""
+        ...
+
+    def end(self) -> None:
+        """Leave the tasks to another process."""
+        ...
+
+
+class _Always:
+    """The turn of a process beside which no other runs idle tasks, or all may."""
+
+    again_seconds: float | None = None
+
+    def is_held(self) -> bool:
+        return True
+
+    def end(self) -> None:
+        pass
+
+
 class Writer:
     """Takes jobs from any event loop and does them in its thread."""
 
@@ -181,15 +208,18 @@ class Writer:
         *,
         idle_tasks: Sequence[IdleTask] = (),
         has_room: Callable[[], bool] = lambda: True,
+        turn: IdleTurn | None = None,
     ) -> None:
         self._database = database
+        self._turn = turn or _Always()
         self._has_room = has_room
         self._waiting: deque[_Job[Any]] = deque()
         self._changed = threading.Condition()
         self._is_closing = False
         self._idle_tasks: Sequence[IdleTask] = (Snapshot(), WordMerging(), *idle_tasks)
-        #: How long to wait for a job before idle tasks run; None: there is nothing to do.
+        #: How long to wait for a job before idle tasks run; None: until there was one.
         self._idle_wait: float | None = IDLE_SECONDS
+        self._is_settled = False
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
 
@@ -250,7 +280,7 @@ class Writer:
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing left for idle tasks to do."""
-        return self._idle_wait is None
+        return self._is_settled
 
     async def close(self) -> None:
         """Finish the jobs that wait, then close the connection."""
@@ -262,14 +292,16 @@ class Writer:
     def _work(self) -> None:
         while (jobs := self._next_jobs()) or not self._is_closing:
             if jobs:
-                self._idle_wait = IDLE_SECONDS
+                self._is_settled, self._idle_wait = False, IDLE_SECONDS
                 self._do(jobs)
             else:
-                self._idle_wait = _PAUSE_SECONDS if self._do_idle_step() else None
+                self._is_settled = not self._do_idle_step()
+                self._idle_wait = self._turn.again_seconds if self._is_settled else _PAUSE_SECONDS
             _attempt(self._database, self._database.tidy)
         end = time.monotonic() + CLOSING_SECONDS
         while self._do_idle_step() and time.monotonic() < end:
             pass
+        _attempt(self._database, self._turn.end)
         _attempt(self._database, self._database.finish)
 
     def _do(self, jobs: list[_Job[Any]]) -> None:
@@ -280,11 +312,13 @@ class Writer:
         job.settle(_attempt(self._database, lambda: job.work(self._database)))
 
     def _do_idle_step(self) -> bool:
-        """Do one step of an idle task, for which a new job waits. False: all tasks are done, or one failed."""
+        """Do one step of an idle task, for which a new job waits. False: all are done, another's turn, or one failed."""
 
         def one_step() -> bool:
             self.refuse_without_room()
             due = next((task for task in self._idle_tasks if task.plan(self._database)), None)
+            if due is not None and not self._turn.is_held():
+                return False
             if due is not None:
                 with memory.alone():
                     due.step(self._database)

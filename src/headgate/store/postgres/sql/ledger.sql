@@ -237,16 +237,18 @@ SELECT family FROM token WHERE home=:home AND digest=?
 UPDATE token SET revoked_at=? WHERE home=:home AND family=? AND revoked_at IS NULL
 
 -- name: epoch
--- A number that is another one after anything was granted, revoked, logged, declared or connected.
-SELECT sum(v)::bigint FROM meta WHERE home=:home AND k IN ('ledger', 'chain', 'catalog')
+-- A number that is another one after anything was granted, revoked, logged, declared or connected; version; latest time.
+SELECT sum(v) FILTER (WHERE k IN ('ledger', 'chain', 'catalog'))::bigint, max(v) FILTER (WHERE k='version'),
+  coalesce(max(v) FILTER (WHERE k='latest_time'), 0)
+FROM meta WHERE home=:home AND k IN ('ledger', 'chain', 'catalog', 'version', 'latest_time')
 
 -- name: raise_ledger_version
 -- Begin to change grants, tokens or sessions: no other transaction of the home does until this one ends.
-UPDATE meta SET v = v + 1 WHERE home=:home AND k='ledger'
+UPDATE meta SET v = v + 1 WHERE home=:home AND k='ledger' RETURNING v
 
 -- name: lock_chain
 -- Begin to add to the chain: no other transaction of the home does until this one ends.
-UPDATE meta SET v = v + 1 WHERE home=:home AND k='chain'
+UPDATE meta SET v = v + 1 WHERE home=:home AND k='chain' RETURNING v
 
 -- name: count_budget
 -- Count records of a grant for a day unless its limit is reached; the first count of a day starts from what the log has.

@@ -223,3 +223,37 @@ WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
 -- name: vacuum
 -- Free the space of deleted rows in some tables.
 VACUUM {tables}
+
+-- name: raise_latest_time
+-- Note a time that a machine has seen, unless a later one is noted.
+INSERT INTO meta VALUES(:home, 'latest_time', ?)
+ON CONFLICT (home, k) DO UPDATE SET v = excluded.v WHERE meta.v < excluded.v
+
+-- name: latest_time
+-- The latest time that a machine has seen.
+SELECT v FROM meta WHERE home=:home AND k='latest_time'
+
+-- name: add_limit_uses
+-- Add uses of limits, in the order of their names: two machines that add to the same ones wait for each other in turn.
+INSERT INTO limit_use AS l
+SELECT :home, u.name, u.uses, clock_timestamp() FROM unnest(?::bytea[], ?::bigint[]) AS u(name, uses) ORDER BY u.name
+ON CONFLICT (home, name) DO UPDATE SET uses = l.uses + excluded.uses, at = excluded.at
+
+-- name: limit_uses
+-- How often some limits were used.
+SELECT name, uses FROM limit_use WHERE home=:home AND name = ANY(?::bytea[])
+
+-- name: delete_old_limit_uses
+-- Forget limits that were not used for ten minutes.
+DELETE FROM limit_use WHERE home=:home AND at < clock_timestamp() - interval '10 minutes'
+
+-- name: take_from_bucket
+-- Take one from a bucket that fills at a rate a second; one row if it held one.
+INSERT INTO limit_bucket AS b VALUES(:home, ?1, ?2::float8 - 1, clock_timestamp())
+ON CONFLICT (home, name) DO UPDATE SET at = excluded.at,
+  level = least(?2, b.level + greatest(extract(epoch FROM excluded.at - b.at), 0) * ?3::float8) - 1
+WHERE b.level + greatest(extract(epoch FROM excluded.at - b.at), 0) * ?3 >= 1 RETURNING 1
+
+-- name: delete_full_buckets
+-- Forget buckets that are full again; the slowest takes ten minutes.
+DELETE FROM limit_bucket WHERE home=:home AND at < clock_timestamp() - interval '1 hour'
