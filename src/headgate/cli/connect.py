@@ -274,7 +274,7 @@ def _words(
 ) -> str:
     title = made.program.title
     grants = ", ".join(grant.id for grant in issued.grants)
-    lines = [f"{title} may read for {days} days by {grants}."]
+    lines = [f"{title} may read for {days} days (grants: {grants})."]
     if is_written:
         copied = f" (the file as it was: {backup})" if backup else ""
         lines.append(f"Written to {made.file}{copied}. {made.program.then}")

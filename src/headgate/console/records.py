@@ -333,14 +333,14 @@ def _time(row: Mapping[str, Any], described: Mapping[str, Any]) -> int | None:
 
 def _title(row: Mapping[str, Any], described: Mapping[str, Any]) -> str:
     """Name a record by the field that its stream declares as the title, or else as agents are shown it."""
+    # What is declared without a schema is `true` there.
     properties: Mapping[str, Any] = described["schema"].get("properties", {})
-    declared = [name for name, one in properties.items() if _is_title(one)]
+    schemas = (
+        (name, cast("dict[str, Any]", one)) for name, one in properties.items() if isinstance(one, dict)
+    )
+    declared = [name for name, one in schemas if one.get("x_pdpp_role") == "primary-title"]
     own = [value for name in declared if isinstance(value := row["data"].get(name), str) and value.strip()]
     return " ".join(own[0].split())[:_TITLE_CHARS] if own else title(cast("Any", row))
-
-
-def _is_title(schema: Mapping[str, Any] | bool) -> bool:
-    return not isinstance(schema, bool) and schema.get("x_pdpp_role") == "primary-title"
 
 
 def _line(row: Mapping[str, Any], described: Mapping[str, Any]) -> RecordLine:

@@ -333,6 +333,45 @@ def test_any_two_overlapping_statements_of_one_ledger_are_the_ledger(ledger, one
     assert imported(statement(early), statement(late, is_newest_first=is_newest_first)) == ledger
 
 
+def ofx_statement(lines):
+    """Write lines with the bank's numbers, by which OFX tells them apart."""
+    rows = "".join(
+        f"<STMTTRN><TRNTYPE>OTHER<DTPOSTED>2026030{day}<TRNAMT>{amount}<FITID>F{number}<MEMO>{who}</STMTTRN>\n"
+        for number, (day, amount, who) in lines
+    )
+    head, _, rest = SGML.partition(b"<STMTTRN>")
+    return head + rows.encode() + b"</BANKTRANLIST>" + rest.partition(b"</BANKTRANLIST>")[2]
+
+
+def camt_statement(lines):
+    rows = "".join(
+        f"<Ntry><Amt Ccy='EUR'>{amount.removeprefix('-')}</Amt>"
+        f"<CdtDbtInd>{'DBIT' if amount.startswith('-') else 'CRDT'}</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts>"
+        f"<BookgDt><Dt>2026-03-0{day}</Dt></BookgDt><AcctSvcrRef>R{number}</AcctSvcrRef>"
+        f"<AddtlNtryInf>{who}</AddtlNtryInf></Ntry>"
+        for number, (day, amount, who) in lines
+    )
+    head, _, _ = CAMT.partition(b"<Ntry>")
+    return head + rows.encode() + b"</Stmt></BkToCstmrStmt></Document>"
+
+
+@pytest.mark.parametrize(("write", "ending"), [(ofx_statement, "ofx"), (camt_statement, "xml")])
+@given(ledger=LEDGER, one=st.integers(0, 30), two=st.integers(0, 30))
+@settings(max_examples=40, deadline=None)
+def test_overlapping_statements_with_the_numbers_of_a_bank_are_the_ledger(write, ending, ledger, one, two):
+    first, last = sorted((min(one, len(ledger)), min(two, len(ledger))))
+    lines = list(enumerate(ledger))
+    parts = [part for part in (lines[:last], lines[first:]) if part]
+    readings = [
+        read_all(SOURCE, only(SOURCE, {f"{n}.{ending}": write(part)})) for n, part in enumerate(parts)
+    ]
+    found = [row for (stream, _), row in stored(*readings).items() if stream == "transactions"]
+    assert (
+        sorted((int(row["booked_on"][-2:]), row["amount_text"], row["description"]) for row in found)
+        == ledger
+    )
+
+
 @given(LEDGER, st.integers(0, 30), st.integers(0, 30))
 @settings(max_examples=60, deadline=None)
 def test_statements_cut_inside_a_day_double_nothing_and_lose_no_kind_of_line(ledger, one, two):
