@@ -8,6 +8,7 @@ long one at all of them.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Generator
@@ -25,7 +26,7 @@ from headgate.model.instants import DAY_US
 from headgate.store.relational import writer
 from tests import postgres
 from tests.conftest import Figure
-from tests.console.clients import Client
+from tests.console.clients import REDIRECT
 from tests.console.granting import make
 from tests.hostile.store.cut_scene import (
     RECORD_COUNT,
@@ -277,8 +278,13 @@ async def test_an_authorization_whose_connection_is_cut_can_be_done_again(
         client, tokens = await world.connected()
         held, access = [tokens["refresh_token"]], [tokens["access_token"]]
 
+        addresses = itertools.count(1)
+
         async def register(mark: str) -> HttpAnswer:
-            return await Client(at.program).register(client_name=mark)
+            body = json.dumps({"client_name": mark, "redirect_uris": [REDIRECT]}).encode()
+            # From another address each time: one may not register so often.
+            sender = f"198.51.100.{next(addresses)}"
+            return await at.program.ask("POST", "/oauth/register", body=body, client=sender)
 
         async def refresh(_mark: str) -> HttpAnswer:
             answer = await client.refresh(held[0])
