@@ -99,9 +99,7 @@ class ReplicaReader(PostgresReader):
         done = self._read_there(work, seconds) if self._replica.is_used else None
         return self.read(work, seconds) if done is None else done[0]
 
-    def _read_there(
-        self, work: Callable[[Database, Catalog], _T], seconds: float | None
-    ) -> tuple[_T] | None:
+    def _read_there(self, work: Callable[[Database, Catalog], _T], seconds: float | None) -> tuple[_T] | None:
         """Do a read on the replica; None if it must be done by the primary."""
         there = self._there
         try:
