@@ -18,12 +18,12 @@ from headgate.auth.limits import TokenBuckets, shared_name
 from headgate.store.sharing import Sharing
 
 _BETWEEN_SECONDS = 1.0
-#: For how many rounds after its last use here a limit is followed, at most; one that was used less, for as many as it was used.
-_FOLLOWED_ROUNDS = 60
+#: For how many rounds after its last use here a limit is followed: as many as it was used, within these.
+_FOLLOWED_LEAST, _FOLLOWED_ROUNDS = 5, 60
 #: How many limits are shared in one round, and followed at once. The most used ones are: tokens that do not exist can have
 #: any number of names, and none of them counts for much.
 _AT_ONCE = 1000
-_FOLLOWED_MOST = 5000
+_FOLLOWED_MOST = 10_000
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class SharedLimits:
             if len(self._followed) >= _FOLLOWED_MOST:
                 return
             followed = self._followed[key] = _Followed(self._buckets[kind], name)
-        followed.rounds_left = max(followed.rounds_left, min(count, _FOLLOWED_ROUNDS))
+        followed.rounds_left = max(followed.rounds_left, _FOLLOWED_LEAST, min(count, _FOLLOWED_ROUNDS))
         self._uses[key] += count
 
 
