@@ -37,8 +37,8 @@ INSERT INTO shelf_time VALUES(:home, ?, ?, ?) ON CONFLICT (home, sid, fid) DO UP
 -- name: stored_records
 -- The records of a shelf that have one of the keys in a JSON list.
 SELECT record_id, rid, born_seq, ts, emitted_at, deleted, changed, long, digest, body FROM record
-WHERE home=:home AND sid=? AND key IN (
-  SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb))
+WHERE home=:home AND sid=? AND key = ANY(ARRAY(
+  SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb)))
 
 -- name: insert_record
 -- Add a record.
@@ -90,9 +90,9 @@ ON CONFLICT (home, rid, place) DO UPDATE SET fid = excluded.fid, message = exclu
 
 -- name: records_to_move
 -- The live ones of the records with the row numbers in a JSON list.
-SELECT r.rid, r.record_id, r.emitted_at, r.long, r.body
-FROM jsonb_array_elements_text(?::jsonb) j JOIN record r ON r.home=:home AND r.rid = j.value::bigint
-WHERE NOT r.deleted ORDER BY r.rid
+SELECT r.rid, r.record_id, r.emitted_at, r.long, r.body FROM record r
+WHERE r.home=:home AND r.rid = ANY(ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb)))
+  AND NOT r.deleted ORDER BY r.rid
 
 -- name: marks_to_move
 -- Where a record breaks its schema, and which field cannot be read.

@@ -60,12 +60,12 @@ SELECT {columns} FROM child_key t JOIN record r ON r.home = t.home AND r.rid = t
 WHERE t.home=:home AND {condition} AND r.sid IN ({sids}) AND NOT r.deleted{where} ORDER BY {order} LIMIT ?
 
 -- name: typed_join
--- The typed table beside the records.
-JOIN typed t ON t.home = r.home AND t.rid = r.rid
+-- The typed table beside the records. OFFSET keeps it from being read whole where most homes are small.
+JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
 
 -- name: key_in_list
 -- The record has one of the keys in a JSON list.
-r.key IN (SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb))
+r.key = ANY(ARRAY(SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb)))
 
 -- name: text_of_field
 -- A text field of the record holds a text; typed columns of such fields hold a checksum alone.
@@ -73,8 +73,9 @@ r.key IN (SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_tex
 
 -- name: passing_rows
 -- Those of the records in a JSON list of row numbers that pass a scope.
-SELECT r.rid FROM jsonb_array_elements_text(?::jsonb) j JOIN record r ON r.home=:home AND r.rid = j.value::bigint{join}
-WHERE NOT r.deleted{where}
+SELECT r.rid FROM record r{join}
+WHERE r.home=:home AND r.rid = ANY(ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb)))
+  AND NOT r.deleted{where}
 
 -- name: rows_by_number
 -- The records of some row numbers.
@@ -141,8 +142,9 @@ SELECT b, data FROM column_block WHERE home=:home AND sid=? AND fid=?
 -- name: changed_values
 -- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
 SELECT r.rid, r.deleted, r.ts{select} FROM jsonb_array_elements(?::jsonb) w
-JOIN record r ON r.home=:home AND r.sid = (w.value ->> 0)::int AND r.seq > (w.value ->> 1)::bigint
-LEFT JOIN typed t ON t.home = r.home AND t.rid = r.rid ORDER BY r.rid
+CROSS JOIN LATERAL (
+  SELECT * FROM record WHERE home=:home AND sid = (w.value ->> 0)::int AND seq > (w.value ->> 1)::bigint OFFSET 0) r
+LEFT JOIN LATERAL (SELECT * FROM typed WHERE home=:home AND rid = r.rid OFFSET 0) t ON true ORDER BY r.rid
 
 -- name: shelf_heads
 -- What columns in memory are compared with.
@@ -151,7 +153,8 @@ WHERE home=:home AND sid IN ({sids}) ORDER BY sid
 
 -- name: block_values
 -- Times and typed values of the records of one block.
-SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN typed t ON t.home = r.home AND t.rid = r.rid
+SELECT r.rid, r.deleted, r.ts{select} FROM record r
+LEFT JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
 WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
 
 -- name: touched_blocks
@@ -160,7 +163,8 @@ SELECT DISTINCT ((rid & {mask}) - 1) / {block_rows} FROM record WHERE home=:home
 
 -- name: stored_rows
 -- Everything of records that a check compares, with their typed values.
-SELECT {columns} FROM record r LEFT JOIN typed t ON t.home = r.home AND t.rid = r.rid
+SELECT {columns} FROM record r
+LEFT JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
 
 -- name: rows_in_index
 -- How many rows an index has for a shelf.

@@ -82,10 +82,12 @@ DELETE FROM vector_block WHERE home=:home AND bid=?
 -- name: visible_vector_blocks
 -- The blocks of the fields in a JSON list of pairs of shelf and field.
 SELECT b.bid, b.sid, b.fid FROM jsonb_array_elements(?::jsonb) j
-JOIN vector_block b ON b.home=:home AND b.sid = (j.value ->> 0)::int AND b.fid = (j.value ->> 1)::int
+CROSS JOIN LATERAL (SELECT bid, sid, fid, part FROM vector_block
+  WHERE home=:home AND sid = (j.value ->> 0)::int AND fid = (j.value ->> 1)::int OFFSET 0) b
 ORDER BY b.sid, b.fid, b.part
 
 -- name: born_until
 -- The records in a JSON list of row numbers that were there at a change number.
-SELECT r.rid FROM jsonb_array_elements_text(?::jsonb) j JOIN record r ON r.home=:home AND r.rid = j.value::bigint
-WHERE r.born_seq <= ?
+SELECT r.rid FROM record r
+WHERE r.home=:home AND r.rid = ANY(ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb)))
+  AND r.born_seq <= ?
