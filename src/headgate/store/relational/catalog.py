@@ -25,6 +25,7 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach, SearchReach
 from headgate.model.record import Connection
 from headgate.schema.declare import read_declaration
+from headgate.store.relational.catalog_sum import note_catalog_sum
 from headgate.store.relational.column_values import CONVERTERS, Column, ColumnKind, Converter
 from headgate.store.relational.database import Database, Dialect
 
@@ -208,10 +209,16 @@ def current(database: Database, known: Catalog) -> Catalog:
 
 
 def bump_catalog(database: Database) -> None:
-    """Raise the number of the catalog, inside a writer's transaction: every cache of it, in any process, ends.
+    """Note a change of the catalog, at its end and in its transaction: every cache of it, in any process, ends.
 
-    Whatever changes declarations, connections, shelves, rules or column blocks must call this.
+    Whatever changes declarations, connections, shelves or rules must call this.
     """
+    end_catalog_caches(database)
+    note_catalog_sum(database)
+
+
+def end_catalog_caches(database: Database) -> None:
+    """Raise the number of the catalog, inside a writer's transaction, as a change of column blocks must."""
     database.run(database.sql["raise_catalog_number"])
 
 

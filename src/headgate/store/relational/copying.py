@@ -211,7 +211,7 @@ def _lay_out(database: Database, stream: StreamTable) -> None:
 def _finish(source: StoreSide, target: StoreSide, last_step: Callable[[], None]) -> None:
     facts = dict(source.database.all(source.database.sql["facts"]))
     with target.database.writing():
-        for name in FACTS:
+        for name in facts.keys() & FACTS:
             _put_fact(target, name, facts[name])
         target.put_given_numbers(source.given_numbers())
         last_step()
