@@ -28,7 +28,7 @@ from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import load_ring
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.limits import Limits, limits_of
+from headgate.auth.limits import ServerLimits, limits_of
 from headgate.auth.rounds import Rounds
 from headgate.errors import LogUnverifiable, OwnerCredentialRefused, StorageFull, StorageReadOnly
 from headgate.home import Home, open_home
@@ -54,7 +54,7 @@ from headgate.store.oauth import OAuthStore
 from headgate.store.places import home_in
 from headgate.store.protocol import Store
 from headgate.store.semantic.choice import chosen_model
-from headgate.store.sharing import Sharing
+from headgate.store.sharing import MachineSharing
 from headgate.system import lock, open_private
 from headgate.telemetry import configure_logs, get_logger
 
@@ -169,7 +169,7 @@ class AppServices:
     oauth_store: OAuthStore
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
     has_turn: Callable[[], Awaitable[bool]] | None
-    limits: Limits
+    limits: ServerLimits
     #: What this machine lets others know that share the home; None: no others share it.
     rounds: Rounds | None
 
@@ -256,7 +256,7 @@ def build_services(
     )
 
 
-def _rounds(sharing: Sharing | None, limits: Limits, latest: LatestTime) -> Rounds | None:
+def _rounds(sharing: MachineSharing | None, limits: ServerLimits, latest: LatestTime) -> Rounds | None:
     if sharing is None:
         return None
     return Rounds(sharing, limits.requests.buckets, latest=latest, on_trouble=_log_alone)

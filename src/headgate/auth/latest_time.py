@@ -15,7 +15,7 @@ import struct
 from headgate.errors import ConfigInvalid
 from headgate.home import Home
 from headgate.model.instants import iso
-from headgate.store.sharing import Sharing
+from headgate.store.sharing import MachineSharing
 from headgate.system import open_private, write_at
 
 FILE = "latest-time"
@@ -29,7 +29,7 @@ class LatestTime:
 
     __slots__ = ("_pages", "_path", "_seen", "_sharing")
 
-    def __init__(self, home: Home, sharing: Sharing | None = None) -> None:
+    def __init__(self, home: Home, sharing: MachineSharing | None = None) -> None:
         self._path = home.path / FILE
         self._sharing = sharing
         self._pages: mmap.mmap | bytearray = bytearray(_FORM.size)

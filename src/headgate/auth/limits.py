@@ -10,7 +10,7 @@ from hashlib import sha256
 from time import monotonic
 
 from headgate.errors import RateLimited
-from headgate.store.sharing import Sharing
+from headgate.store.sharing import MachineSharing
 
 _MAX_BUCKETS = 10_000
 _FAILED_TOKENS_A_SECOND = 20.0
@@ -110,7 +110,7 @@ class CountedAttempts:
     __slots__ = ("_burst", "_kind", "_own", "_rate", "_sharing")
 
     def __init__(
-        self, kind: str, rate: float, burst: float, clock: Callable[[], float], sharing: Sharing | None
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], sharing: MachineSharing | None
     ) -> None:
         self._kind = kind
         self._rate = rate
@@ -151,7 +151,7 @@ class SignInLimits:
 
     __slots__ = ("_passkeys", "_sources", "_total")
 
-    def __init__(self, clock: Callable[[], float] = monotonic, sharing: Sharing | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, sharing: MachineSharing | None = None) -> None:
         self._sources = CountedAttempts("sign-in", _SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock, sharing)
         self._total = CountedAttempts(
             "any sign-in", _ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock, sharing
@@ -192,7 +192,7 @@ class RegistrationLimits:
 
     __slots__ = ("_by_address", "_overall")
 
-    def __init__(self, clock: Callable[[], float] = monotonic, sharing: Sharing | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, sharing: MachineSharing | None = None) -> None:
         self._by_address = CountedAttempts("registration", 16 / 60, 16, clock, sharing)
         self._overall = CountedAttempts("any registration", 120 / 600, 120, clock, sharing)
 
@@ -208,7 +208,7 @@ class RegistrationLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """Every limit of a server."""
 
     requests: RequestLimits
@@ -216,9 +216,11 @@ class Limits:
     registrations: RegistrationLimits
 
 
-def limits_of(requests_a_second: int, clock: Callable[[], float], sharing: Sharing | None) -> Limits:
+def limits_of(
+    requests_a_second: int, clock: Callable[[], float], sharing: MachineSharing | None
+) -> ServerLimits:
     """Make the limits of a server; with a place to share, those of attempts hold over all machines."""
-    return Limits(
+    return ServerLimits(
         RequestLimits(requests_a_second, clock),
         SignInLimits(clock, sharing),
         RegistrationLimits(clock, sharing),

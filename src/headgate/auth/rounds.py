@@ -15,7 +15,7 @@ from heapq import nlargest
 
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import TokenBuckets, shared_name
-from headgate.store.sharing import Sharing
+from headgate.store.sharing import MachineSharing
 
 _BETWEEN_SECONDS = 1.0
 #: For how many rounds after its last use here a limit is followed: as many as it was used, within these.
@@ -40,7 +40,7 @@ class _Followed:
 class SharedLimits:
     """Counts the use of limits together with other machines."""
 
-    def __init__(self, sharing: Sharing, buckets: Mapping[str, TokenBuckets]) -> None:
+    def __init__(self, sharing: MachineSharing, buckets: Mapping[str, TokenBuckets]) -> None:
         self._sharing = sharing
         self._buckets = buckets
         self._followed: dict[bytes, _Followed] = {}
@@ -98,7 +98,7 @@ class Rounds:
 
     def __init__(
         self,
-        sharing: Sharing,
+        sharing: MachineSharing,
         buckets: Mapping[str, TokenBuckets],
         *,
         latest: LatestTime,

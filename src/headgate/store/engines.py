@@ -15,7 +15,7 @@ from headgate.store.places import HomeInDatabase
 from headgate.store.protocol import Store
 from headgate.store.relational.oauth import RelationalOAuthStore
 from headgate.store.semantic.models import MeaningModel
-from headgate.store.sharing import Sharing
+from headgate.store.sharing import MachineSharing
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 
@@ -34,7 +34,7 @@ class OpenedStores:
     #: Says whether this machine folds the log of disclosures; None: no others share it.
     has_folding_turn: Callable[[], Awaitable[bool]] | None = None
     #: Where machines that share a home meet; None: no others share it.
-    sharing: Sharing | None = None
+    sharing: MachineSharing | None = None
 
 
 def open_engine(

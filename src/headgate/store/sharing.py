@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 
-class Sharing(Protocol):
+class MachineSharing(Protocol):
     """Where the machines of a home meet."""
 
     @property

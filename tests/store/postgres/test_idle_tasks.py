@@ -12,7 +12,7 @@ import pytest
 
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
 from headgate.store.postgres.engine import PostgresStore
-from headgate.store.postgres.lease import LEASE_US, Lease, Turn
+from headgate.store.postgres.lease import LEASE_US, Lease, LeasedTurn
 from headgate.store.postgres.migrate import open_place
 from headgate.store.relational.database import Database
 from headgate.store.relational.writer import Writer
@@ -84,7 +84,7 @@ def machine(place: HomePlace, clock: Clock) -> Generator[Machines]:
     made: list[Writer] = []
 
     def make() -> tuple[Writer, Steps]:
-        steps, turn = Steps(), Turn(Lease(place, "upkeep", clock), clock)
+        steps, turn = Steps(), LeasedTurn(Lease(place, "idle tasks", clock), clock)
         turn.again_seconds = 0.01
         made.append(Writer(PostgresDatabase(place), idle_tasks=(steps,), turn=turn))
         return made[-1], steps
@@ -111,7 +111,7 @@ def test_one_machine_does_the_tasks_and_another_when_it_has_ended(machine: Machi
 
 
 def test_a_machine_takes_over_when_the_one_before_it_died(machine: Machines, place: HomePlace, clock: Clock):
-    dead = Lease(place, "upkeep", clock)
+    dead = Lease(place, "idle tasks", clock)
     assert dead.hold_once()
     _, steps = machine()
     assert steps.wait_until_asked(3)
@@ -121,7 +121,7 @@ def test_a_machine_takes_over_when_the_one_before_it_died(machine: Machines, pla
 
 
 def test_a_store_leaves_its_idle_tasks_to_the_machine_that_has_the_lease(place: HomePlace, clock: Clock):
-    other = Lease(place, "upkeep", clock)
+    other = Lease(place, "idle tasks", clock)
     assert other.hold_once()
     store = Driven("postgres", Path(), PostgresStore(place, clock, connections=1))
     ledger = Ledger(store, connections=1)

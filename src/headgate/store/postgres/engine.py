@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.store.postgres.blobs import BlobRows
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
-from headgate.store.postgres.lease import Lease, Turn
+from headgate.store.postgres.lease import Lease, LeasedTurn
 from headgate.store.postgres.readers import PostgresReaders, scan
 from headgate.store.postgres.replica import Replica, reader_maker
 from headgate.store.postgres.statistics import Statistics
@@ -55,8 +55,8 @@ class PostgresStore(RelationalStore):
         connections: int = CONNECTIONS,
         replica: Replica | None = None,
     ) -> None:
-        upkeep = Turn(Lease(place, "upkeep", now), now)
-        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)), turn=upkeep)
+        turn = LeasedTurn(Lease(place, "idle tasks", now), now)
+        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)), turn=turn)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
         readers = PostgresReaders(place, connections, reader_maker(replica))
         super().__init__(readers, writer, BlobRows(place), now, meaning)

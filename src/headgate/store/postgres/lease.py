@@ -47,7 +47,7 @@ class Lease:
         self._database.finish()
 
 
-class Turn:
+class LeasedTurn:
     """Whether it is the turn of this process to do work that is done little by little; asks the database seldom.
 
     Implements `relational.writer.IdleTurn`.

@@ -20,7 +20,7 @@ _EXCHANGES_BETWEEN_REMOVALS = 60
 
 
 class PostgresSharing:
-    """Implements `headgate.store.sharing.Sharing`, in a thread with one connection."""
+    """Implements `headgate.store.sharing.MachineSharing`, in a thread with one connection."""
 
     def __init__(self, place: HomePlace, replica: Replica | None = None) -> None:
         self._database = PostgresDatabase(place)
