@@ -37,6 +37,8 @@ _STARTING_SECONDS = 3.0
 
 
 class Home(NamedTuple):
+    """A home of a database."""
+
     url: str
     name: str
 
