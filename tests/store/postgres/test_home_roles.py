@@ -105,14 +105,14 @@ def test_nothing_that_the_schema_holds_shows_a_role_another_home(other: Ledger, 
 
 def test_a_function_of_a_role_is_given_no_row_of_another_home(other: Ledger, place: HomePlace):
     with connect(place.url) as role:
-        heard: list[str] = []
-        role.add_notice_handler(lambda notice: heard.append(notice.message_primary))
+        noticed: list[str] = []
+        role.add_notice_handler(lambda notice: noticed.append(notice.message_primary))
         role.execute(
             "CREATE FUNCTION pg_temp.spy(value text) RETURNS bool COST 0.0001 LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE NOTICE '%', value; RETURN true; END $$"
         )
         role.execute("SELECT count(*) FROM meta WHERE pg_temp.spy(home::text)")
-        assert set(heard) == {str(place.home)}
+        assert set(noticed) == {str(place.home)}
 
 
 @pytest.mark.parametrize(
