@@ -58,9 +58,14 @@ _WINDOW = 4096
 Ask = Callable[[Store, int], Awaitable[Any]]
 
 
-def p95(spent: Sequence[float]) -> float:
-    """Give what 19 of 20 stay below."""
-    return quantiles(spent, n=20)[-1]
+def best_median(turns: Sequence[Sequence[float]]) -> float:
+    """Give the lowest of the medians of several turns: what a shared host takes away is not counted."""
+    return min(map(median, turns))
+
+
+def p95_of_best(turns: Sequence[Sequence[float]]) -> float:
+    """Give what 19 of 20 questions stay below, each in the turn in which it was answered soonest."""
+    return quantiles([min(times) for times in zip(*turns, strict=True)], n=20)[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Read:
     is_beyond_sqlite: bool = False
     #: Whether it may not take much longer among more records. What looks at every record has its limit alone.
     is_level: bool = False
-    figure_of: Callable[[Sequence[float]], float] = median
+    figure_of: Callable[[Sequence[Sequence[float]]], float] = best_median
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +186,18 @@ def _change_number(home: Home) -> int:
 
 
 async def _in_turns(sizes: Sequence[Size], name: str, turns: int) -> list[list[float]]:
-    """Time one kind of read in every store in turns; gives the lowest figure of each engine for each size.
-
-    The lowest, because what a shared host takes away is not counted.
-    """
-    found: list[list[list[float]]] = [[[] for _ in size.stores] for size in sizes]
+    """Time one kind of read in every store in turns; gives the figure of each engine for each size."""
+    found: list[list[list[list[float]]]] = [[[] for _ in size.stores] for size in sizes]
     for size in sizes:
         await agree(size, size.reads[name])
     for _ in range(turns):
         for size, of_engines in zip(sizes, found, strict=True):
-            for store, figures in zip(size.stores, of_engines, strict=True):
-                figures.append(await _turn(store, size.reads[name]))
-    return [[min(figures) for figures in of_engines] for of_engines in found]
+            for store, spent in zip(size.stores, of_engines, strict=True):
+                spent.append(await _turn(store, size.reads[name]))
+    return [
+        [size.reads[name].figure_of(spent) for spent in of_engines]
+        for size, of_engines in zip(sizes, found, strict=True)
+    ]
 
 
 async def agree(size: Size, read: Read) -> None:
@@ -203,13 +208,13 @@ async def agree(size: Size, read: Read) -> None:
         assert first == second, f"the engines differ: {first!r:.300} {second!r:.300}"
 
 
-async def _turn(store: Store, read: Read) -> float:
+async def _turn(store: Store, read: Read) -> list[float]:
     spent: list[float] = []
     for number in range(read.rounds):
         start = time.perf_counter()
         await read.ask(store, number)
         spent.append((time.perf_counter() - start) * 1e3)
-    return read.figure_of(spent)
+    return spent
 
 
 # What is asked
@@ -240,7 +245,10 @@ async def _reads(home: Home, store: Store) -> Mapping[str, Read]:
             is_beyond_sqlite=True,
         ),
         "search, 200 words, p95": Read(
-            _search([reach(StreamName(name), len(ids)) for name in SEARCHED]), _WORDS, 10.0, figure_of=p95
+            _search([reach(StreamName(name), len(ids)) for name in SEARCHED]),
+            _WORDS,
+            10.0,
+            figure_of=p95_of_best,
         ),
     }
 
