@@ -255,7 +255,7 @@ def _make_private(directory: Path) -> None:
 
 
 def _is_something_else(directory: Path) -> bool:
-    """Return whether a directory has files, but none of a home: nobody should change its mode for us."""
+    """Return whether a directory has files, but none of a home; then its mode must stay."""
     return any(directory.iterdir()) and not any((directory / one).exists() for one in ("keys", "records.db"))
 
 

@@ -167,7 +167,7 @@ def _locked(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "reason"),
     [
         ("empty.csv", b"", "empty.csv (empty)"),
         ("cut.mbox.gz", gzip.compress(CARDS.encode() * 99)[:60], "cut.mbox (damaged: "),
@@ -177,7 +177,7 @@ def _locked(path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line_with_the_reason(
-    tmp_path: Path, name: str, content: bytes | None, said: str
+    tmp_path: Path, name: str, content: bytes | None, reason: str
 ):
     path = tmp_path / name
     if content is not None:
@@ -188,7 +188,7 @@ def test_what_cannot_be_read_is_refused_in_one_line_with_the_reason(
         path.mkdir()
     refused = headgate(tmp_path, "--home", "home", "import", name)
     assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
-    assert said in refused.err
+    assert reason in refused.err
 
 
 def test_what_cannot_be_read_stops_no_other_file_and_the_command_ends_with_65(tmp_path: Path, cards: Path):
