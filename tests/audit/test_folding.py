@@ -9,6 +9,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +17,8 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.audit import folding, journal as journals
-from headgate.audit.activity import Activity, LogFilter, conversations
+from headgate.audit import activity as activities, folding, journal as journals, report
+from headgate.audit.activity import Activity, LogFilter, LogPage, conversations
 from headgate.audit.chain import NotedChain, Verdict, read_head, seal_block, verify, write_head
 from headgate.audit.folding import FOLD_ROUTE, Folding, FoldRule, fold_step, would_fold
 from headgate.audit.report import entry_document, read_event, who_read
@@ -26,7 +27,7 @@ from headgate.home import Home, open_home
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure, FoldedDisclosure
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RecordId, RequestId, StreamName
 from headgate.model.instants import DAY_US
-from headgate.model.ledger import AuditEntry
+from headgate.model.ledger import AuditEntry, ChainHead, SealedBlock
 from headgate.store.ledger import Ledger
 from headgate.store.sqlite.paths import FILE
 from tests.audit.chains import KEY, entries_of
@@ -406,6 +407,32 @@ def test_entries_that_were_changed_are_not_folded(tmp_path: Path):
     assert SQLITE(home).run(lambda ledger: checked(ledger, home)).broken_at == 4
 
 
+def seal_after_a_gap(head: ChainHead | None, lines: bytes) -> SealedBlock:
+    """Seal a block whose events have numbers one too high; its seal is right, as it covers no numbers."""
+    sealed = seal_block(KEY, head, lines)
+    return replace(sealed, block=replace(sealed.block, last=sealed.block.last + 1))
+
+
+@pytest.mark.parametrize(("day_after_gap", "folded_days"), [(0, 0), (1, 0), (1, 1), (2, 1)])
+def test_entries_between_which_a_number_is_missing_are_not_folded(
+    ledgers: LedgerHome, day_after_gap: int, folded_days: int
+):
+    async def work(ledger: Ledger) -> None:
+        home = ledgers.home
+        for day in range(4):
+            lines = b"".join(journals._encode(read(day * DAY_US + n, f"r{n}")) + b"\n" for n in range(3))
+            seal = seal_after_a_gap if day == day_after_gap else partial(seal_block, KEY)
+            write_head(home, await ledger.append(f"j{day}", 0, lines, seal))
+        assert await fold(ledger, home, folded_days * DAY_US) == 3 * folded_days
+        before = await entries_of(ledger)
+        with pytest.raises(LogUnverifiable):
+            await fold(ledger, home, 3 * DAY_US)
+        assert await entries_of(ledger) == before
+        assert (await checked(ledger, home)).broken_at == 3 * day_after_gap + 1
+
+    ledgers.run(work)
+
+
 def test_the_background_task_folds_what_is_older_than_its_days(ledgers: LedgerHome):
     async def work(ledger: Ledger) -> None:
         home, troubles = ledgers.home, list[Exception]()
@@ -532,6 +559,39 @@ def test_a_folded_log_is_listed_in_pieces_as_it_is_in_one(ledgers: LedgerHome):
         while found := await ledger.newest(listed[-1].first if listed else None, 1):
             listed += found
         assert tuple(listed) == whole
+
+    ledgers.run(work)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_a_sum_around_others_is_listed_backwards_once_and_after_them(
+    ledgers: LedgerHome, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    """The first client reads first and last: its sum begins before those of the others and ends after them."""
+    clients = ("outer", "inner", "inmost", "inner", "outer")
+    reads = [read(number, f"r{number}", client=client) for number, client in enumerate(clients)]
+    expected = ["inmost", "inner", "outer"]
+    monkeypatch.setattr(report, "_AT_ONCE", at_once)
+    # A page of one ends at its limit, the others where enough was looked through.
+    monkeypatch.setattr(activities, "_MOST_SCANNED", 1)
+
+    async def paged(activity: Activity) -> AsyncIterator[ClientId | None]:
+        page = LogPage((), None)
+        for _ in range(10):
+            page = await activity.page(LogFilter(), before=page.before, limit=at_once)
+            for one in page.reads:
+                yield one.event.client_id
+            if page.before is None:
+                return
+
+    async def work(ledger: Ledger) -> None:
+        await append(ledger, ledgers.home, "j", *reads)
+        await fold(ledger, ledgers.home, DAY_US)
+        places = [None, *expected, "nothing"]
+        async for one in report.newest_entries(ledger):
+            assert read_event(one).client_id == places.pop(0)
+        assert places == ["nothing"]
+        assert [one async for one in paged(Activity(ledger, ledgers.home))] == expected
 
     ledgers.run(work)
 

@@ -11,6 +11,7 @@ import pytest
 
 from headgate.errors import Conflict, ConnectionNotFound, CursorExpired, NotFound, StorageUnusable
 from headgate.home import Home, open_home, write_private
+from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import BlobId, FieldName, RecordId
 from headgate.model.instants import instant
 from headgate.model.plan import BlobPlan, ChangesPlan, OffsetWindow, WindowPlan
@@ -101,6 +102,11 @@ def test_stats_measure_what_is_there(ledger: Ledger):
         ("UPDATE shelf SET live=live+1 WHERE {here} live > 0", "count"),
         ("DELETE FROM word_leaf WHERE {here} lid > 0", "index"),
         ("UPDATE blob SET size_bytes=3 WHERE {here} size_bytes > 0", "blob"),
+        ("UPDATE connection SET display_name='another' WHERE {here} id > ''", "catalog"),
+        ("UPDATE connection SET id='cin_0' WHERE {here} id=(SELECT min(id) FROM connection WHERE {here} 1=1)", "catalog"),
+        ("UPDATE field SET fid=fid+50 WHERE {here} name='file'", "catalog"),
+        ("UPDATE shelf SET hidden=1 WHERE {here} live > 1", "catalog"),
+        ("DELETE FROM meta WHERE {here} k='pruned_seq'", "catalog"),
     ],
 )
 def test_planted_damage_is_found(ledger: Ledger, harm: str, found: str):
@@ -110,6 +116,23 @@ def test_planted_damage_is_found(ledger: Ledger, harm: str, found: str):
         side.database.run(harm.format(here="home=:home AND" if ledger.store.engine == "postgres" else ""))
     side.database.finish()
     assert found in {damage.kind for damage in maintenance.check_store(_home(ledger), quiet).damages}
+
+
+@pytest.mark.parametrize("changed", ["declaration", "hiding_rule"])
+def test_a_document_that_decides_what_is_shown_is_not_changed_unnoticed(ledger: Ledger, changed: str):
+    rule = HidingRule(RuleId("rul_1"), RuleKind.WORDS, "secret")
+    _opened(ledger).store.add_rule(rule, at=NOW)
+    ledger.store.close()
+    assert maintenance.check_store(_home(ledger), quiet).damages == ()
+    side = _side(ledger)
+    here = "WHERE home=:home" if ledger.store.engine == "postgres" else ""
+    with side.database.writing():
+        (document,) = side.database.one(f"SELECT document FROM {changed} {here}")
+        # One letter of a name, as a flipped bit would change it.
+        other = bytes(document).replace(b"secret", b"secreu").replace(b'"Desk"', b'"Dess"')
+        side.database.run(f"UPDATE {changed} SET document=? {here}", (other,))
+    side.database.finish()
+    assert "catalog" in {one.kind for one in maintenance.check_store(_home(ledger), quiet).damages}
 
 
 def test_an_erased_record_is_in_no_row(ledger: Ledger):

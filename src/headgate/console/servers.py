@@ -180,7 +180,7 @@ async def _page(
     names = await console.clients.names()
     view = ServersView(
         is_on=console.gateway is not None,
-        servers=_cards(console),
+        servers=await _cards(console),
         callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
         everything=tuple(names.get(one, one) for one in console.gateway_callers.named_in_settings),
         clients=tuple((one.client_id, one.name) for one in await console.clients.overview() if one.active),
@@ -194,7 +194,7 @@ async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: 
     name = client_id(asked.places["caller"])
     found = next((one for one in await console.gateway_callers.all() if one.name == name), None)
     called = (await console.clients.names()).get(name, name)
-    view = CallerView(name, called, _caller_path(name), found, _cards(console), token, _url(console))
+    view = CallerView(name, called, _caller_path(name), found, await _cards(console), token, _url(console))
     return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
 
 
@@ -217,8 +217,8 @@ def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
     )
 
 
-def _cards(console: ConsoleServices) -> tuple[ServerCard, ...]:
-    return () if console.gateway is None else tuple(_card(one) for one in console.gateway.servers())
+async def _cards(console: ConsoleServices) -> tuple[ServerCard, ...]:
+    return () if console.gateway is None else tuple(_card(one) for one in await console.gateway.servers())
 
 
 def _card(server: RemoteServer) -> ServerCard:

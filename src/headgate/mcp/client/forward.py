@@ -51,8 +51,8 @@ class Forwarding:
 
     upstream: Upstream
     namespace: str
-    #: Raises when the tool is blocked.
-    check: Callable[[str], Awaitable[None]]
+    #: Raises when the tool is blocked, or when that is not known by a time on the loop's clock.
+    check: Callable[[str, float], Awaitable[None]]
     #: Answers a tool's questions; without one it may ask none.
     questions: QuestionHandler | None = None
     #: Fits a structured result to its schema, and lists what is still wrong.
@@ -85,7 +85,7 @@ async def _call(
     progress = Progress(tool.name)
     more: dict[str, Any] = {}
     while True:
-        await forwarding.check(tool.name)
+        await forwarding.check(tool.name, deadline)
         raw = await forwarding.upstream.request(
             "tools/call",
             {"name": tool.name, "arguments": arguments, **more},

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -191,6 +193,8 @@ class _Examined:
     """A listing, and how it differs from the approved tools."""
 
     listing: _Listing
+    #: The tools as they were approved, which is how they are offered.
+    approved: Mapping[str, Tool]
     vanished: tuple[ToolChange, ...]
     blocked: dict[str, ToolChange]
     registrations: tuple[HandlerRegistration, ...]
@@ -207,10 +211,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         )
         self._endpoint = endpoint
         self._listing = _Listing({}, (), Naming(namespace=adapter.namespace, endpoint=endpoint.public))
+        self._approved: Mapping[str, Tool] = {}
         self._blocked: dict[str, ToolChange] = {}
         self._vanished: tuple[ToolChange, ...] = ()
         self._must_verify = False
         self._verifying = asyncio.Lock()
+        self._approving = asyncio.Lock()
         #: Whether the server has announced a change of its tools since they were last listed.
         self.stale = False
         #: The namespace.
@@ -306,16 +312,28 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
         The operations of this import are made anew; register them again to use their new schemas.
         """
-        pins = self._pins() or {}
-        chosen = names or tuple(self._seen)
-        missing = [name for name in chosen if name not in self._seen]
+        listing = self._listing
+        self._write_pins(listing, names)
+        self._adopt(self._judged_again(listing))
+
+    async def approve_off_loop(self, *names: str) -> None:
+        """Accept tools as ``approve`` does, beside the event loop."""
+        listing = self._listing
+        # The pins are read, changed and written: two at once would lose one of the approvals.
+        async with self._approving:
+            await off_loop(math.inf, self._write_pins, listing, names)
+        await self.judge_again()
+
+    def _write_pins(self, listing: _Listing, names: Sequence[str]) -> None:
+        pins = dict(self._pins() or {})
+        chosen = names or tuple(listing.tools)
+        missing = [name for name in chosen if name not in listing.tools]
         if missing:
             raise AdapterConfigInvalid(f"The server lists no tool called {missing[0]!a}.")
         if not names:
             pins = {}
-        pins.update(pins_of(self._seen[name] for name in chosen))
+        pins.update(pins_of(listing.tools[name] for name in chosen))
         self._adapter.pins.write(self._server, pins)
-        self._adopt(self._judged(self._listing, pins))
 
     def listed_digest(self, tool: str) -> str | None:
         """Return the digest of a tool as the server listed it last."""
@@ -327,9 +345,15 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         found = self._seen.get(tool)
         return "" if found is None else found.spec.description
 
-    def judge_again(self) -> None:
+    async def judge_again(self) -> None:
         """Compare the tools that were listed last with the pins as they are now: another process may have approved."""
-        self._adopt(self._judged(self._listing, self._pins() or {}))
+        while True:
+            listing = self._listing
+            found = await off_loop(math.inf, self._judged_again, listing)
+            # Unless they were listed again meanwhile.
+            if listing is self._listing:
+                self._adopt(found)
+                return
 
     # How an import comes about
 
@@ -372,11 +396,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         # Once the tools are in use, one that became unusable must not fail the others.
         skip_bad = self._adapter.options.on_bad_tool == "skip" or bool(self.tools)
         naming = self._naming()
-        bounds = MappingBounds(
-            patterns=PatternBudget(self.client.limits.max_patterns),
-            known=self._seen if self._listing.naming == naming else {},
-            between_tools=partial(_between_tools, deadline),
-        )
+        bounds = self._bounds(naming, deadline)
         self._adopt(await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))
 
     def _examine(
@@ -389,10 +409,17 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         if pins is None:
             pins = pins_of(tools)
             self._adapter.pins.write(self._server, pins)
-        return self._judged(_Listing(seen, tuple(skipped), naming), pins)
+        return self._judged(_Listing(seen, tuple(skipped), naming), pins, bounds)
+
+    def _bounds(self, naming: Naming, deadline: float) -> MappingBounds:
+        return MappingBounds(
+            patterns=PatternBudget(self.client.limits.max_patterns),
+            known=self._seen if self._listing.naming == naming else {},
+            between_tools=partial(_between_tools, deadline),
+        )
 
     def _adopt(self, found: _Examined) -> None:
-        self._listing, self.skipped = found.listing, found.listing.skipped
+        self._listing, self.skipped, self._approved = found.listing, found.listing.skipped, found.approved
         self._vanished, self._blocked, self.tools = found.vanished, found.blocked, found.registrations
 
     def _naming(self) -> Naming:
@@ -408,28 +435,39 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             has_param_headers=self.client.era.is_modern,
         )
 
-    def _judged(self, listing: _Listing, pins: Mapping[str, Pin]) -> _Examined:
+    def _judged_again(self, listing: _Listing) -> _Examined:
+        return self._judged(listing, self._pins() or {}, self._bounds(listing.naming, math.inf))
+
+    def _judged(self, listing: _Listing, pins: Mapping[str, Pin], bounds: MappingBounds) -> _Examined:
         changes = changes_since(pins, listing.tools.values())
         bad = {skipped.name for skipped in listing.skipped} & pins.keys()
+        approved = {
+            tool.name: self._as_approved(tool, pins, listing.naming, bounds)
+            for tool in listing.tools.values()
+        }
         # A tool that was approved and is now unusable has changed; it has not vanished.
         return _Examined(
             listing=listing,
+            approved=approved,
             vanished=tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad),
             blocked={change.tool: change for change in changes if change.grade != "vanished"}
             | {name: ToolChange(name, "breaking") for name in bad},
-            registrations=tuple(
-                self._registration(self._in_force(tool, pins, listing.naming))
-                for tool in listing.tools.values()
-            ),
+            registrations=tuple(map(self._registration, approved.values())),
         )
 
-    @staticmethod
-    def _in_force(tool: Tool, pins: Mapping[str, Pin], naming: Naming) -> Tool:
+    def _as_approved(
+        self, tool: Tool, pins: Mapping[str, Pin], naming: Naming, bounds: MappingBounds
+    ) -> Tool:
         """Return the tool as it was approved: a changed description must not reach a model before approval."""
         pin = pins.get(tool.name)
         if pin is None or pin.digest == tool.digest:
             return tool
-        return map_tool(pin.definition, naming)
+        known = self._approved.get(tool.name)
+        if known is not None and known.digest == pin.digest and self._listing.naming == naming:
+            return known
+        # What was approved may be as costly as what is listed.
+        bounds.between_tools()
+        return map_tool(pin.definition, naming, bounds.patterns)
 
     def _registration(self, tool: Tool) -> HandlerRegistration:
         token = self._adapter.auth_token
@@ -463,12 +501,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         if self._adapter.options.on_tools_changed is not None:
             self._adapter.options.on_tools_changed()
 
-    async def _check(self, tool: str) -> None:
-        """List the tools again before the next call when the server has announced a change."""
+    async def _check(self, tool: str, deadline: float) -> None:
+        """List the tools again before the next call when the server has announced a change, in the call's own time."""
         if self._must_verify:
-            async with self._verifying:
+            async with _held(self._verifying, deadline):
                 if self._must_verify:
-                    await self._list(self._deadline())
+                    await self._list(deadline)
                     self._must_verify = False
         change = self._blocked.get(tool)
         if change is not None:
@@ -477,6 +515,20 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 f"The tool {tool!a} is not what was approved ({change.grade}).",
                 details=change.to_dict(),
             )
+
+
+@asynccontextmanager
+async def _held(lock: asyncio.Lock, deadline: float) -> AsyncGenerator[None]:
+    """Hold a lock, if it is free by a time on the loop's clock."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            await lock.acquire()
+    except TimeoutError:
+        raise UpstreamTimeout("The tools were not listed again in time.") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _between_tools(deadline: float) -> None:

@@ -82,18 +82,18 @@ class HostedGateway:
         assert self._inner is not None, "HostedGateway is used outside of running()"
         await self._inner({**scope, "path": PATH, _IDENTITY: identity}, receive, send)
 
-    def servers(self) -> tuple[RemoteServer, ...]:
+    async def servers(self) -> tuple[RemoteServer, ...]:
         """Describe the servers in the order of their file."""
-        return tuple(self._server(entry) for entry in self.entries)
+        return tuple([await self._server(entry) for entry in self.entries])
 
-    def _server(self, entry: ServerEntry) -> RemoteServer:
+    async def _server(self, entry: ServerEntry) -> RemoteServer:
         offered, address = self._offered.get(entry.name), urlsplit(entry.url)
         public = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
         if offered is None:
             problem = self._problems.get(entry.name)
             return RemoteServer(entry.name, public, None, "" if problem is None else problem.message)
         # A pin that another process wrote counts on the page at once.
-        offered.imported.judge_again()
+        await offered.imported.judge_again()
         return RemoteServer(entry.name, public, offered.imported, "")
 
     async def list_again(self, name: str) -> None:
@@ -116,7 +116,7 @@ class HostedGateway:
                 raise Conflict(
                     f"The tool {tool!a} changed again meanwhile.", hint="Look at it again, then approve."
                 )
-        offered.imported.approve(*digests)
+        await offered.imported.approve_off_loop(*digests)
         offered.overlay.replace_all(await off_loop(math.inf, _exposed, offered.imported))
 
     def _connected(self, name: str) -> _Offered:
@@ -158,7 +158,7 @@ class HostedGateway:
             stamp = self.pins_stamp()
             if stamp != seen:
                 seen = stamp
-                imported.judge_again()
+                await imported.judge_again()
                 overlay.replace_all(await off_loop(math.inf, _exposed, imported))
 
 

@@ -16,6 +16,7 @@ from headgate.model.ids import BlobId
 from headgate.model.maintenance import CheckReport, Damage, Progress
 from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.catalog_sum import is_catalog_changed
+from headgate.store.relational.copied_tables import FACTS
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.shelf_check import ShelfCheck
 
@@ -58,10 +59,7 @@ def _check(database: Database, files: BlobPieces, progress: Progress) -> CheckRe
             catalog = current(database, Catalog())
             shelves = sorted(database.all(database.sql["live_counts"]))
             damages += _strays(database, {sid for sid, _ in shelves})
-            if is_catalog_changed(database):
-                damages.append(
-                    Damage("catalog", "Declarations, connections or rules are not what was stored.")
-                )
+            damages += _catalog(database)
         total: int = sum(live for _, live in shelves)
         # The rows of a stream that is no longer declared are skipped: no read reaches them.
         for shelf in [catalog.by_sid[sid] for sid, _ in shelves if sid in catalog.by_sid]:
@@ -76,6 +74,14 @@ def _check(database: Database, files: BlobPieces, progress: Progress) -> CheckRe
             Damage("unreadable", f"The catalog of the store cannot be read ({type(error).__name__}).")
         )
     return CheckReport(done, tuple(damages))
+
+
+def _catalog(database: Database) -> Iterator[Damage]:
+    if is_catalog_changed(database):
+        yield Damage("catalog", "Declarations, connections or rules are not what was stored.")
+    known = {name for name, _ in database.all(database.sql["facts"])}
+    for name in sorted({*FACTS} - known):
+        yield Damage("catalog", f"The store does not know its {name}.")
 
 
 def _strays(database: Database, known: set[int]) -> Iterator[Damage]:
