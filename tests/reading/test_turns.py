@@ -129,7 +129,7 @@ async def test_too_many_waiting_reads_are_refused_with_what_to_do():
     waiting = [asyncio.create_task(turns.take("a")) for _ in range(MOST_WAITING)]
     await asyncio.sleep(0)
     with pytest.raises(RateLimited) as refused:
-        await turns.take("a")
+        await asyncio.wait_for(turns.take("a"), WAIT_SECONDS)
     assert "Wait for their answers" in refused.value.hint
     for one in waiting:
         one.cancel()

@@ -103,7 +103,10 @@ def test_stats_measure_what_is_there(ledger: Ledger):
         ("DELETE FROM word_leaf WHERE {here} lid > 0", "index"),
         ("UPDATE blob SET size_bytes=3 WHERE {here} size_bytes > 0", "blob"),
         ("UPDATE connection SET display_name='another' WHERE {here} id > ''", "catalog"),
-        ("UPDATE connection SET id='cin_0' WHERE {here} id=(SELECT min(id) FROM connection WHERE {here} 1=1)", "catalog"),
+        (
+            "UPDATE connection SET id='cin_0' WHERE {here} id=(SELECT min(id) FROM connection WHERE {here} 1=1)",
+            "catalog",
+        ),
         ("UPDATE field SET fid=fid+50 WHERE {here} name='file'", "catalog"),
         ("UPDATE shelf SET hidden=1 WHERE {here} live > 1", "catalog"),
         ("DELETE FROM meta WHERE {here} k='pruned_seq'", "catalog"),

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
-from headgate.errors import UpstreamProtocolError, UpstreamTooLarge
+from headgate.errors import HeadgateError, UpstreamProtocolError, UpstreamTooLarge
 from headgate.mcp.client import message
 from headgate.mcp.client.events import EventAssembler
 from headgate.mcp.client.message import MAX_DEPTH, cut_depth, measure, read_message
@@ -67,6 +67,45 @@ def test_more_values_than_allowed_are_refused_unparsed():
 def test_what_is_not_json_or_too_much_for_a_reader_is_refused(text):
     with pytest.raises(UpstreamProtocolError):
         read_message(reply(f'{{"a":{text}}}'), None, max_values=10_000)
+
+
+@given(
+    st.integers(1, 4200),
+    st.integers(0, 500),
+    st.sampled_from(["%s", "-%s", "0.%s", "1e%s"]),
+    st.integers(1, 700),
+)
+@example(399, 0, "%s", 64)
+@example(400, 0, "%s", 64)
+@example(4200, 70, "-%s", 700)
+def test_a_number_longer_than_any_reader_takes_is_refused_wherever_it_stands(digits, before, form, length):
+    """Python itself reads integers of up to 4300 digits, which other readers of the result would not."""
+    long = form % ("7" * digits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message, "_SLICE_BYTES", length)
+        data = reply(f'{{"a":"{"x" * before}","b":["{"7" * digits}",{long}]}}')
+        if digits < 400:
+            assert measure(data, 100)[1] == 3
+        else:
+            with pytest.raises(UpstreamProtocolError, match="too long"):
+                measure(data, 100)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("where", ["tools/call", "tools/list"])
+async def test_a_number_that_python_reads_and_others_do_not_is_refused_in_results_and_tools(where):
+    holding = (
+        '{"content":[],"structuredContent":{"a":%s},"tools":[{"name":"t","inputSchema":{"maximum":%s}}]}'
+    )
+
+    async def fault(seen, writer):
+        writer.write(http(200, reply(holding.replace("%s", "7" * 500), seen.id)))
+
+    async with importing() as (server, imported):
+        server.faults[where] = fault
+        with pytest.raises(HeadgateError) as caught:
+            await (call(imported[0]) if where == "tools/call" else imported.refresh())
+    assert "upstream_protocol_error" in {caught.value.code, (caught.value.details or {}).get("reason")}
 
 
 @pytest.mark.parametrize("body", ["[]", "3", '{"jsonrpc":"2.0"}', '{"id":1,"result":{}}', "{", ""])

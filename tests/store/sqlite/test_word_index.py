@@ -294,6 +294,14 @@ def test_a_filter_that_lacks_a_word_is_a_damage(home: Path):
     assert not _is_whole(home)
 
 
+def test_bounds_of_a_leaf_that_are_not_those_of_its_texts_are_a_damage(home: Path):
+    assert _is_whole(home)
+    database = apsw.Connection(str(home / FILE))
+    database.execute("UPDATE word_segment SET bounds=zeroblob(length(bounds))")
+    database.close()
+    assert not _is_whole(home)
+
+
 def _live_texts(store: Driven) -> list[int]:
     """Count the texts in the index that have not left, for each field."""
     sql = "SELECT sum(text_count - coalesce(length(dead) / 2, 0)) FROM word_segment GROUP BY sid, fid"

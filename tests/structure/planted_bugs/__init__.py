@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.structure.planted_bugs import entrypoint, envelopes, faults, imports, ladder, reads, search
+from tests.structure.planted_bugs import (
+    entrypoint,
+    envelopes,
+    faults,
+    imports,
+    ladder,
+    reads,
+    search,
+    servers,
+)
 
 BUGS = (
     *imports.BUGS,
@@ -12,6 +21,7 @@ BUGS = (
     *ladder.BUGS,
     *envelopes.BUGS,
     *faults.BUGS,
+    *servers.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

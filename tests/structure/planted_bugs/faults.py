@@ -8,15 +8,14 @@ _ANY = "tests/store/sqlite/maintenance/test_any_declaration.py"
 _SURVIVES = (
     f"{_ANY}::test_every_declaration_that_is_accepted_survives_backup_restore_check_erasure_and_export"
 )
+_FOLDING = "tests/audit/test_folding.py"
+_AROUND = f"{_FOLDING}::test_a_sum_around_others_is_listed_backwards_once_and_after_them"
 _FULL = "tests/hostile/store/test_full_home.py"
 _HTTP = "src/headgate/web/http.py"
 _HEADS = "tests/web/test_wire.py::test_a_request_with_too_large_a_head_is_not_run_alone_or_behind_others"
 _KEYS = "tests/web/test_hostile_keys.py::test_no_collection_holds_every_key_that_clients_sent"
 _LARGE = "tests/web/test_large_pages.py::test_no_answer_keeps_the_event_loop_waiting"
-_SHORT_TOKEN = (
-    "tests/mcp/client/test_refusals.py::test_a_token_too_short_to_be_redacted_is_refused_as_configuration"
-)
-_WORK = "tests/hostile/test_upstream_work.py"
+_STORE = "tests/store/test_maintenance.py"
 
 BUGS = (
     # Backups, exports
@@ -164,33 +163,71 @@ BUGS = (
         "name for name in granted.fields if all(one is not None and name in one.fields for one in streams)",
         "name for name in granted.fields if streams[-1] is not None and name in streams[-1].fields",
     ),
-    # Servers of others
+    # Damage
     Bug(
-        f"{_WORK}::test_a_tool_list_that_makes_work_holds_up_nothing",
-        "tool lists are examined in the event loop",
-        "src/headgate/mcp/client/from_mcp.py",
-        "self._adopt(await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))",
-        "self._adopt(self._examine(definitions, naming, bounds, skip_bad=skip_bad))",
+        f"{_STORE}::test_planted_damage_is_found"
+        f" {_STORE}::test_a_document_that_decides_what_is_shown_is_not_changed_unnoticed",
+        "the sum of the catalog is not compared",
+        "src/headgate/store/relational/catalog_sum.py",
+        "return noted is not None and noted != catalog_sum(database)",
+        "return noted is not None and noted == 0",
     ),
     Bug(
-        f"{_WORK}::test_a_result_with_more_blocks_or_meta_than_allowed_is_too_large",
-        "any number of content blocks is taken",
-        "src/headgate/mcp/client/limits.py",
-        "max_blocks: int = 10_000",
-        "max_blocks: int = 10_000_000",
+        "tests/store/sqlite/maintenance/test_fsck.py::test_a_damaged_name_of_a_column_is_found",
+        "names of columns are not checked",
+        "src/headgate/store/sqlite/maintenance/fsck.py",
+        "*_check_tables(database), ",
+        "",
     ),
     Bug(
-        _SHORT_TOKEN,
-        "a token of one character is used",
-        "src/headgate/mcp/client/redaction.py",
-        "if len(token.expose()) < _MIN_TOKEN_CHARS:",
-        "if not token.expose():",
+        "tests/store/sqlite/test_word_index.py"
+        "::test_bounds_of_a_leaf_that_are_not_those_of_its_texts_are_a_damage",
+        "bounds of leaves are not checked",
+        "src/headgate/store/relational/maintenance/word_check.py",
+        "return is_named and is_bounded and is_filtered",
+        "return is_named and is_filtered",
+    ),
+    # The log of disclosures
+    Bug(
+        f"{_FOLDING}::test_entries_between_which_a_number_is_missing_are_not_folded",
+        "entries are folded over a gap",
+        "src/headgate/audit/chain.py",
+        "if block.first != before.seq + 1 or not _has_its_seal(key, before, block):",
+        "if not _has_its_seal(key, before, block):",
     ),
     Bug(
-        _SHORT_TOKEN,
-        "a token that a call brings is used however short",
-        "src/headgate/mcp/client/forward.py",
-        "return None if token is None else checked_token(token)",
-        "return token",
+        _AROUND,
+        "sums are listed backwards by the last read they stand for",
+        "src/headgate/model/ledger.py",
+        "key=lambda one: -one.first)",
+        "key=lambda one: -one.seq)",
+    ),
+    Bug(
+        _AROUND,
+        "the newest entries are those whose last read is before a place",
+        "src/headgate/store/relational/ledger.py",
+        "block.entries_backwards() if entry.first < end)",
+        "block.entries_backwards() if entry.seq < end)",
+    ),
+    Bug(
+        _AROUND,
+        "a page goes on before the last read of its last entry",
+        "src/headgate/audit/activity.py",
+        "return LogPage(tuple(reads), entry.first)",
+        "return LogPage(tuple(reads), entry.seq)",
+    ),
+    Bug(
+        _AROUND,
+        "a page without hits goes on before the last read of its last entry",
+        "src/headgate/audit/activity.py",
+        "entries[-1].first if len(entries)",
+        "entries[-1].seq if len(entries)",
+    ),
+    Bug(
+        _AROUND,
+        "a listing goes on before the last read of an entry",
+        "src/headgate/audit/report.py",
+        "before = found[-1].first",
+        "before = found[-1].seq",
     ),
 )

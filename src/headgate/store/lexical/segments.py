@@ -225,6 +225,14 @@ def _packed(texts: Texts, postings: _Postings) -> Segment:
     return Segment(texts, directory, leaves, words, _languages(postings), len(postings.occurrences))
 
 
+def bounds_of(leaf: Leaf) -> tuple[int, int]:
+    """Give the bounds that the directory of a segment has for a leaf: only those of a single word are narrow."""
+    if len(words_in(leaf.words)) > 1:
+        return 0, _POSITION_MASK
+    texts, _ = texts_and_positions(np.frombuffer(leaf.occurrences, "<u4"))
+    return int(texts[0]), int(texts[-1])
+
+
 def _languages(postings: _Postings) -> int:
     words = postings.words
     counts = {word: int(postings.counts[bisect_left(words, word)]) for word in FREQUENT.intersection(words)}

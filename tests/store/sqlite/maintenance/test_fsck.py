@@ -12,6 +12,7 @@ from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
+from headgate.store.sqlite.paths import FILE
 from tests.hostile.store.scene import batch, damages, deletion, filled, line, with_store
 from tests.store.declared import ODD
 from tests.store.engines import Driven
@@ -98,6 +99,16 @@ def test_planted_damage_is_found_and_named(home: Home, statement: str, found: st
     assert found in {kind for kind, _ in kinds}
     if "record_id='k3'" in statement:
         assert {record_id for kind, record_id in kinds if kind == found} <= {"k3", "k33"}
+
+
+@pytest.mark.parametrize("letter", [b"x", b"\x88"])
+def test_a_damaged_name_of_a_column_is_found(home: Home, letter: bytes):
+    """No statement of ours needs the names of these columns, so nothing else would notice."""
+    content = (home.path / FILE).read_bytes()
+    before = b"fid INTEGER, message TEXT NOT NULL"
+    assert content.count(before) == 1
+    (home.path / FILE).write_bytes(content.replace(before, before.replace(b"mess", b"mes" + letter)))
+    assert "file" in {kind for kind, _ in damages(home)}
 
 
 def test_a_record_that_the_index_has_lost_is_named(home: Home):

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from headgate.errors import IntegrityBroken
-from headgate.store.lexical.segments import NO_TIME, Numbers, texts_and_positions, unpack_directory, words_in
+from headgate.store.lexical.segments import (
+    NO_TIME,
+    Numbers,
+    bounds_of,
+    texts_and_positions,
+    unpack_directory,
+    words_in,
+)
 from headgate.store.lexical.word_filter import word_filter
 from headgate.store.relational.catalog import Shelf
 from headgate.store.relational.database import Database
@@ -83,7 +90,8 @@ class WordIndexCheck:
         words = [words_in(leaf.words) for leaf in leaves]
         is_filtered = held_words is None or held_words == word_filter(set(chain.from_iterable(words)))
         is_named = [held[0] for held in words] == list(directory.firsts)
-        return is_named and is_filtered and total == occurrence_count
+        is_bounded = [*map(bounds_of, leaves)] == [*map(tuple, directory.bounds.tolist())]
+        return is_named and is_bounded and is_filtered and total == occurrence_count
 
 
 def _pairs(numbers: Numbers, times: Numbers) -> set[tuple[int, int]]:
