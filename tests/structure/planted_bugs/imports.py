@@ -208,8 +208,8 @@ BUGS = (
         "S0-27",
         "tools are in the order of their names",
         _IMPORT,
-        "                for tool in listing.tools.values()\n",
-        "                for tool in sorted(listing.tools.values(), key=lambda tool: tool.name)\n",
+        "            for tool in listing.tools.values()\n",
+        "            for tool in sorted(listing.tools.values(), key=lambda tool: tool.name)\n",
     ),
     Bug(
         "S0-28",
