@@ -447,6 +447,18 @@ async def test_a_tool_list_without_end_ends(era, cursor):
     assert len(pages) <= 100
 
 
+@ERAS
+async def test_a_tool_list_of_a_hundred_pages_is_read_to_its_end(era):
+    """Row 113, the harmless side."""
+    async with faulty_server(era=era, tools=[tool(f"t{n}") for n in range(100)], page_size=1) as server:
+        async with await from_mcp(server.url, "ns") as imported:
+            assert len(imported) == len(server.calls("tools/list")) == 100
+        server.tools.append(tool("one-more"))
+        with pytest.raises(DiscoveryFailed) as caught:
+            await from_mcp(server.url, "ns")
+    assert caught.value.details["reason"] == "upstream_too_large"
+
+
 async def test_more_tools_than_the_limit_are_refused():
     """Row 113, in one page."""
     many = [tool(f"t{n}") for n in range(1001)]

@@ -91,6 +91,7 @@ def test_every_value_that_is_rejected_has_its_reason(ledger: Ledger):
         b'{"data":{"id":"x","title":"\\ud800"}}',
         b'{"data":{"id":"x","size":NaN}}',
         _TWICE,
+        json.dumps({"data": {"id": "x", **{f"m{n}": n for n in range(1000)}}}).encode(),
     ]
     found = {one.index: (one.pointer, one.message) for one in ledger.send(*lines).errors}
     assert found[1] == ("/data/extra", "The object has more than 1000 members.")
@@ -98,4 +99,5 @@ def test_every_value_that_is_rejected_has_its_reason(ledger: Ledger):
     assert found[3][1] == "The line is not JSON."
     # Of two members with one name the last counts, here and in the schema.
     assert found[4][0] == "/data/size"
+    assert found[5] == ("/data", "The object has more than 1000 members.")
     assert ledger.send(b'{"data":{"id":"x","size":"two","size":1}}') == IngestReport(1)

@@ -430,6 +430,11 @@ async def test_a_server_that_is_gone_is_a_transport_error_that_may_be_retried():
             },
             None,
         ),
+        # A time without a zone, which cannot be compared with one that has a zone.
+        (
+            {"retry_after": "Sun, 15 Nov 2026 10:00:30 -0000", "date": "Sun, 15 Nov 2026 10:00:00 GMT"},
+            None,
+        ),
         ({}, None),
     ],
 )

@@ -134,8 +134,9 @@ def test_events_are_the_same_however_the_bytes_are_split(lines, ends, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=10)))
     parts = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     expected = list(EventAssembler().feed(whole))
-    # Single bytes are the split in which every pair of CR and LF is apart.
-    for split in (parts, [whole[at : at + 1] for at in range(len(whole))]):
+    # Single bytes are the split in which every pair of CR and LF is apart, and in two parts each is once.
+    in_two = [[whole[:at], whole[at:]] for at in range(len(whole))]
+    for split in (parts, [whole[at : at + 1] for at in range(len(whole))], *in_two):
         in_parts = EventAssembler()
         assert [event for part in split for event in in_parts.feed(part)] == expected
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.structure.planted_bugs import (
+    attacks,
     entrypoint,
     envelopes,
     faults,
@@ -21,6 +22,7 @@ BUGS = (
     *ladder.BUGS,
     *envelopes.BUGS,
     *faults.BUGS,
+    *attacks.BUGS,
     *servers.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.

@@ -10,10 +10,13 @@ _WAITING = f"{_DEADLINES}::test_the_time_of_a_call_covers_the_list_of_tools_that
 _FORWARD = "src/headgate/mcp/client/forward.py"
 _IMPORT = "src/headgate/mcp/client/from_mcp.py"
 _IS_QUICK = "return all(check.is_light for check in checks) and not is_larger_than(raw, _QUICK_VALUES)"
+_LATER = "tests/mcp/client/test_calls.py::test_a_server_that_asks_for_a_later_try_names_the_time"
 _MESSAGE = "tests/mcp/client/test_message.py"
 _SHORT_TOKEN = (
     "tests/mcp/client/test_refusals.py::test_a_token_too_short_to_be_redacted_is_refused_as_configuration"
 )
+_SPECIAL = "tests/mcp/client/test_addresses.py::test_an_address_of_a_special_registry_is_never_called"
+_STATE = "src/headgate/mcp/client/request_state.py"
 _WORK = "tests/hostile/test_upstream_work.py"
 
 BUGS = (
@@ -138,5 +141,84 @@ BUGS = (
         "src/headgate/mcp/client/message.py",
         "if _LONG_NUMBER.search(end + outside):",
         "if _LONG_NUMBER.search(outside):",
+    ),
+    # Answers
+    Bug(
+        "tests/hostile/test_upstream_answers.py::test_an_answer_with_another_id_is_never_a_success",
+        "any answer is the answer to our request",
+        "src/headgate/mcp/client/events.py",
+        "    if message.id != state.rpc_id and not",
+        "    if message.id is None and not",
+    ),
+    Bug(
+        f"{_MESSAGE}::test_events_are_the_same_however_the_bytes_are_split",
+        "CR and LF in two pieces are two ends of lines",
+        "src/headgate/mcp/client/events.py",
+        'self._skips_newline = chunk.endswith(b"\\r")',
+        'self._skips_newline = chunk == b"\\r"',
+    ),
+    Bug(
+        "tests/hostile/test_upstream_answers.py::test_a_dialect_that_is_not_known_refuses_its_tool",
+        "a schema of any dialect is taken",
+        "src/headgate/schema/guard.py",
+        "if not isinstance(dialect, str) or not _DIALECT.fullmatch(dialect):",
+        "if not isinstance(dialect, str):",
+    ),
+    Bug(
+        "tests/mcp/client/test_refusals.py"
+        "::test_a_refusal_keeps_status_challenge_and_the_words_of_the_server",
+        "the challenge of a refusal is dropped",
+        "src/headgate/mcp/client/transport.py",
+        'known = {"www_authenticate": challenge, "server_message": words}',
+        'known = {"server_message": words}',
+    ),
+    Bug(
+        _LATER,
+        "a server asks for a pause of any length",
+        _STATE,
+        "return min(float(text), _LONGEST_PAUSE_SECONDS)",
+        "return float(text)",
+    ),
+    Bug(
+        _LATER,
+        "a date without a zone is a fault of ours",
+        _STATE,
+        "except (ValueError, TypeError, OverflowError):",
+        "except (ValueError, OverflowError):",
+    ),
+    Bug(
+        "tests/mcp/client/test_addresses.py::test_an_address_wrapped_in_another_is_judged_by_its_inside",
+        "an address behind NAT64 is public",
+        "src/headgate/mcp/client/addresses.py",
+        '_networks("::ffff:0:0/96", "64:ff9b::/96")',
+        '_networks("::ffff:0:0/96")',
+    ),
+    Bug(
+        _SPECIAL,
+        "every IPv6 address is public",
+        "src/headgate/mcp/client/addresses.py",
+        "is_public = isinstance(address, ipaddress.IPv4Address) or _is_in(address, _PUBLIC_IPV6)",
+        "is_public = True",
+    ),
+    Bug(
+        _SPECIAL,
+        "addresses for protocols are public",
+        "src/headgate/mcp/client/addresses.py",
+        '    "192.0.0.0/24",\n',
+        "",
+    ),
+    Bug(
+        "tests/hostile/test_upstream_answers.py::test_depth_in_one_tool_is_the_problem_of_that_tool",
+        "depth in one tool refuses all of them",
+        "src/headgate/mcp/client/message.py",
+        "        if not cuts_depth:",
+        "        if cuts_depth or not cuts_depth:",
+    ),
+    Bug(
+        "tests/hostile/test_upstream.py::test_a_tool_list_of_a_hundred_pages_is_read_to_its_end",
+        "a tool list has at most fifty pages",
+        "src/headgate/mcp/client/limits.py",
+        "max_pages: int = 100",
+        "max_pages: int = 50",
     ),
 )
