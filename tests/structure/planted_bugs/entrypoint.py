@@ -40,8 +40,8 @@ BUGS = (
         "S2-05",
         "the help of mcp offers a profile",
         "src/headgate/cli/mcp.py",
-        'help="The name this server tells the client."',
-        'help="The profile or name this server tells the client."',
+        'help="The server name that the client sees."',
+        'help="The profile or server name that the client sees."',
     ),
     Bug(
         "S2-06",
