@@ -9,7 +9,7 @@ _SURVIVES = (
     f"{_ANY}::test_every_declaration_that_is_accepted_survives_backup_restore_check_erasure_and_export"
 )
 _FOLDING = "tests/audit/test_folding.py"
-_AROUND = f"{_FOLDING}::test_a_sum_around_others_is_listed_backwards_once_and_after_them"
+_AROUND = "tests/audit/test_folded_lists.py::test_a_sum_around_others_is_listed_backwards_once_and_after_them"
 _FULL = "tests/hostile/store/test_full_home.py"
 _HTTP = "src/headgate/web/http.py"
 _HEADS = "tests/web/test_wire.py::test_a_request_with_too_large_a_head_is_not_run_alone_or_behind_others"
