@@ -50,6 +50,14 @@ BUGS = (
         "if self.pipeline and not self.transport.is_closing():",
         "if self.pipeline and self.transport.is_closing():",
     ),
+    # Memory
+    Bug(
+        "tests/web/test_memory.py::test_requests_are_refused_before_the_interpreter_runs_out_of_memory",
+        "work is begun however little memory is left",
+        "src/headgate/memory.py",
+        "    if left_bytes() < size_bytes + RESERVE_BYTES:",
+        "    if left_bytes() < 0 - size_bytes:",
+    ),
     # Large pages
     Bug(
         "tests/web/test_large_pages.py::test_pages_end_at_a_bound_in_bytes_and_lead_to_every_record_once",
