@@ -64,7 +64,7 @@ class StoreStats:
 class Damage:
     """Something that is not as it was stored; its place as far as that is known."""
 
-    #: file, unreadable, digest, text, typed, place, index, count, columns, catalog or blob.
+    #: file, unreadable, catalog, digest, text, typed, place, index, count, columns or blob.
     kind: str
     detail: str
     connection_id: str | None = None

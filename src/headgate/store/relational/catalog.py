@@ -209,17 +209,12 @@ def current(database: Database, known: Catalog) -> Catalog:
 
 
 def bump_catalog(database: Database) -> None:
-    """Note a change of the catalog, at its end and in its transaction: every cache of it, in any process, ends.
+    """Raise the number of the catalog, inside a writer's transaction: every cache of it, in any process, ends.
 
-    Whatever changes declarations, connections, shelves or rules must call this.
+    Whatever changes declarations, connections, shelves, rules or column blocks must call this, after the change.
     """
-    end_catalog_caches(database)
-    note_catalog_sum(database)
-
-
-def end_catalog_caches(database: Database) -> None:
-    """Raise the number of the catalog, inside a writer's transaction, as a change of column blocks must."""
     database.run(database.sql["raise_catalog_number"])
+    note_catalog_sum(database)
 
 
 def load(database: Database, number: int) -> Catalog:

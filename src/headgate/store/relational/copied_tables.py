@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from headgate.store.relational.catalog_sum import CATALOG_SUM
-
 
 class Changing(Enum):
     """How a table changes, which decides how a copy that was stopped goes on."""
@@ -65,4 +63,4 @@ TABLES = (
     Table("oauth_entry", ("kind", "key")),
 )
 #: Facts in ``meta`` that mean the same in every engine.
-FACTS = ("seq", "pruned_seq", "catalog", "words", "words_filled", CATALOG_SUM)
+FACTS = ("seq", "pruned_seq", "catalog", "words", "words_filled")

@@ -21,6 +21,7 @@ from headgate.model.ids import BlobId
 from headgate.model.maintenance import Moved, Progress
 from headgate.store.lexical import analyser
 from headgate.store.relational.catalog import Catalog, Shelf, StreamTable, current
+from headgate.store.relational.catalog_sum import note_catalog_sum
 from headgate.store.relational.copied_tables import FACTS, TABLES, Changing, Table
 from headgate.store.relational.database import Database
 from headgate.store.relational.row_numbers import RID_SHIFT
@@ -211,8 +212,9 @@ def _lay_out(database: Database, stream: StreamTable) -> None:
 def _finish(source: StoreSide, target: StoreSide, last_step: Callable[[], None]) -> None:
     facts = dict(source.database.all(source.database.sql["facts"]))
     with target.database.writing():
-        for name in facts.keys() & FACTS:
+        for name in FACTS:
             _put_fact(target, name, facts[name])
+        note_catalog_sum(target.database)
         target.put_given_numbers(source.given_numbers())
         last_step()
         target.database.run(target.database.sql["delete_fact"], (_NOTE,))

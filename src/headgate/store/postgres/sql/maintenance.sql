@@ -156,10 +156,6 @@ SELECT count(*), coalesce(sum(size_bytes), 0)::bigint FROM blob WHERE home=:home
 -- Every declared version of every connector, the newest last.
 SELECT connector_key, document, version, position FROM declaration WHERE home=:home ORDER BY position
 
--- name: noted_catalog_sum
--- The check sum of the catalog.
-SELECT v FROM meta WHERE home=:home AND k='catalog_sum'
-
 -- name: connections_by_age
 -- Every connection, the oldest first.
 SELECT id, connector_key, display_name FROM connection WHERE home=:home ORDER BY created_at, id

@@ -16,7 +16,7 @@ from headgate.errors import ConnectionNotFound, NotFound
 from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import Erased
-from headgate.store.relational.catalog import Catalog, Shelf, current, end_catalog_caches
+from headgate.store.relational.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.relational.row_numbers import MAX_N
@@ -137,7 +137,7 @@ def _erase_notes(database: Database) -> None:
     # Bookmarks older than this are refused.
     database.run(database.sql["set_pruned_seq"], (_next_change_number(database),))
     # A snapshot of columns that is under way must not note its blocks as written.
-    end_catalog_caches(database)
+    bump_catalog(database)
     # An earlier version of a record may have referred to a file that no record refers to now.
     database.run(database.sql["note_unused_blobs"])
     database.run(database.sql["delete_unused_blobs"])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headgate.model.instants import DAY_US
 from headgate.model.plan import BOOKMARK_DAYS
-from headgate.store.relational.catalog import end_catalog_caches
+from headgate.store.relational.catalog import bump_catalog
 from headgate.store.relational.database import Database
 from headgate.store.relational.row_numbers import RID_SHIFT
 
@@ -99,4 +99,4 @@ def _drop_older_blocks(database: Database, sid: int, rids: Sequence[int]) -> Non
     newest: int = max(database.value(database.sql["record_seq_of"], (rid,)) for rid in rids)
     if database.all(database.sql["forget_older_column_state"], (sid, newest)):
         database.run(database.sql["delete_column_blocks"], (sid,))
-        end_catalog_caches(database)
+        bump_catalog(database)
