@@ -166,5 +166,5 @@ def test_a_rule_is_counted_while_it_is_typed_and_hides_when_it_is_added(demo: De
     page.goto(f"{demo.address}/console/agents/demo-agent/look")
     page.select_option("#tool", "search")
     page.fill("#arguments", "boat")
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#structure")).to_be_visible()
