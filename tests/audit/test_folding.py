@@ -17,8 +17,8 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from headgate.audit import activity as activities, folding, journal as journals, report
-from headgate.audit.activity import Activity, LogFilter, LogPage, conversations
+from headgate.audit import folding, journal as journals
+from headgate.audit.activity import Activity, LogFilter, conversations
 from headgate.audit.chain import NotedChain, Verdict, read_head, seal_block, verify, write_head
 from headgate.audit.folding import FOLD_ROUTE, Folding, FoldRule, fold_step, would_fold
 from headgate.audit.report import entry_document, read_event, who_read
@@ -559,39 +559,6 @@ def test_a_folded_log_is_listed_in_pieces_as_it_is_in_one(ledgers: LedgerHome):
         while found := await ledger.newest(listed[-1].first if listed else None, 1):
             listed += found
         assert tuple(listed) == whole
-
-    ledgers.run(work)
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 3])
-def test_a_sum_around_others_is_listed_backwards_once_and_after_them(
-    ledgers: LedgerHome, monkeypatch: pytest.MonkeyPatch, at_once: int
-):
-    """The first client reads first and last: its sum begins before those of the others and ends after them."""
-    clients = ("outer", "inner", "inmost", "inner", "outer")
-    reads = [read(number, f"r{number}", client=client) for number, client in enumerate(clients)]
-    expected = ["inmost", "inner", "outer"]
-    monkeypatch.setattr(report, "_AT_ONCE", at_once)
-    # A page of one ends at its limit, the others where enough was looked through.
-    monkeypatch.setattr(activities, "_MOST_SCANNED", 1)
-
-    async def paged(activity: Activity) -> AsyncIterator[ClientId | None]:
-        page = LogPage((), None)
-        for _ in range(10):
-            page = await activity.page(LogFilter(), before=page.before, limit=at_once)
-            for one in page.reads:
-                yield one.event.client_id
-            if page.before is None:
-                return
-
-    async def work(ledger: Ledger) -> None:
-        await append(ledger, ledgers.home, "j", *reads)
-        await fold(ledger, ledgers.home, DAY_US)
-        places = [None, *expected, "nothing"]
-        async for one in report.newest_entries(ledger):
-            assert read_event(one).client_id == places.pop(0)
-        assert places == ["nothing"]
-        assert [one async for one in paged(Activity(ledger, ledgers.home))] == expected
 
     ledgers.run(work)
 

@@ -67,7 +67,7 @@ async def test_an_import_ends_at_its_deadline_while_its_tools_are_compared_with_
 
 
 async def test_tools_are_not_mapped_any_further_after_the_deadline(threads, monkeypatch):
-    """Else the threads would go on with a list that nobody waits for, while other servers wait for them."""
+    """Else the threads would go on with a list that no call waits for, while other servers wait for them."""
     mapped, map_tool = [], mapping.map_tool
 
     def slowly(definition, *more):
