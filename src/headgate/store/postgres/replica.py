@@ -30,7 +30,7 @@ _CONNECTING = {
     "keepalives_idle": 1,
     "keepalives_interval": 1,
     "keepalives_count": 2,
-    "application_name": "headgate replica",
+    "application_name": "headgate-replica",
 }
 
 
