@@ -63,7 +63,7 @@ class Servers:
         """Give every statement that the program sent to the replica."""
         log = (self.replica.folder / "log").read_text(encoding="utf-8", errors="replace")
         entries = re.split(r"^(?=[^\n:]*: [A-Z]+: )", log, flags=re.MULTILINE)
-        return [entry for entry in entries if entry.startswith("headgate replica:")]
+        return [entry for entry in entries if entry.startswith("headgate-replica:")]
 
     async def caught_up(self) -> None:
         """Wait until the replica has replayed everything that the primary wrote."""
