@@ -15,7 +15,7 @@ from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import CheckReport, Damage, Progress
 from headgate.store.relational.catalog import Catalog, current
-from headgate.store.relational.catalog_sum import CATALOG_SUM, is_catalog_as_noted
+from headgate.store.relational.catalog_sum import is_catalog_changed
 from headgate.store.relational.copied_tables import FACTS
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.shelf_check import ShelfCheck
@@ -77,10 +77,10 @@ def _check(database: Database, files: BlobPieces, progress: Progress) -> CheckRe
 
 
 def _catalog(database: Database) -> Iterator[Damage]:
-    if not is_catalog_as_noted(database):
+    if is_catalog_changed(database):
         yield Damage("catalog", "Declarations, connections or rules are not what was stored.")
     known = {name for name, _ in database.all(database.sql["facts"])}
-    for name in sorted({*FACTS} - {CATALOG_SUM} - known):
+    for name in sorted({*FACTS} - known):
         yield Damage("catalog", f"The store does not know its {name}.")
 
 
