@@ -26,6 +26,7 @@ from headgate.errors import (
 )
 from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
 from headgate.store.postgres.known_state import KnownState
+from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import QUERY_SECONDS
 from headgate.store.relational.write.texts import WaitingTexts
 
@@ -106,6 +107,8 @@ class PostgresDatabase:
         #: The numbers of the catalog and of the state, as the transaction that is under way sees them.
         self._seen: tuple[int, int] | None = None
         self._watched: Watched | None = None
+        #: What reads on this connection saw last. Statements that were compiled against it use this connection.
+        self.catalog = Catalog()
 
     @property
     def dialect(self) -> PostgresDialect:

@@ -32,12 +32,11 @@ WAITING_MOST = 512
 
 
 class PostgresReader:
-    """A connection for reading, with the catalog it last saw."""
+    """A connection for reading, with the columns that were read on it."""
 
     def __init__(self, place: HomePlace) -> None:
         self.database = PostgresDatabase(place, statement_seconds=QUERY_SECONDS)
         self.columns = ColumnCache()
-        self.catalog = Catalog()
 
     def read(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
         """Do one read in one state of the store; with a limit on its time, in a transaction."""
@@ -60,15 +59,15 @@ class PostgresReader:
         Raises:
             OlderState: that state is older than the least version.
         """
-        is_short = seconds is None and self.catalog.number
+        is_short = seconds is None and database.catalog.number
         done = self._read_watched(database, work, least_version) if is_short else None
         if done is not None:
             return done[0]
         with database.reading(QUERY_SECONDS if seconds is None else seconds):
             if database.snapshot_version() < least_version:
                 raise OlderState
-            self.catalog = current(database, self.catalog)
-            return work(database, self.catalog)
+            database.catalog = current(database, database.catalog)
+            return work(database, database.catalog)
 
     def finish(self) -> None:
         """Close the connection."""
@@ -95,9 +94,9 @@ class PostgresReader:
 
         None: it was another state of the store from one statement to the next, or the catalog is an old one.
         """
-        with database.watching(self.catalog.number, least_version) as watched:
+        with database.watching(database.catalog.number, least_version) as watched:
             try:
-                value = work(database, self.catalog)
+                value = work(database, database.catalog)
             except StateMoved:
                 return None
             except OlderState:
