@@ -82,7 +82,7 @@ DIFFERENCES = (
         r"\+ \.(missing|unreadable)_value_count number",
     ),
     Difference("search score and order", "rest-search.*", r"- \.data\[\]\.score.*"),
-    Difference("a limit that cannot be read", "err-limit-(text|zero)", r"\+ \.meta\.warnings\[\].*"),
+    Difference("an unreadable limit", "err-limit-(text|zero)", r"\+ \.meta\.warnings\[\].*"),
     Difference(
         "`ambiguous_connection` entries",
         "err-.*ambiguous.*",
@@ -101,7 +101,7 @@ DIFFERENCES = (
     Difference("refusals", "(err|rest)-.*", r"\+ \.error\.(hint|param) string"),
     Difference("an unknown token", "err-bad-bearer", "code context.active_false -> authentication_error"),
     Difference(
-        "which connection a record is of",
+        "the connection of a record",
         ".*",
         r"- (\.data\[\])?\.connector_instance_id string|\+ \.data\[\]\.connector_key string",
     ),
@@ -118,7 +118,7 @@ DIFFERENCES = (
         "rest-schema-full.*",
         r"- \.(connector|stream)_count number",
     ),
-    Difference("a limit that was cut", ".*-limit.*", r"\+ \.meta\.warnings\[\]\.detail.*"),
+    Difference("a limit above the maximum", ".*-limit.*", r"\+ \.meta\.warnings\[\]\.detail.*"),
     Difference(
         "search hits", "rest-search.*", r"\+ \.data\[\]\.evidence_excerpts\[\]\.read\.offset_chars number"
     ),
