@@ -26,6 +26,8 @@ _CLOSENESS = 0.5
 _CLOSE_MOST = 400_000
 #: Where more than one record in so many holds a word, matches are noted in a column of all records.
 _ONE_IN = 32
+#: So many occurrences are looked through at a time: what is made of them stays in the processor's cache.
+_AT_ONCE = 1 << 16
 #: The bits of so many needs fit in one byte: what is looked through for every record should be small.
 _FEW_NEEDS = 8
 #: Scores are compared in hundredths of what all words together can give about; rarities are in thousandths.
@@ -43,6 +45,21 @@ class Occurrences(NamedTuple):
 NOWHERE = Occurrences(np.empty(0, np.int64), np.empty(0, np.float64))
 
 
+class HoldingTexts(NamedTuple):
+    """The texts in which a word was found: a frequent word stands in most of them several times in a row."""
+
+    #: The place of the first occurrence in each text.
+    firsts: Numbers
+    records: Numbers
+
+    def occurrences_in(self, is_chosen: Numbers, end: int) -> Numbers:
+        """Give the places of the occurrences in chosen texts; there are occurrences up to an end."""
+        sizes: Numbers = np.diff(self.firsts, append=end)[is_chosen]
+        before: Numbers = np.cumsum(sizes) - sizes
+        places: Numbers = np.repeat(self.firsts[is_chosen] - before, sizes)
+        return places + np.arange(len(places))
+
+
 class TextColumns(NamedTuple):
     """What is known of every visible text: its record, how many words it has, and the weight of its field."""
 
@@ -57,6 +74,15 @@ class TextColumns(NamedTuple):
     def records_of(self, found: Occurrences) -> Numbers:
         """Give the record of each occurrence."""
         return self.records[found.keys >> POSITION_BITS]
+
+    def texts_of(self, found: Occurrences) -> HoldingTexts:
+        """Give the texts in which there are occurrences, with the record of each."""
+        firsts = [np.zeros(min(1, len(found.keys)), np.int64)]
+        for start in range(0, len(found.keys) - 1, _AT_ONCE):
+            texts = found.keys[start : start + _AT_ONCE + 1] >> POSITION_BITS
+            firsts.append(np.flatnonzero(texts[1:] != texts[:-1]) + (start + 1))
+        every = np.concatenate(firsts)
+        return HoldingTexts(every, self.records[found.keys[every] >> POSITION_BITS])
 
     def runs_of(self, texts: Numbers) -> Numbers:
         """Give the place of the run that each text belongs to."""
@@ -80,7 +106,7 @@ def together(found: Sequence[Occurrences]) -> Occurrences:
 
 
 def holding(needs: Sequence[Numbers], record_end: int) -> Held:
-    """Say which records hold which needs; for each need the records of its occurrences are given."""
+    """Say which records hold which needs; for each need the records of its texts are given."""
     kind = np.uint8 if len(needs) <= _FEW_NEEDS else np.uint64
     if sum(map(len, needs)) * _ONE_IN > record_end:
         if len(needs) == 1:
@@ -109,11 +135,11 @@ def _distinct(numbers: Numbers, end: int) -> Numbers:
     return numbers[last[numbers] == places]
 
 
-def restricted(found: Occurrences, of_records: Numbers, chosen: Numbers, record_end: int) -> Occurrences:
+def restricted(found: Occurrences, texts: HoldingTexts, chosen: Numbers, record_end: int) -> Occurrences:
     """Leave only the occurrences in chosen records, in order."""
     is_chosen = np.zeros(record_end, np.bool_)
     is_chosen[chosen] = True
-    stays = is_chosen[of_records]
+    stays = texts.occurrences_in(is_chosen[texts.records], len(found.keys))
     keys, factors = found.keys[stays], found.factors[stays]
     order = np.argsort(keys, kind="stable")
     return Occurrences(keys[order], factors[order])

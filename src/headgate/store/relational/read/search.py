@@ -196,8 +196,8 @@ class LexicalSearch:
         if not found:
             return self._nothing(found, seen)
         columns = self._text.columns
-        of_records = [columns.records_of(one.occurrences) for one in found]
-        held = holding(of_records, columns.record_end)
+        texts = [columns.texts_of(one.occurrences) for one in found]
+        held = holding([one.records for one in texts], columns.record_end)
         rarities = frozen.rarities if frozen else self._rarities(held)
         matches = self._allowed(self._matches(held))
         count = int((matches.is_partial == 0).sum())
@@ -211,8 +211,8 @@ class LexicalSearch:
         partial = int(matches.is_partial.sum())
         frozen, window = self._windowed(frozen, matches)
         near = [
-            one._replace(occurrences=restricted(one.occurrences, records, window.records, columns.record_end))
-            for one, records in zip(found, of_records, strict=True)
+            one._replace(occurrences=restricted(one.occurrences, of_one, window.records, columns.record_end))
+            for one, of_one in zip(found, texts, strict=True)
         ]
         in_order = self._in_order(self._ordered(window, [one.occurrences for one in near], frozen), seen)
         return LexicalRanking(
