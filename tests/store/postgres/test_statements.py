@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL 
 
 #: What statements that depend on a plan are filled with here, to see whether they fit.
 _PARTS = {
-    "columns": "r.rid",
+    "columns": "r.rid, r.sid, r.record_id, r.sort",
     "sids": "1",
     "shelves": "= 1",
     "where": "",

@@ -10,40 +10,40 @@ WHERE r.home=:home AND r.sid IN ({sids}) AND NOT r.deleted AND r.record_id BETWE
 
 -- name: page_by_key
 -- Live records in the order of their keys, merged over shelves. What the index holds decides which of a shelf's are read, with
--- all that are alike in it; their whole order is that of the outer sort.
-SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
-  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+-- all that are alike in it; their whole order is that of the outer sort. The columns are those of keys, or of whole rows.
+SELECT {columns} FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT {columns} FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted{start}{where}
   ORDER BY left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_by_sort
 -- Those that have a place in the stream's order, in that order, merged over shelves.
-SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
-  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+SELECT {columns} FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT {columns} FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NOT NULL{start}{where}
   ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY substr(r.sort, 1, 512) {direction}, left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_by_text_sort
 -- The same where that order is one of texts, of which an index holds only the beginning.
-SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
-  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+SELECT {columns} FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT {columns} FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NOT NULL{start}{where}
   ORDER BY substr(r.sort, 1, 512) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY substr(r.sort, 1, 512) {direction}, r.sort {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_without_sort
 -- Those that have none, in the order of their keys.
-SELECT r.rid, r.sid, r.record_id, r.sort FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
-  SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join}
+SELECT {columns} FROM unnest(ARRAY[{sids}]::int[]) s(sid) CROSS JOIN LATERAL (
+  SELECT {columns} FROM record r{join}
   WHERE r.home=:home AND r.sid = s.sid AND NOT r.deleted AND r.sort IS NULL{start}{where}
   ORDER BY left(r.record_id, 256) {direction} FETCH FIRST (?~) ROWS WITH TIES) r
 ORDER BY left(r.record_id, 256) {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
 
 -- name: page_with_rows
 -- The records of a page's keys, each after its place in the stream's order, in the order of the keys.
-SELECT r.sort, {columns} FROM unnest(ARRAY(SELECT k.rid FROM ({keys}) AS k)) WITH ORDINALITY AS k(rid, at)
+SELECT {columns} FROM unnest(ARRAY(SELECT k.rid FROM ({keys}) AS k)) WITH ORDINALITY AS k(rid, at)
 JOIN record r ON r.home=:home AND r.rid = k.rid ORDER BY k.at
 
 -- name: start_by_key

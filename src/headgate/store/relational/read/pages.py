@@ -34,6 +34,8 @@ _ROWS_AT_ONCE = 25
 _LAST_CHARACTER = chr(sys.maxunicode)
 #: The statement that reads the rows of a page with its keys; not every engine has one.
 _WITH_ROWS = "page_with_rows"
+_KEY_COLUMNS = "r.rid, r.sid, r.record_id, r.sort"
+_ROW_COLUMNS = f"r.sort, {COLUMNS}"
 #: The rows of a page by their numbers.
 PageRows = dict[int, FoundColumns]
 
@@ -262,10 +264,21 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
     direction, beyond = ("DESC", "<") if shape.order is Order.DESC else ("ASC", ">")
     sql = scope.dialect.sql
     start = "" if shape.start is None else f" {sql[shape.start].format(beyond=beyond)}"
-    keys = sql[shape.statement].format(
-        join=scope.join, sids=scope.sids, start=start, where=scope.where, direction=direction
+    # Of several shelves more is compared than a page holds, and of alike texts: then only keys are.
+    is_whole = shape.with_rows and len(scope.shelves) == 1 and shape.statement != _BY_TEXT_SORT.statement
+    found = sql[shape.statement].format(
+        columns=_ROW_COLUMNS if is_whole else _KEY_COLUMNS,
+        join=scope.join,
+        sids=scope.sids,
+        start=start,
+        where=scope.where,
+        direction=direction,
     )
-    return sql[_WITH_ROWS].format(columns=COLUMNS, keys=keys) if shape.with_rows else keys
+    return (
+        sql[_WITH_ROWS].format(columns=_ROW_COLUMNS, keys=found)
+        if shape.with_rows and not is_whole
+        else found
+    )
 
 
 def _after_key(
