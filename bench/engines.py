@@ -20,6 +20,7 @@ from statistics import median, quantiles
 from typing import Any
 
 import apsw
+import uvloop
 from msgspec.structs import replace
 
 from bench.database import copied, fresh_database, running
@@ -128,7 +129,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def compare(asked: argparse.Namespace) -> None:
     """Make and copy the homes that are missing, and print a table for each size."""
     with running() as server:
-        for lines in asyncio.run(_bench(server, asked)):
+        for lines in uvloop.run(_bench(server, asked)):
             print(lines)
 
 
