@@ -124,4 +124,4 @@ async def test_a_thread_outlives_the_loop_of_its_caller(tmp_path: Path) -> None:
 
         await asyncio.to_thread(lambda: asyncio.run(ask_and_leave()))
         let_go.set()
-        assert await threads.read(_process) > 0
+        assert await asyncio.wait_for(threads.read(_process), 60) > 0
