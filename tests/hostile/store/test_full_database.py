@@ -78,6 +78,9 @@ class Crowded:
     def revoke(self, grant_id: str) -> HttpAnswer:
         return self.program.ask("POST", f"/grants/{grant_id}/revoke", self.program.owner)
 
+    def readiness(self) -> str:
+        return self.program.ask("GET", "/readyz").body["status"]
+
     def count(self) -> int:
         path = "/v1/streams/messages/aggregate?metric=count"
         return self.program.ask("GET", path, self.program.owner).body["value"]
@@ -180,13 +183,16 @@ def test_without_room_for_tables_records_are_read_and_grants_end_and_it_goes_on_
             fill_disk(disk)
             refused = at.store_until_refused()
             assert (refused.status, refused.code) == (507, "storage_full")
+            assert at.readiness() == "degraded"
             assert {at.read(token).status for token in at.tokens.values()} == {200}
             assert at.count() == at.stored
             assert at.read(at.tokens["grt_0"], "/v1/search?q=x").status == 200
             assert {at.revoke(grant_id).status for grant_id in at.tokens} == {200}
             assert {at.read(token).code for token in at.tokens.values()} == {"grant_revoked"}
+            assert at.readiness() == "degraded"
             free_disk(disk)
             assert at.store().status == 200
+            assert at.readiness() == "ready"
             assert at.count() == at.stored
 
 

@@ -7,6 +7,7 @@ durable, and no job is reported as done before that.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -28,6 +29,8 @@ IDLE_SECONDS = 1.0
 CLOSING_SECONDS = 1.0
 #: Between two steps of an idle task, so that readers have the interpreter to themselves half of the time.
 _PAUSE_SECONDS = 0.02
+#: How long a store counts as full after a job failed for want of room, if none is stored meanwhile.
+FULL_SECONDS = 60.0
 
 _T = TypeVar("_T")
 
@@ -207,11 +210,12 @@ class Writer:
         database: WriterDatabase,
         *,
         idle_tasks: Sequence[IdleTask] = (),
-        has_room: Callable[[], bool] = lambda: True,
+        has_room: Callable[[], bool] | None = None,
         turn: IdleTurn | None = None,
     ) -> None:
         self._database = database
         self._turn = turn or _Always()
+        #: None: how much room there is cannot be measured from here.
         self._has_room = has_room
         self._waiting: deque[_Job[Any]] = deque()
         self._changed = threading.Condition()
@@ -220,13 +224,17 @@ class Writer:
         #: How long to wait for a job before idle tasks run; None: until there was one.
         self._idle_wait: float | None = IDLE_SECONDS
         self._is_settled = False
+        #: When a job last failed because there was no room, if none was stored since.
+        self._full_at = -math.inf
         self._thread = threading.Thread(target=self._work, name="headgate-writer", daemon=True)
         self._thread.start()
 
     @property
     def is_able(self) -> bool:
-        """Whether anything can be stored."""
-        return self._has_room()
+        """Whether anything can be stored; where room cannot be measured, whether none was refused for want of it lately."""
+        if self._has_room is not None:
+            return self._has_room()
+        return time.monotonic() - self._full_at >= FULL_SECONDS
 
     def refuse_without_room(self) -> None:
         """Refuse what needs disk space, if only that is left which reading and revocation need.
@@ -234,7 +242,7 @@ class Writer:
         Raises:
             StorageFull: it is.
         """
-        if not self._has_room():
+        if self._has_room is not None and not self._has_room():
             raise StorageFull
 
     async def run(
@@ -259,7 +267,14 @@ class Writer:
             self._waiting.append(_Job(work, in_transaction, loop, done))
             self._changed.notify()
         # A caller that goes away leaves its job to be done: it shares a transaction with others.
-        return await asyncio.shield(done)
+        try:
+            value = await asyncio.shield(done)
+        except StorageFull:
+            self._full_at = time.monotonic()
+            raise
+        if not is_small:
+            self._full_at = -math.inf
+        return value
 
     async def run_alone(self, work: Callable[[WriterDatabase], _T], *, is_small: bool = False) -> _T:
         """Do one job in a transaction that it shares with no other.
