@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,7 @@ import pytest
 from tests.hostile.store.small_disks import fill_disk, small_disk
 from tests.on_socket import MAIL, headgate, line, served_program
 
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MiB."""
-    with small_disk(tmp_path / "disk", 24) as place:
-        yield place
+_MEBIBYTES = 24
 
 
 @dataclass(frozen=True)
@@ -29,21 +25,31 @@ class FullHome:
     ingest: str
 
 
-@pytest.fixture
-def full_home(disk: Path) -> FullHome:
+@pytest.fixture(scope="module")
+def stopped_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullHome]:
     """A home that was served, and killed when its disk had become full."""
-    with served_program(disk) as program:
-        mine = program.connect()
-        program.ingest(mine, [line(f"k{n}") for n in range(30)])
-        client = program.grant()
-        program.grant(client="second")
-        second_id, grant_id = (one["grant_id"] for one in program.run("grants", "list"))
-        assert program.ask("GET", MAIL, client).status == 200
-        program.log.unlink()
+    with small_disk(tmp_path_factory.mktemp("full") / "disk", _MEBIBYTES) as disk:
+        with served_program(disk) as program:
+            mine = program.connect()
+            program.ingest(mine, [line(f"k{n}") for n in range(30)])
+            client = program.grant()
+            program.grant(client="second")
+            second_id, grant_id = (one["grant_id"] for one in program.run("grants", "list"))
+            assert program.ask("GET", MAIL, client).status == 200
+            program.log.unlink()
+            fill_disk(disk)
+            path = f"/v1/ingest/messages?connection_id={mine}&on_invalid=keep"
+            assert program.ask("POST", path, program.owner, line("large", body="x" * 99_999)).status == 507
+        yield FullHome(disk, program.owner, client, grant_id, second_id, path)
+
+
+@pytest.fixture
+def full_home(stopped_home: FullHome, tmp_path: Path) -> Iterator[FullHome]:
+    """That home, on another disk that is as full."""
+    with small_disk(tmp_path / "disk", _MEBIBYTES) as disk:
+        shutil.copytree(stopped_home.place, disk, dirs_exist_ok=True)
         fill_disk(disk)
-        path = f"/v1/ingest/messages?connection_id={mine}&on_invalid=keep"
-        assert program.ask("POST", path, program.owner, line("large", body="x" * 99_999)).status == 507
-    return FullHome(disk, program.owner, client, grant_id, second_id, path)
+        yield replace(stopped_home, place=disk)
 
 
 def lines_of(place: Path, *words: str) -> list[str]:
