@@ -12,6 +12,7 @@ from typing import Any
 
 from headgate.audit.chain import read_notes, verify
 from headgate.audit.report import all_entries, read_event
+from headgate.errors import StorageUnusable
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
 from headgate.store import maintenance
@@ -152,3 +153,12 @@ async def cut_scene(place: Path, proxy: CuttingProxy) -> AsyncGenerator[Scene]:
         client = await program.grant(given, daily_records=100_000)
         home = maintenance.home_in(program.services.home, url_through(proxy), str(place))
         yield Scene(program, proxy, home, connection, client)
+
+
+async def tolerantly(work: Awaitable[Any]) -> bool:
+    """Do something that may be refused because the connection was cut; says whether it was done."""
+    try:
+        await work
+    except StorageUnusable:
+        return False
+    return True

@@ -8,26 +8,21 @@ long one at all of them.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Generator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headgate.audit import pump
 from headgate.audit.chain import load_audit_key
 from headgate.audit.folding import fold_step
 from headgate.errors import StorageUnusable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
-from headgate.store.relational import writer
 from tests import postgres
 from tests.conftest import Figure
-from tests.console.clients import REDIRECT
-from tests.console.granting import make
 from tests.hostile.store.cut_scene import (
     RECORD_COUNT,
     RECORDS,
@@ -37,14 +32,16 @@ from tests.hostile.store.cut_scene import (
     attempts,
     cut_scene,
     lines,
+    tolerantly,
 )
 from tests.http_clients import HttpAnswer
 from tests.in_process import record
 from tests.policy.worlds import grant, stream_grant
-from tests.postgres_proxy import Cut, CuttingProxy, cutting_proxy
+from tests.postgres_proxy import Cut, CuttingProxy
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.usefixtures("nothing_runs_beside"),
     pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed"),
 ]
 MESSAGES = StreamName("messages")
@@ -65,20 +62,6 @@ NEW = {"next_cursor", "links", "meta", "next_changes_since", "request_id"}
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["some", "all"])
 def is_long(request: pytest.FixtureRequest) -> bool:
     return request.param
-
-
-@pytest.fixture(autouse=True)
-def nothing_runs_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the statements of the work be the only ones: what runs by itself waits longer than any test."""
-    monkeypatch.setattr(pump, "PAUSE_SECONDS", 3600.0)
-    monkeypatch.setattr(writer, "IDLE_SECONDS", 3600.0)
-
-
-@pytest.fixture
-def proxy() -> Generator[CuttingProxy]:
-    postgres.database_url()
-    with cutting_proxy(postgres.server().folder) as made:
-        yield made
 
 
 @pytest.fixture
@@ -267,49 +250,3 @@ async def test_a_fold_of_the_log_is_done_or_not_wherever_the_connection_is_cut(a
         with attempt.cut():
             folds += await tolerantly(fold_step(at.home, ledger, key, before=now, now=now))
     assert folds > 0
-
-
-async def test_an_authorization_whose_connection_is_cut_can_be_done_again(
-    tmp_path: Path, proxy: CuttingProxy, *, is_long: bool
-):
-    stride = 1 if is_long else 3
-    async with cut_scene(tmp_path, proxy) as at:
-        world = await make(at.program)
-        client, tokens = await world.connected()
-        held, access = [tokens["refresh_token"]], [tokens["access_token"]]
-
-        addresses = itertools.count(1)
-
-        async def register(mark: str) -> HttpAnswer:
-            body = json.dumps({"client_name": mark, "redirect_uris": [REDIRECT]}).encode()
-            # From another address each time: one may not register so often.
-            sender = f"198.51.100.{next(addresses)}"
-            return await at.program.ask("POST", "/oauth/register", body=body, client=sender)
-
-        async def refresh(_mark: str) -> HttpAnswer:
-            answer = await client.refresh(held[0])
-            if answer.status == 200:
-                held[0], access[0] = answer.body["refresh_token"], answer.body["access_token"]
-            return answer
-
-        async def check(_mark: str, _is_done: bool) -> None:  # noqa: FBT001 - one form for all work
-            # A client whose answer was lost comes again with the token it has.
-            assert await world.reads(access[0]) == 200
-            assert (await refresh("")).status == 200
-
-        await at.at_each_statement(Work(register, nothing_more), stride)
-        await at.at_each_statement(Work(refresh, check), stride)
-        await at.assert_whole()
-
-
-async def nothing_more(_mark: str, _is_done: bool) -> None:  # noqa: FBT001 - one form for all work
-    pass
-
-
-async def tolerantly(work: Awaitable[Any]) -> bool:
-    """Do something that may be refused because the connection was cut; says whether it was done."""
-    try:
-        await work
-    except StorageUnusable:
-        return False
-    return True

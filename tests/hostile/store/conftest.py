@@ -1,0 +1,27 @@
+"""What tests of cut connections share."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from headgate.audit import pump
+from headgate.store.relational import writer
+from tests import postgres
+from tests.postgres_proxy import CuttingProxy, cutting_proxy
+
+
+@pytest.fixture
+def nothing_runs_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the statements of the work be the only ones: what runs by itself waits longer than any test."""
+    monkeypatch.setattr(pump, "PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 3600.0)
+
+
+@pytest.fixture
+def proxy() -> Generator[CuttingProxy]:
+    """Cut connections on their way to the tests' server."""
+    postgres.database_url()
+    with cutting_proxy(postgres.server().folder) as made:
+        yield made
