@@ -67,7 +67,7 @@ def _become(call: dict[str, Any], out: int, err: int) -> None:
 
 def _text(file: Any) -> str:
     file.seek(0)
-    return file.read().decode()
+    return file.read().decode("utf-8", "surrogateescape")
 
 
 def main() -> None:

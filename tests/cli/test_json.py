@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ NOWHERE = "http://127.0.0.1:9/mcp"
 CALLS: dict[str, tuple[str, int]] = {
     "connect": ("", 0),
     "doctor": ("", 0),
-    "import": ("table.csv odd.bin", 0),
+    "import": ("in", 0),
     "export": ("{connection} out", 0),
     "watch": ("missing", 1),
     "stop-all": ("", 0),
@@ -82,9 +83,9 @@ def places(tmp_path: Path, home: Path | None = None) -> dict[str, Path]:
     """Make a directory for each command, with files to import and a copy of a home."""
     made = {command: tmp_path / command.replace(" ", "-") for command in CALLS}
     for place in made.values():
-        place.mkdir()
-        (place / "table.csv").write_text("id,name\n1,a\n", encoding="utf-8")
-        (place / "odd.bin").write_bytes(bytes(range(256)))
+        (place / "in").mkdir(parents=True)
+        (place / "in" / "table.csv").write_text("id,name\n1,a\n", encoding="utf-8")
+        (place / "in" / os.fsdecode(b"no unicode \xff.bin")).write_bytes(bytes(range(256)))
         if home is not None:
             shutil.copytree(home, place / "home")
     return made
@@ -101,7 +102,7 @@ def is_json_or_nothing(done: Outcome) -> bool:
     if done.code and not done.out:
         return bool(done.err)
     try:
-        return json.loads(done.out) is not None
+        return json.loads(done.out.encode()) is not None
     except ValueError:
         return False
 
