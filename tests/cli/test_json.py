@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from headgate.cli.main import app
+from headgate.home import write_private
 from tests.cli.forking import headgate_each
 from tests.hostile.store.scene import filled, line
 from tests.on_socket import Outcome, headgate
@@ -127,3 +128,13 @@ def test_with_json_nothing_else_is_printed_where_there_is_no_home(tmp_path: Path
     found = run_all(places(tmp_path), {"connection": "cin_none", "grant": "grt_none"})
     assert [done for done in found.values() if not is_json_or_nothing(done)] == []
     assert [done for done in found.values() if "Traceback" in done.err] == []
+
+
+def test_with_json_warnings_are_on_standard_error(tmp_path: Path):
+    home, _ = filled(tmp_path, [line("k1")])
+    create = ("grants", "create", "--client", "agent", "--yes", "--json")
+    assert headgate(tmp_path, "--home", "home", *create).code == 0
+    write_private(home.path / "audit-head.json", b"{")
+    done = headgate(tmp_path, "--home", "home", "try", "schema", "--as", "agent", "--json")
+    assert (done.code, is_json_or_nothing(done)) == (0, True), done
+    assert '"level": "warning"' in done.err
