@@ -26,6 +26,9 @@ _PASSKEY = (
     "tests/console/test_passkeys.py"
     "::test_a_passkey_given_again_makes_the_session_fresh_for_a_grant_to_a_new_client"
 )
+_USED = (
+    "tests/console/test_consent.py::test_neither_the_use_of_a_session_nor_a_wrong_password_is_a_new_sign_in"
+)
 _CHAIN = "src/headgate/audit/chain.py"
 _CONSENT = "src/headgate/console/consent.py"
 _GATEWAY = "src/headgate/mcp/gateway/hosted.py"
@@ -107,7 +110,7 @@ BUGS = (
         "the key of a log in a database is never missed",
         "src/headgate/store/engines.py",
         "    return has_log(open_place(home.url, home.name))",
-        "    return not has_log(open_place(home.url, home.name))",
+        "    return not home.url",
     ),
     Bug(
         _CHANGED,
@@ -215,14 +218,14 @@ BUGS = (
         '    if not found:\n        typer.echo("There is no rule.")\n    if as_json:',
     ),
     Bug(
-        _JSON,
+        "tests/cli/test_json.py::test_with_json_warnings_are_on_standard_error",
         "the log goes to standard output",
         "src/headgate/wiring.py",
         "configure_logs(settings.log_level, settings.log_format, sys.stderr)",
         "configure_logs(settings.log_level, settings.log_format, sys.stdout)",
     ),
     Bug(
-        _JSON,
+        "tests/cli/test_watch.py::test_a_name_that_is_not_unicode_is_escaped_in_json",
         "names of files that are not Unicode are printed as they are",
         "src/headgate/cli/terminal.py",
         'return text.encode("utf-8", "backslashreplace").decode()',
@@ -257,6 +260,20 @@ BUGS = (
         _CONSENT,
         "    if pending.needs_proof(is_fresh=asked.session.is_fresh):\n        return",
         "    if pending.needs_proof(is_fresh=True):\n        return",
+    ),
+    Bug(
+        _USED,
+        "the use of a session is a new sign-in",
+        _SESSIONS,
+        "found = replace(found, used_at=now)",
+        "found = replace(found, used_at=now, proved_at=now)",
+    ),
+    Bug(
+        _USED,
+        "any password confirms",
+        _SESSIONS,
+        "        await self._check(password, cookies)\n        await self._note_proof(session)",
+        "        await self._note_proof(session)",
     ),
     Bug(
         _PASSKEY,
