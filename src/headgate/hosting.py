@@ -46,6 +46,7 @@ from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
 from headgate.store.maintenance import backup_to_send
+from headgate.store.places import home_in
 from headgate.store.semantic.choice import what_leaves
 from headgate.telemetry import get_logger
 from headgate.web.api.oauth import oauth_addresses
@@ -170,7 +171,7 @@ def build_console(
         gateway_callers=build_callers(settings, program),
         key_ages=partial(key_ages, program.home),
         alarm_factor=settings.alarm_factor,
-        make_backup=partial(_make_backup, program.home),
+        make_backup=partial(_make_backup, home_in(program.home, settings.store_url, settings.store_home)),
     )
 
 
@@ -287,7 +288,7 @@ def run_server(
     # Created before the workers fork, so that they do not race to create them.
     load_ring(home)
     load_secret(home)
-    load_audit_key(home)
+    load_audit_key(home_in(home, settings.store_url, settings.store_home))
     with serving_on(home, address):
         in_order = work(0) if settings.workers == 1 else run_workers(settings.workers, work)
     log.info("stopped")

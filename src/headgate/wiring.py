@@ -135,7 +135,7 @@ async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
     home = prepare(settings)
     key: bytes | None = None
     with contextlib.suppress(StorageReadOnly):
-        key = load_audit_key(home)
+        key = load_audit_key(_place(settings, home))
     opened = open_engine(_place(settings, home), now)
     try:
         if key is not None:
@@ -209,7 +209,7 @@ def build_services(
     seconds: Callable[[], float] = time.monotonic,
 ) -> AppServices:
     """Open the home's files and construct the services, without starting anything."""
-    key = load_audit_key(home)
+    key = load_audit_key(_place(settings, home))
     model = chosen_model(settings.semantic_model, settings.semantic_key_file)
     opened = open_engine(_place(settings, home), clock, model, replica_url=settings.replica_url)
     ledger, journal = opened.ledger, Journal(home)

@@ -66,7 +66,7 @@ def test_a_damaged_key_file_is_refused_and_left_alone(tmp_path: Path, content: b
     assert (home.keys / "seal.json").read_bytes() == content
 
 
-@pytest.mark.parametrize("content", [b"", b"p" * 31, b" " * 40, b"\xff" * 40])
+@pytest.mark.parametrize("content", [b"", b"p" * 31, b" " * 40, b"p" * 31 + b"\n\n", b"\xff" * 40])
 def test_a_damaged_password_of_resource_servers_is_refused_and_left_alone(tmp_path: Path, content: bytes):
     home = open_home(tmp_path / "home")
     assert load_secret(home) == load_secret(home)

@@ -11,6 +11,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -51,6 +52,19 @@ def test_a_file_is_imported_once_and_the_command_that_is_printed_grants_it(tmp_p
     granted = headgate(tmp_path, *words, "--json")
     assert granted.code == 0, granted.err
     assert again["next"] == shlex.join(["headgate", *words])
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "archive"])
+def test_files_whose_names_are_not_unicode_are_imported(tmp_path: Path, kind: str):
+    table = tmp_path / os.fsdecode(b"in \xff") / os.fsdecode(b"table \xff.csv")
+    table.parent.mkdir()
+    table.write_text("id,name\n1,a\n", encoding="utf-8")
+    with tarfile.open(tmp_path / "in.tar", "w") as archive:
+        archive.add(table, table.name)
+    given = {"file": table, "directory": table.parent, "archive": tmp_path / "in.tar"}[kind]
+    (report,) = imported(tmp_path, str(given))["imports"]
+    assert [one["added"] for one in report["streams"].values()] == [1]
+    assert "\\udcff" in report["display_name"]
 
 
 def test_a_dry_run_shows_columns_and_rows_and_stores_nothing(tmp_path: Path, cards: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -63,6 +64,13 @@ def test_what_is_there_and_what_arrives_is_imported_and_bad_files_are_reported_o
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_name_that_is_not_unicode_is_escaped_in_json(tmp_path: Path, inbox: Path):
+    (inbox / "a.vcf").rename(inbox / os.fsdecode(b"\xff.vcf"))
+    with watching(tmp_path, "--json") as process:
+        found = event(process)
+    assert (found["event"], os.fsencode(found["path"])) == ("imported", b"inbox/\xff.vcf")
 
 
 def test_a_file_that_was_imported_before_is_not_read_again(tmp_path: Path, inbox: Path):

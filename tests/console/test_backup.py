@@ -9,8 +9,9 @@ import pytest
 
 from headgate.audit.report import all_entries, read_event
 from headgate.errors import AuthenticationFailed, Conflict
-from headgate.home import open_home
+from headgate.home import open_home, small_files
 from headgate.store import encrypted_backup as encrypted, maintenance as commands
+from tests import postgres
 from tests.console.browsers import PASSWORD, Browser, signed_in
 from tests.in_process import LocalProgram, local_program, record
 from tests.schema.declarations import declaration
@@ -39,6 +40,8 @@ def files_of(program: LocalProgram) -> set[str]:
 
 
 async def test_a_backup_is_downloaded_and_only_its_passphrase_opens_it(program: LocalProgram, tmp_path: Path):
+    await program.get("/v1/streams", program.owner)
+    await program.services.pump.flush()
     browser, before = await signed_in(program), files_of(program)
     sent = await browser.post(PATH, passphrase=WORDS, again=WORDS)
     assert sent.status == 200
@@ -52,6 +55,9 @@ async def test_a_backup_is_downloaded_and_only_its_passphrase_opens_it(program: 
     home = open_home(tmp_path / "other")
     with commands.decrypted_backup(file, home, WORDS) as directory:
         copied = commands.verify_backup(directory, lambda _done, _total: None)
+        beside = small_files(program.services.home)
+        assert {"audit-head.json", "keys/audit", "keys/seal.json"} <= {*beside}
+        assert [name for name in beside if not (directory / name).is_file()] == []
         assert (directory / "keys" / "audit").read_bytes() == (
             program.services.home.keys / "audit"
         ).read_bytes()
@@ -93,3 +99,20 @@ async def test_two_backups_at_once_are_refused_instead_of_mixed(program: LocalPr
     assert shown.status == Conflict.status
     assert "is being made" in shown.words
     assert (await browser.post(PATH, passphrase=WORDS, again=WORDS)).status == 200
+
+
+@pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")
+async def test_a_backup_holds_the_records_of_a_home_in_a_database_and_not_an_old_file(tmp_path: Path):
+    async with local_program(tmp_path) as before:
+        await before.declare("mail", declaration())
+    flags = {"store_url": postgres.database_url(), "store_home": postgres.new_home_name()}
+    async with local_program(tmp_path, **flags) as program:
+        await program.declare("mail", declaration())
+        connection = await program.connect("mail", "Home mail")
+        await program.ingest(connection, "messages", [record(f"m{n}") for n in range(3)])
+        sent = await (await signed_in(program)).post(PATH, passphrase=WORDS, again=WORDS)
+    assert sent.status == 200
+    file = tmp_path / "sent.age"
+    file.write_bytes(sent.content)
+    with commands.decrypted_backup(file, open_home(tmp_path / "other"), WORDS) as directory:
+        assert commands.verify_backup(directory, lambda _done, _total: None).record_count == 3

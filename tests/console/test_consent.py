@@ -139,6 +139,25 @@ async def test_an_approval_of_a_new_client_on_a_page_that_was_open_too_long_need
     assert "code=" in (approved.location or "")
 
 
+async def test_neither_the_use_of_a_session_nor_a_wrong_password_is_a_new_sign_in(world: World):
+    client = Client(world.program)
+    await client.register()
+    # Longer than a use goes unnoted.
+    world.program.clock.at += 11 * 60 * 1_000_000
+    begun = await world.browser.get(client.url())
+    path = begun.location or ""
+    confirm = f"/console/confirm?next={quote(path, safe='')}"
+    for _ in range(2):
+        assert (await world.browser.get(path)).location == confirm
+    assert (await world.browser.post("/console/confirm", password="wrong", next=path)).status == 401
+    assert (await world.browser.get(path)).location == confirm
+    picked = {f"pick/{world.key}": "1", "decision": "approve"}
+    assert (await world.browser.post(path, **picked)).location == confirm
+    assert not await world.program.services.ledger.grants()
+    assert (await world.browser.post("/console/confirm", password=PASSWORD, next=path)).location == path
+    assert (await world.browser.get(path)).status == 200
+
+
 async def test_a_denial_goes_back_to_the_client_with_state_and_issuer_and_grants_nothing(world: World):
     client = Client(world.program)
     await client.register()

@@ -6,7 +6,7 @@ import base64
 import itertools
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from headgate.model.ids import ConnectionId
 from headgate.web.addresses import Address
 from headgate.web.admission import Callers
 from headgate.web.api.definitions import ENDPOINTS
+from headgate.web.api.oauth import oauth_addresses
 from headgate.web.refusals import Flavour
 from headgate.web.table import ADDRESSES, GATEWAY
 from tests.http_clients import HttpAnswer
@@ -31,6 +32,8 @@ HOUR = 3600 * 1_000_000
 ROWS = (*ADDRESSES, GATEWAY)
 #: More than the burst of failed tokens that one network address may send.
 GUESSES = 150
+LARGE = b" " * (5 * 1024 * 1024)
+OAUTH_PATHS = ("/oauth/", "/token", "/revoke", "/register", "/device_authorization")
 
 
 @pytest.fixture
@@ -251,6 +254,34 @@ async def test_a_resource_server_with_the_password_is_admitted(tmp_path: Path):
     async with world(tmp_path) as made:
         answer = await made.call(row, "none", "good", headers=[made.password()])
         assert (answer.status, answer.body["error"]["param"]) == (400, "token")
+
+
+def rows_with_small_bodies() -> Iterator[Address]:
+    """Give the addresses that take a body, and less of it than `LARGE`."""
+    service: Any = None
+    for row in (*ROWS, *oauth_addresses(service)):
+        body = None if row.endpoint is None else row.endpoint.body
+        takes_form = row.method == "POST" and row.path.startswith(("/introspect", *OAUTH_PATHS))
+        if row.max_body_bytes or takes_form or (body is not None and body.most_bytes < len(LARGE)):
+            yield row
+
+
+@pytest.mark.parametrize("row", list(rows_with_small_bodies()), ids=lambda row: row.route)
+async def test_a_body_that_is_too_large_is_refused_with_a_code_wherever_one_is_read(
+    row: Address, tmp_path: Path
+):
+    async with world(tmp_path) as made:
+        takes_password = row.callers is Callers.RESOURCE_SERVERS
+        token = {Callers.OWNER: "owner", Callers.ANYONE: "none"}.get(row.callers, "client")
+        answer = await made.program.ask(
+            row.method,
+            row.path.replace("{", "").replace("}", ""),
+            None if takes_password else made.tokens[token],
+            headers=[made.password()] if takes_password else [],
+            body=LARGE,
+        )
+        assert (answer.status, answer.code) == (413, "resource_limit")
+        assert answer.headers["content-type"].startswith("application/json")
 
 
 async def test_what_is_not_in_the_table_is_refused_and_counted_without_the_callers_words(tmp_path: Path):

@@ -215,6 +215,22 @@ def test_a_target_with_a_host_agrees_with_the_header(line: Line, target: bytes, 
     assert line.answer()[0] == status
 
 
+@pytest.mark.parametrize(
+    "host",
+    [b"evil.example", b"localhost:evil.example", b"127.0.0.1:80@evil.example", b"[::1].evil.example"],
+)
+def test_a_host_that_is_not_ours_is_refused_at_every_door_and_does_not_come_back(line: Line, host: bytes):
+    for request in (
+        *(b"GET /v1/schema", b"POST /mcp", b"POST /introspect", b"GET /nothing/here", b"PUT /mcp"),
+        *(b"GET /console/sign-in", b"GET /oauth/authorize", b"POST /oauth/token", b"GET /"),
+        *(b"GET /.well-known/oauth-protected-resource/mcp", b"OPTIONS /oauth/register"),
+    ):
+        line.send(b"%b HTTP/1.1\r\nHost: %b\r\nContent-Length: 0\r\n\r\n" % (request, host))
+        status, headers, body = line.answer()
+        assert (status, json.loads(body)["error"]["code"]) == (421, "misdirected_request"), request
+        assert "evil" not in f"{headers} {body}", request
+
+
 def test_a_target_that_is_too_long_for_a_head_is_not_read(line: Line):
     line.send(b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 70_000))
     assert line.has_ended()

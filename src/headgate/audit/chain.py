@@ -30,8 +30,8 @@ from headgate.model.disclosure import Disclosed, count_records
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, ChainHead, FoldedRange, SealedBlock, ShownRecords
+from headgate.store.engines import may_have_log
 from headgate.store.ledger import Ledger
-from headgate.store.sqlite.paths import FILE as STORE_FILE
 
 _KEY_FILE = "audit"
 _KEY_BYTES = 32
@@ -62,11 +62,12 @@ _read_counted = msgspec.json.Decoder(_CountedEvent).decode
 def load_audit_key(home: Home) -> bytes:
     """Read the key that seals the chain, or make one; call it before a new store is made.
 
-    If there is a store already, its key was lost, and that is noted: its entries can then not be checked.
+    If there is a log already, its key was lost, and that is noted: its entries can then not be checked. The home says
+    where its records are, because the log is there too.
     """
 
     def create() -> bytes:
-        if (home.path / STORE_FILE).exists():
+        if may_have_log(home):
             write_private(home.path / AUDIT_START, b'{"key": "made after the store"}')
         return secrets.token_bytes(_KEY_BYTES)
 

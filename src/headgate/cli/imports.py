@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 import sys
 import tomllib
@@ -17,7 +16,7 @@ import typer
 from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
 from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, State, settings_of
+from headgate.cli.terminal import AsJson, State, json_text, settings_of
 from headgate.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _print_previews(plan: ImportPlan, *, as_json: bool) -> None:
             "imports": [one.document(shown) for one, shown in previews],
             "unknown_files": list(plan.unknown),
         }
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+        typer.echo(json_text(document, indent=2, default=str))
         return
     for one, shown in previews:
         files = f"{len(one.found.files):,} file{'s' if len(one.found.files) != 1 else ''}"
@@ -159,7 +158,7 @@ def _print_reports(
             "unknown_files": list(unknown),
             "next": grant,
         }
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        typer.echo(json_text(document, indent=2))
         return
     for one in reports:
         resumed = ", from where it was interrupted" if one.is_resumed else ""

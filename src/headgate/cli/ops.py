@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
 
@@ -141,7 +141,7 @@ def call(  # noqa: PLR0913 - one option each
         return envelope.to_dict()
 
     envelope = _with_server(run, _Server(url, token_file, allow_host, namespace), pins=_pins(context))
-    typer.echo(json.dumps(envelope if as_json else envelope["data"], indent=2, ensure_ascii=False))
+    typer.echo(json_text(envelope if as_json else envelope["data"], indent=2))
     error = envelope.get("error")
     if error is not None:
         typer.echo(f"headgate: {error['code']}: {_line(error['message'])}", err=True)

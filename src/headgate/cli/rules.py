@@ -9,7 +9,7 @@ import typer
 
 from headgate.cli.import_text import printable
 from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.instants import iso
 
@@ -38,7 +38,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
 
     found = with_stores(settings_of(context).settings, work)
     if as_json:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        typer.echo(json_text(found, indent=2))
         return
     if not found:
         typer.echo("There is no rule: clients see what their grants allow.", err=True)
@@ -83,7 +83,7 @@ def add(  # noqa: PLR0913 - the options of a command
 
     done = with_stores(settings_of(context).settings, work)
     if as_json:
-        typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
+        typer.echo(json_text(done, indent=2))
     elif only_count:
         streams = ", ".join(f"{count} of {name}" for name, count in done["streams"].items())
         typer.echo(f"It finds {done['found']} records{f': {streams}' if streams else ''}.")

@@ -15,7 +15,7 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, printable, report_lines
 from headgate.cli.imports import EXIT_REJECTED
 from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, many, settings_of, table
+from headgate.cli.terminal import AsJson, json_text, many, settings_of, table
 from headgate.errors import HeadgateError, NotFound
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
             "files": {name: one.title for name, one in files.items()},
             "live": {name: dict(one.settings) for name, one in live.items()},
         }
-        typer.echo(json.dumps({"connections": rows, "sources": known}, indent=2, ensure_ascii=False))
+        typer.echo(json_text({"connections": rows, "sources": known}, indent=2))
         return
     shown = [
         (one["connection_id"], one["connector_key"], printable(one["display_name"], 50), _when(one))
@@ -102,7 +102,7 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
 
     row = with_stores(settings_of(context).settings, work)
     if as_json:
-        typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
+        typer.echo(json_text(row, indent=2))
         return
     for line in table(list(_facts(row))):
         typer.echo(line)
@@ -173,7 +173,7 @@ def add(
     made = with_stores(settings_of(context).settings, work)
     document = {"connection_id": made.id, "display_name": made.display_name}
     text = f"Added {printable(made.display_name, 60)} ({made.id}). Fetch it with: headgate sources sync"
-    typer.echo(json.dumps(document, ensure_ascii=False) if as_json else text)
+    typer.echo(json_text(document) if as_json else text)
 
 
 def _seconds(text: str) -> int:
@@ -216,7 +216,7 @@ def sync(
 
     reports = with_stores(settings, work)
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(one) for one in reports], indent=2, ensure_ascii=False))
+        typer.echo(json_text([dataclasses.asdict(one) for one in reports], indent=2))
     else:
         _print(reports)
     if failures:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -38,6 +39,14 @@ def fail(message: str, hint: str, exit_code: int) -> NoReturn:
     text = " ".join(f"{message} {hint}".split())
     typer.echo(f"headgate: {text}", err=True)
     sys.exit(exit_code)
+
+
+def json_text(
+    document: Any, *, indent: int | None = None, default: Callable[[object], str] | None = None
+) -> str:
+    """Write a document as JSON; what is not Unicode, as names of files may be, is escaped."""
+    text = json.dumps(document, indent=indent, ensure_ascii=False, default=default)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def many(count: int, name: str) -> str:

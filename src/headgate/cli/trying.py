@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import NotFound
 from headgate.model.ids import client_id, grant_id
 
@@ -57,4 +56,4 @@ def try_tool(
             return await look(services.read_services, access, tool, given, address)
 
     done = asyncio.run(work())
-    typer.echo(json.dumps(done.whole(), ensure_ascii=False, indent=2) if as_json else done.text)
+    typer.echo(json_text(done.whole(), indent=2) if as_json else done.text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import signal
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ import typer
 from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import printable, report_lines
 from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import InvalidRequest, ResourceLimit
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def watch(
     try:
         for path in settled_entries(directory, lambda: time.sleep(every)):
             event = _imported(settings, path)
-            typer.echo(json.dumps(event.document(), ensure_ascii=False) if as_json else event.text())
+            typer.echo(json_text(event.document()) if as_json else event.text())
     except KeyboardInterrupt:
         if not as_json:
             typer.echo("Stopped.", err=True)

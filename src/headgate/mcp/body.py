@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_ID_CHARS = 256
+#: Of a method as it is written: the SDK repeats one that it does not know.
+MAX_METHOD_BYTES = 256
 #: As many digits as 64 bits have.
 _INTEGER = re.compile(rb"-?[0-9]{1,19}")
 _REFUSED = msgspec.json.encode(
@@ -21,17 +23,19 @@ _REFUSED = msgspec.json.encode(
         "id": None,
         "error": {
             "code": -32600,
-            "message": f"The id must be an integer, or a string of at most {MAX_ID_CHARS} characters.",
+            "message": f"The id must be an integer, or a string of at most {MAX_ID_CHARS} characters, "
+            f"and the method a string of at most {MAX_METHOD_BYTES} bytes.",
         },
     }
 )
 
 
-class _WithId(msgspec.Struct):
+class _RepeatedMembers(msgspec.Struct):
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: msgspec.Raw = msgspec.Raw(b"")
 
 
-_decode = msgspec.json.Decoder(_WithId).decode
+_decode = msgspec.json.Decoder(_RepeatedMembers).decode
 
 
 async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:
@@ -66,15 +70,16 @@ def replaying(body: bytes | None, receive: Receive) -> Receive:
     return replay
 
 
-def with_checked_ids(app: ASGIApp, limit_bytes: int) -> ASGIApp:
-    """Refuse requests whose id is no string or integer, or is long.
+def with_checked_messages(app: ASGIApp, limit_bytes: int) -> ASGIApp:
+    """Refuse requests whose id is no string or integer, or whose id or method is long.
 
-    The SDK takes such a request for a notification in some versions of the protocol, and then nothing answers it.
+    The SDK takes a request with such an id for a notification in some versions of the protocol, and then nothing
+    answers it; and its answers repeat ids and unknown methods whole.
     """
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive, limit_bytes)
-        if body is None or _has_fit_id(body):
+        if body is None or _is_fit(body):
             await app(scope, replaying(body, receive), send)
             return
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(_REFUSED))]
@@ -84,12 +89,16 @@ def with_checked_ids(app: ASGIApp, limit_bytes: int) -> ASGIApp:
     return checked
 
 
-def _has_fit_id(body: bytes) -> bool:
+def _is_fit(body: bytes) -> bool:
     try:
-        found = _decode(body).id
+        found = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         # What is no JSON object is the SDK's to refuse.
         return True
+    return len(bytes(found.method)) <= MAX_METHOD_BYTES and _is_fit_id(found.id)
+
+
+def _is_fit_id(found: msgspec.Raw | msgspec.UnsetType) -> bool:
     if found is msgspec.UNSET:
         return True
     written = bytes(found)

@@ -18,6 +18,7 @@ from headgate.store.semantic.models import MeaningModel
 from headgate.store.sharing import MachineSharing
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
+from headgate.store.sqlite.paths import FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,23 @@ def open_engine(
         has_folding_turn=Lease(place, "folding", now).hold_soon,
         sharing=PostgresSharing(place, replica),
     )
+
+
+def may_have_log(home: Home) -> bool:
+    """Say whether a home may have a log of disclosures already, wherever its records are.
+
+    Raises:
+        StorageUnusable: the database cannot be used.
+    """
+    if not isinstance(home, HomeInDatabase):
+        return (home.path / FILE).exists()
+    try:
+        from headgate.store.postgres.ledger import has_log
+        from headgate.store.postgres.migrate import open_place
+    except ImportError:
+        # Opening the store reports it.
+        return False
+    return has_log(open_place(home.url, home.name))
 
 
 def _refuse_replica(url: str) -> None:

@@ -9,6 +9,7 @@ from tests.structure.planted_bugs import (
     faults,
     imports,
     ladder,
+    promises,
     reads,
     search,
     servers,
@@ -24,6 +25,7 @@ BUGS = (
     *faults.BUGS,
     *attacks.BUGS,
     *servers.BUGS,
+    *promises.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

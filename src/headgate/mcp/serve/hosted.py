@@ -16,7 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headgate.mcp.body import with_checked_ids
+from headgate.mcp.body import with_checked_messages
 from headgate.mcp.serve.fast import FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
@@ -71,7 +71,7 @@ class HostedMcp:
         )
         async with manager.run():
             sdk = _as_the_sdk_reads(manager.handle_request)
-            slow = _with_own_headers(with_checked_ids(sdk, MAX_BODY_BYTES))
+            slow = _with_own_headers(with_checked_messages(sdk, MAX_BODY_BYTES))
             self._app = (
                 FastPath(slow, self._reader_of_scope, _own_headers, self.identity, self.surface)
                 if self.with_fast_path

@@ -26,6 +26,9 @@ class InputFile:
     #: Microseconds since 1970; None if it is not known.
     modified_at: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", _unicode(self.name))
+
     @property
     def suffix(self) -> str:
         """The ending of the name in lower case, with its point."""
@@ -64,6 +67,9 @@ class InputTree:
     label: str
     files: Sequence[InputFile]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", _unicode(self.label))
+
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of all files."""
@@ -72,3 +78,8 @@ class InputTree:
     def find(self, name: str) -> InputFile | None:
         """Return the file of a name."""
         return next((file for file in self.files if file.name == name), None)
+
+
+def _unicode(name: str) -> str:
+    """Escape bytes of a name that are not Unicode: names become labels, which are stored and shown."""
+    return name.encode("utf-8", "backslashreplace").decode()

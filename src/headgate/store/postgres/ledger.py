@@ -97,3 +97,13 @@ class PostgresLedger(RelationalLedger):
         values = grant_id, day, records, limit
         rows = await self.connections.look_up(lambda database: database.all(SQL["count_budget"], values))
         return rows[0][0] - records if rows else None
+
+
+def has_log(place: HomePlace) -> bool:
+    """Say whether the log of a home has any entry."""
+    database = PostgresDatabase(place)
+    try:
+        with translated():
+            return database.one(SQL["chain_head"]) is not None
+    finally:
+        database.finish()
