@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.soak import soak_files
+
 ROOT = Path(__file__).parents[2]
 LONG = """
 import pytest
@@ -50,6 +52,12 @@ def test_the_figures_of_each_file_are_shown_below_it_and_a_failure_ends_nothing(
     assert bad.startswith(f"{files['test_bad.py']}: failed")
     assert bad.endswith("(2 tests, 1 failures, 1 skipped)")
     assert good.startswith(f"{files['test_good.py']}: passed")
+
+
+def test_all_of_them_are_the_files_that_use_the_mark(files: dict[str, str], tmp_path: Path):
+    (tmp_path / "test_of_text.py").write_text(f"TEXT = {LONG!r}", encoding="utf-8")
+    assert {str(file) for file in soak_files(tmp_path)} == {files["test_good.py"], files["test_bad.py"]}
+    assert Path(__file__) not in soak_files(ROOT / "tests" / "structure")
 
 
 def test_files_that_all_pass_end_well(files: dict[str, str]):
