@@ -184,7 +184,7 @@ def _locked(path: Path) -> None:
     ("name", "content", "reason"),
     [
         ("empty.csv", b"", "empty.csv (empty)"),
-        ("cut.mbox.gz", gzip.compress(CARDS.encode() * 99)[:60], "cut.mbox (damaged: "),
+        ("cut.mbox.gz", gzip.compress(CARDS.encode() * 99, mtime=0)[:60], "cut.mbox (damaged: "),
         ("cut.zip", b"PK\x03\x04 and no more", "cut.zip is an archive that cannot be read"),
         ("locked.zip", None, "bank.csv (encrypted: unpack the archive with its password"),
         ("folder", None, "There is no file in folder."),
