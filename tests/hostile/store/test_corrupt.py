@@ -22,6 +22,7 @@ from headgate.store.maintenance import check_store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.wal import FILE_HEADER, refuse_bad_wal
+from tests.conftest import Figure
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store
 
 ROOT = Path(__file__).parents[3]
@@ -237,7 +238,7 @@ def tables(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-def fuzz_fsck(home: Home, place: Path, times: int) -> dict[str, int]:
+def fuzz_fsck(home: Home, place: Path, times: int, figure: Figure) -> dict[str, int]:
     """Damage a file at random places, one time after the other, and check it: a report or one typed error.
 
     Where nothing is found, the file holds what it held: the damage hit bytes that are not in use.
@@ -261,7 +262,7 @@ def fuzz_fsck(home: Home, place: Path, times: int) -> dict[str, int]:
         missed = {name for name in held.keys() | now.keys() if held.get(name) != now.get(name)}
         assert missed <= UNCHECKED
         figures["found" if is_found else "not found" if missed else "not in use"] += 1
-    print(f"fsck of {times} files with random damages: {figures}")  # noqa: T201 - a figure
+    figure("fsck", f"{times} files with random damages: {figures}")
     return figures
 
 
@@ -290,12 +291,14 @@ def test_a_catalog_that_can_be_read_but_is_not_what_was_stored_is_found(
     assert check_store(copy, lambda _done, _total: None).damages
 
 
-def test_fsck_ends_with_a_report_whatever_is_damaged(undamaged: tuple[Home, ConnectionId], tmp_path: Path):
-    assert sum(fuzz_fsck(undamaged[0], tmp_path, 100).values()) == 100
+def test_fsck_ends_with_a_report_whatever_is_damaged(
+    undamaged: tuple[Home, ConnectionId], tmp_path: Path, figure: Figure
+):
+    assert sum(fuzz_fsck(undamaged[0], tmp_path, 100, figure).values()) == 100
 
 
 @pytest.mark.soak
 def test_fsck_ends_with_a_report_whatever_is_damaged_at_length(
-    undamaged: tuple[Home, ConnectionId], tmp_path: Path
+    undamaged: tuple[Home, ConnectionId], tmp_path: Path, figure: Figure
 ):
-    assert sum(fuzz_fsck(undamaged[0], tmp_path, 1000).values()) == 1000
+    assert sum(fuzz_fsck(undamaged[0], tmp_path, 1000, figure).values()) == 1000

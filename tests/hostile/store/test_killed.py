@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Figure
+
 ROOT = Path(__file__).parents[3]
 
 
-def kill(place: Path, kills: int, seed: int) -> dict[str, Any]:
+def kill(place: Path, kills: int, seed: int, figure: Figure) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.hostile.store.killed", str(place), str(kills), str(seed)],
         cwd=ROOT,
@@ -23,7 +25,7 @@ def kill(place: Path, kills: int, seed: int) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
-    print(f"F1: {figures}")  # noqa: T201 - the figures are the point
+    figure("F1", done.stdout.strip())
     return figures
 
 
@@ -33,10 +35,10 @@ def assert_nothing_was_lost(figures: dict[str, Any], kills: int) -> None:
     assert (figures["lost"], figures["torn"], figures["unsound"]) == (0, 0, [])
 
 
-def test_a_hundred_kills_lose_nothing_and_tear_nothing(tmp_path: Path):
-    assert_nothing_was_lost(kill(tmp_path, 100, 1), 100)
+def test_a_hundred_kills_lose_nothing_and_tear_nothing(tmp_path: Path, figure: Figure):
+    assert_nothing_was_lost(kill(tmp_path, 100, 1, figure), 100)
 
 
 @pytest.mark.soak
-def test_two_thousand_kills_lose_nothing_and_tear_nothing(tmp_path: Path):
-    assert_nothing_was_lost(kill(tmp_path, 2000, 2), 2000)
+def test_two_thousand_kills_lose_nothing_and_tear_nothing(tmp_path: Path, figure: Figure):
+    assert_nothing_was_lost(kill(tmp_path, 2000, 2, figure), 2000)

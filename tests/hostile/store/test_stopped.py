@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Figure
+
 ROOT = Path(__file__).parents[3]
 COMMANDS = ["backup", "restore", "erase-record", "erase-connection"]
 
 
-def kill(place: Path, command: str, *, most_steps: int, moments: int) -> None:
+def kill(place: Path, command: str, *, most_steps: int, moments: int, figure: Figure) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.hostile.store.stopped", place, command, str(most_steps), str(moments)],
         cwd=ROOT,
@@ -23,7 +25,7 @@ def kill(place: Path, command: str, *, most_steps: int, moments: int) -> None:
     )
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
-    print(f"F1, {command}: {figures}")  # noqa: T201 - the figures are the point
+    figure("F1", f"{command}: {done.stdout.strip()}")
     assert figures["wrong"] == []
     assert figures["kills"] >= min(most_steps, figures["steps"]) * 9 // 10
     assert figures["old"] + figures["new"] >= figures["kills"]
@@ -31,12 +33,14 @@ def kill(place: Path, command: str, *, most_steps: int, moments: int) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_killed_command_leaves_the_old_state_or_the_new_and_ends_when_run_again(
-    tmp_path: Path, command: str
+    tmp_path: Path, command: str, figure: Figure
 ):
-    kill(tmp_path, command, most_steps=25, moments=5)
+    kill(tmp_path, command, most_steps=25, moments=5, figure=figure)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_killed_at_every_step_leaves_the_old_state_or_the_new(tmp_path: Path, command: str):
-    kill(tmp_path, command, most_steps=10_000, moments=100)
+def test_a_command_killed_at_every_step_leaves_the_old_state_or_the_new(
+    tmp_path: Path, command: str, figure: Figure
+):
+    kill(tmp_path, command, most_steps=10_000, moments=100, figure=figure)
