@@ -118,9 +118,9 @@ async def test_a_thread_outlives_the_loop_of_its_caller(tmp_path: Path) -> None:
             return _process(reader)
 
         async def ask_and_leave() -> None:
-            asking = asyncio.create_task(threads.read(read))
+            asked = asyncio.create_task(threads.read(read))
             await asyncio.to_thread(begun.wait, 60)
-            asking.cancel()
+            asked.cancel()
 
         await asyncio.to_thread(lambda: asyncio.run(ask_and_leave()))
         let_go.set()
