@@ -1,7 +1,8 @@
 """Both engines beside each other: the same homes, the same reads, in turns, on a database server on this machine.
 
 `python -m bench store --engine postgres --records 100000 --records 1000000` copies the homes of `bench store` into
-PostgreSQL once, which also compares every row, and asks all stores in turns; `python -m bench engines` is the same.
+PostgreSQL once, which also compares every row, and asks all stores in turns, on the event loop that
+serves; `python -m bench engines` is the same.
 Figures are the lowest of the medians of several turns, in milliseconds, and records a second for ingest.
 """
 

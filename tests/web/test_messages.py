@@ -13,7 +13,7 @@ from tests.http_clients import HttpAnswer
 from tests.web.test_addresses import World, world
 
 pytestmark = pytest.mark.anyio
-DOORS = ("/mcp", "/gateway")
+PATHS = ("/mcp", "/gateway")
 ERAS = ("2025-06-18", "2025-11-25", "2026-07-28")
 LONG = "x" * 1_000_000
 
@@ -49,7 +49,7 @@ async def send(
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize("path", PATHS)
 async def test_an_id_that_is_no_string_or_integer_or_is_long_is_refused(made: World, path: str, era: str):
     assert (await send(made, path, era)).status == 200
     assert (await send(made, path, era, written_id='"a"')).status == 200
@@ -60,7 +60,7 @@ async def test_an_id_that_is_no_string_or_integer_or_is_long_is_refused(made: Wo
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize("path", PATHS)
 async def test_no_long_text_of_a_message_comes_back(made: World, path: str, era: str):
     calls: list[tuple[str, dict[str, Any]]] = [
         (LONG, {}),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
 
 import pytest
 
 from headgate.audit import pump
 from headgate.store.relational import writer
 from tests import postgres
+from tests.hostile.store.cut_scene import Scene, cut_scene
 from tests.postgres_proxy import CuttingProxy, cutting_proxy
 
 
@@ -25,3 +27,11 @@ def proxy() -> Generator[CuttingProxy]:
     postgres.database_url()
     with cutting_proxy(postgres.server().folder) as made:
         yield made
+
+
+@pytest.fixture
+async def at(tmp_path: Path, proxy: CuttingProxy) -> AsyncGenerator[Scene]:
+    """A program over a proxy; at the end its records and its log must be whole."""
+    async with cut_scene(tmp_path, proxy) as scene:
+        yield scene
+        await scene.assert_whole()

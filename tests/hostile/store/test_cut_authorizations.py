@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 
@@ -21,10 +19,9 @@ from headgate.model.ledger import IssuedGrant, IssuedToken
 from tests import postgres
 from tests.console.clients import REDIRECT, Client
 from tests.console.granting import World, make
-from tests.hostile.store.cut_scene import Scene, Work, attempts, cut_scene, tolerantly
+from tests.hostile.store.cut_scene import Scene, Work, attempts, tolerantly
 from tests.http_clients import HttpAnswer
 from tests.policy.worlds import grant, stream_grant
-from tests.postgres_proxy import CuttingProxy
 
 pytestmark = [
     pytest.mark.anyio,
@@ -36,13 +33,6 @@ pytestmark = [
 @pytest.fixture(params=[3, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "all"])
 def stride(request: pytest.FixtureRequest) -> int:
     return request.param
-
-
-@pytest.fixture
-async def at(tmp_path: Path, proxy: CuttingProxy) -> AsyncGenerator[Scene]:
-    async with cut_scene(tmp_path, proxy) as scene:
-        yield scene
-        await scene.assert_whole()
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,14 +28,13 @@ from tests.hostile.store.cut_scene import (
     Scene,
     Work,
     attempts,
-    cut_scene,
     lines,
     tolerantly,
 )
 from tests.http_clients import HttpAnswer
 from tests.in_process import record
 from tests.policy.worlds import grant, stream_grant
-from tests.postgres_proxy import Cut, CuttingProxy
+from tests.postgres_proxy import Cut
 
 pytestmark = [
     pytest.mark.anyio,
@@ -62,13 +59,6 @@ NEW = {"next_cursor", "links", "meta", "next_changes_since", "request_id"}
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["some", "all"])
 def is_long(request: pytest.FixtureRequest) -> bool:
     return request.param
-
-
-@pytest.fixture
-async def at(tmp_path: Path, proxy: CuttingProxy) -> AsyncGenerator[Scene]:
-    async with cut_scene(tmp_path, proxy) as scene:
-        yield scene
-        await scene.assert_whole()
 
 
 async def test_a_read_whose_connection_is_cut_is_answered_and_logged_or_refused(

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from headgate.errors import QueryTimeout, StorageUnusable
+from headgate.errors import QueryTimeout, StorageFull, StorageUnusable
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import AggregatePlan, ChangesPlan, RecordPlan, SearchPlan, SearchReach
 from headgate.model.query import Metric
@@ -25,6 +25,7 @@ from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from headgate.store.postgres.readers import PostgresReader
 from headgate.store.protocol import Batch
+from headgate.store.relational import writer
 from tests import postgres
 from tests.store.declared import NOTES
 from tests.store.engines import NOW, Driven
@@ -182,6 +183,30 @@ def test_a_write_that_waits_too_long_for_another_is_refused_and_nothing_is_store
     ledger.put({"id": "b"})
     assert everything(ledger) == {"b"}
     other.finish()
+    store.close()
+
+
+def test_a_store_without_room_counts_as_full_for_a_while_or_until_something_is_stored(
+    server: postgres.Server, monkeypatch: pytest.MonkeyPatch
+):
+    store = driven(server.url)
+    ledger = Ledger(store, connections=1)
+
+    def fill(_database: Any) -> None:
+        raise psycopg.errors.DiskFull
+
+    def fails_for_want_of_room() -> bool:
+        (outcome,) = store.together(store.bare._writer.run(fill))
+        return isinstance(outcome, StorageFull)
+
+    assert store.bare.is_writable
+    assert fails_for_want_of_room()
+    assert not store.bare.is_writable
+    ledger.put({"id": "a"})
+    assert store.bare.is_writable
+    assert fails_for_want_of_room()
+    monkeypatch.setattr(writer, "FULL_SECONDS", 0.0)
+    assert store.bare.is_writable
     store.close()
 
 

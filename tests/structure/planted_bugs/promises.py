@@ -10,7 +10,9 @@ _LOST = f"{_AUDIT}::test_a_log_whose_key_was_lost_is_not_called_changed_here_or_
 _RESTORED = f"{_AUDIT}::test_a_log_is_checked_as_before_where_its_backup_is_restored"
 _HEAD = "tests/audit/test_journal.py::test_a_damaged_head_is_reported_and_entries_still_reach_the_chain"
 _DOWNLOAD = "tests/console/test_backup.py"
-_HOST = "tests/web/test_wire.py::test_a_host_that_is_not_ours_is_refused_at_every_door_and_does_not_come_back"
+_HOST = (
+    "tests/web/test_wire.py::test_a_host_that_is_not_ours_is_refused_at_every_address_and_does_not_come_back"
+)
 _LARGE = (
     "tests/web/test_addresses.py::test_a_body_that_is_too_large_is_refused_with_a_code_wherever_one_is_read"
 )

@@ -264,7 +264,7 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
     direction, beyond = ("DESC", "<") if shape.order is Order.DESC else ("ASC", ">")
     sql = scope.dialect.sql
     start = "" if shape.start is None else f" {sql[shape.start].format(beyond=beyond)}"
-    # Of several shelves more is compared than a page holds, and of alike texts: then only keys are.
+    # Where more rows are compared than a page holds, only their keys are: of several shelves, or of texts that are alike.
     is_whole = shape.with_rows and len(scope.shelves) == 1 and shape.statement != _BY_TEXT_SORT.statement
     found = sql[shape.statement].format(
         columns=_ROW_COLUMNS if is_whole else _KEY_COLUMNS,
@@ -274,11 +274,9 @@ def _part_sql(scope: SqlScope, shape: PageShape) -> str:
         where=scope.where,
         direction=direction,
     )
-    return (
-        sql[_WITH_ROWS].format(columns=_ROW_COLUMNS, keys=found)
-        if shape.with_rows and not is_whole
-        else found
-    )
+    if is_whole or not shape.with_rows:
+        return found
+    return sql[_WITH_ROWS].format(columns=_ROW_COLUMNS, keys=found)
 
 
 def _after_key(
