@@ -7,10 +7,10 @@ shared. When all threads are busy reads wait in their queues, which are bounded.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import QUERY_SECONDS, Database
 from headgate.store.relational.read.pages import find
+from headgate.store.relational.settling import settle
 from headgate.store.relational.store import READ_BYTES
 
 _T = TypeVar("_T")
@@ -111,14 +112,13 @@ class PostgresReader:
 
 
 class _AskedRead(Generic[_T]):
-    """A read that waits for a thread, and the caller that waits for its result in the event loop."""
+    """A read that waits for a thread, and its result, for which a caller waits."""
 
-    __slots__ = ("_loop", "_work", "result")
+    __slots__ = ("_work", "result")
 
     def __init__(self, work: Callable[[PostgresReader], _T]) -> None:
         self._work = work
-        self._loop = asyncio.get_running_loop()
-        self.result: asyncio.Future[_T] = self._loop.create_future()
+        self.result: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
 
     def do(self, reader: PostgresReader) -> None:
         """Do it in the thread that calls this, and give the caller what came of it."""
@@ -127,17 +127,9 @@ class _AskedRead(Generic[_T]):
                 memory.require(READ_BYTES)
                 value = self._work(reader)
         except BaseException as error:  # noqa: BLE001 - the caller's, not the thread's
-            self._settle(self.result.set_exception, error)
+            settle(self.result, partial(self.result.set_exception, error))
         else:
-            self._settle(self.result.set_result, value)
-
-    def _settle(self, settle: Callable[[Any], None], value: Any) -> None:
-        def settle_unless_cancelled() -> None:
-            if not self.result.done():
-                settle(value)
-
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and its callers with it
-            self._loop.call_soon_threadsafe(settle_unless_cancelled)
+            settle(self.result, partial(self.result.set_result, value))
 
 
 class ReaderThreads:

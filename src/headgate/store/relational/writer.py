@@ -14,12 +14,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from headgate import memory
 from headgate.errors import StorageFull, StorageUnusable
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.snapshot import Snapshot
+from headgate.store.relational.settling import settle
 from headgate.store.relational.write.word_segments import WordMerging
 
 _JOBS_TOGETHER = 32
@@ -59,23 +61,14 @@ class _Job(Generic[_T]):
     work: Callable[[WriterDatabase], _T]
     #: False for work that cannot share a transaction, such as a backup.
     in_transaction: bool
-    loop: asyncio.AbstractEventLoop
     done: asyncio.Future[_T]
 
     def settle(self, outcome: _Done[_T] | _Failed) -> None:
         """Report what came of the job, in the event loop that it was given in by."""
-
-        def report() -> None:
-            if self.done.cancelled():
-                return
-            if isinstance(outcome, _Failed):
-                self.done.set_exception(outcome.error)
-            else:
-                self.done.set_result(outcome.value)
-
-        # The loop may be gone when the program ends while a job is still being done.
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(report)
+        if isinstance(outcome, _Failed):
+            settle(self.done, partial(self.done.set_exception, outcome.error))
+        else:
+            settle(self.done, partial(self.done.set_result, outcome.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +250,13 @@ class Writer:
         """
         if not is_small:
             self.refuse_without_room()
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[_T] = loop.create_future()
+        done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._is_closing:
                 raise StorageUnusable("The store is closed.")
             if len(self._waiting) >= _WAITING_MOST:
                 raise StorageUnusable("Too many writes are waiting.", hint="Try again in a moment.")
-            self._waiting.append(_Job(work, in_transaction, loop, done))
+            self._waiting.append(_Job(work, in_transaction, done))
             self._changed.notify()
         # A caller that goes away leaves its job to be done: it shares a transaction with others.
         try:
