@@ -9,6 +9,7 @@ from tests.structure.planted_bugs import (
     faults,
     imports,
     ladder,
+    loops,
     promises,
     reads,
     search,
@@ -26,6 +27,7 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *loops.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})
