@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    edges,
     entrypoint,
     envelopes,
     faults,
@@ -26,6 +27,7 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *edges.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})
