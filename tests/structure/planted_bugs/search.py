@@ -207,8 +207,8 @@ BUGS = (
         "S1-33",
         "the envelope has no cursor beside the one of the text",
         _SEARCH,
-        "    return Outcome(_fitted(structured, body, text), text)",
-        '    body.pop("next_cursor", None)\n    return Outcome(_fitted(structured, body, text), text)',
+        "    return Outcome(_fitted(structured, body, text), text, ",
+        '    body.pop("next_cursor", None)\n    return Outcome(_fitted(structured, body, text), text, ',
     ),
     Bug(
         "S1-34",
