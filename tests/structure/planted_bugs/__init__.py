@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    edges,
     entrypoint,
     envelopes,
     faults,
@@ -28,6 +29,7 @@ BUGS = (
     *servers.BUGS,
     *promises.BUGS,
     *loops.BUGS,
+    *edges.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})
