@@ -7,6 +7,7 @@ from tests.structure.planted_bugs import (
     entrypoint,
     envelopes,
     faults,
+    identity,
     imports,
     ladder,
     promises,
@@ -26,6 +27,7 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *identity.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})
