@@ -85,7 +85,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
     )
     console = build_console(settings, program, gateway)
     service = build_authorization(settings, program)
-    consent = ConsentServices(console.sessions, service, program.read_services)
+    consent = ConsentServices(console.sessions, service, program.read_services, console.gateway_callers)
     own_names = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return AppConfig(
         services=services,

@@ -8,6 +8,7 @@ from tests.structure.planted_bugs import (
     entrypoint,
     envelopes,
     faults,
+    identity,
     imports,
     ladder,
     loops,
@@ -30,6 +31,7 @@ BUGS = (
     *promises.BUGS,
     *loops.BUGS,
     *edges.BUGS,
+    *identity.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})
