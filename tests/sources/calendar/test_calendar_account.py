@@ -322,9 +322,10 @@ def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_accoun
     class Dribble(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with suppress(OSError):
-                self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n")
-                while not left.wait(0.01):
+                self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
+                for _ in range(500):
                     self.request.sendall(b"x")
+                    left.wait(0.01)
 
     monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
     left = threading.Event()

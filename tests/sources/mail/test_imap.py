@@ -251,16 +251,20 @@ def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_accoun
         def handle(self) -> None:
             with suppress(OSError):
                 self.request.sendall(silent_after)
-                while not left.wait(0.01):
+                for _ in range(500):
                     self.request.sendall(b"x")
+                    left.wait(0.01)
+                was_left.clear()
 
     monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
-    left = threading.Event()
+    left, was_left = threading.Event(), threading.Event()
+    was_left.set()
     with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises((UpstreamUnreachable, UpstreamProtocolError)):
             list(IMAP.sync(with_token(server.server_address[1]), {}))
+        assert was_left.is_set(), "the server had not sent everything"
         left.set()
         thread.join()
 
