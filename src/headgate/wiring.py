@@ -48,6 +48,7 @@ from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
+from headgate.sources.reading_note import READING_NOTES
 from headgate.store.engines import open_engine
 from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
@@ -267,14 +268,19 @@ def live_sources(home: Path) -> dict[str, LiveSource]:
     from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
     from headgate.sources import registry  # noqa: PLC0415
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
+    from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
     from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
 
     def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
         check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
 
     remote = RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")))
-    calendar = CalendarAccount(check, now)
-    return {**registry.live_sources(), remote.name: remote, calendar.name: calendar}
+    built_in: tuple[LiveSource, ...] = (
+        ImapSource(home / READING_NOTES),
+        CalendarAccount(check, now, home / READING_NOTES),
+        remote,
+    )
+    return {**registry.live_sources(), **{source.name: source for source in built_in}}
 
 
 def mcp_url(settings: Settings) -> str:

@@ -1,7 +1,7 @@
 """The importer: stores what a source reads, and remembers how far it came.
 
-Reading runs in a thread and is one part ahead of storing, so that memory is bounded and the event loop stays free. A
-mark is stored after everything before it is, so an interrupted import goes on where it was; what is read again is
+Reading is waited for in a thread and is one part ahead of storing, so that memory is bounded and the event loop stays
+free. A mark is stored after everything before it is, so an interrupted import goes on where it was; what is read again is
 stored already and changes nothing.
 """
 
@@ -22,7 +22,7 @@ from headgate.model.instants import iso
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.sources.identity import digest_of
-from headgate.sources.parts import ImportPart, ReadLine, parts
+from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, within
 from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
 from headgate.store.protocol import Batch, Store
 
@@ -40,10 +40,12 @@ class ImportJob:
     display_name: str
     document: Mapping[str, Any]
     #: Reads from the marks of the last run on.
-    read: Callable[[Mapping[str, Any]], Iterator[Item]]
+    read: Callable[[Mapping[str, Any]], Iterator[Item | ImportPart]]
     total_bytes: int = 0
     #: Of the files; marks of other files are not used. None: an account, whose marks hold for ever.
     fingerprint: str | None = None
+    #: How much may be stored of it; None: an account, of which each part is bounded.
+    most_bytes: int | None = None
     #: What else is stored with the connection, such as the settings of an account.
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -99,13 +101,15 @@ def job_of(
     found = found if prepare is None else prepare(found)
     key = "-".join(part for part in (source.name, found.variant) if part)
     files = [[file.name, file.size_bytes, file.modified_at] for file in found.files]
+    total_bytes = sum(file.size_bytes for file in found.files)
     return ImportJob(
         connector_key(key),
         name or found.title,
         source.declare(found) if document is None else document,
         lambda resume: source.read(found, resume),
-        total_bytes=sum(file.size_bytes for file in found.files),
+        total_bytes=total_bytes,
         fingerprint=digest_of(files),
+        most_bytes=most_stored_bytes(total_bytes),
     )
 
 
@@ -160,11 +164,12 @@ async def _reading(job: ImportJob, resume: Mapping[str, Any]) -> AsyncGenerator[
     """Read in one thread, where the source opens its files and closes them again."""
     loop = asyncio.get_running_loop()
     executor = ThreadPoolExecutor(1, thread_name_prefix="headgate-import")
-    source: list[Iterator[Item]] = []
+    source: list[Iterator[Item | ImportPart]] = []
 
     def opened() -> Iterator[ImportPart]:
         source.append(job.read(resume))
-        yield from parts(source[0])
+        found = parts(source[0])
+        yield from found if job.most_bytes is None else within(job.most_bytes, found, job.display_name)
 
     read = opened()
 

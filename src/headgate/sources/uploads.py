@@ -12,11 +12,11 @@ from typing import Any
 
 from headgate.errors import HeadgateError, InvalidRequest, ServerFault
 from headgate.model.ids import is_plain
+from headgate.sources.file_parser import FileChoice, FileParser
 from headgate.sources.import_files import UploadDirectory, checked_id
+from headgate.sources.import_plan import ImportPlan
 from headgate.sources.importing import Importer, ImportProgress, ImportReport
-from headgate.sources.inputs.opening import opened_tree
 from headgate.sources.intake import Upload
-from headgate.sources.planning import ImportPlan, chosen_sources, plan_imports
 from headgate.store.protocol import Store
 
 _MAX_NAME = 200
@@ -49,13 +49,14 @@ async def import_upload(
         raise InvalidRequest("file_name must be the name of a file, without directories.", param="file_name")
     if not is_plain(name):
         raise InvalidRequest("file_name must be plain text.", param="file_name")
-    among, import_id = chosen_sources(upload.source), checked_id(upload.import_id)
+    import_id = checked_id(upload.import_id)
     with uploads.receiving(clock()) as directory, _noted(uploads, import_id, upload) as notes:
         path = directory / name
         await _receive(path, content, uploads, notes)
         notes.put(status="reading")
-        with opened_tree(path) as tree:
-            plan = await asyncio.to_thread(plan_imports, [tree], among, name=upload.display_name)
+        choice = FileChoice(paths=[path], source=upload.source, name=upload.display_name)
+        with FileParser(choice) as parser:
+            plan = await asyncio.to_thread(parser.plan)
             if upload.is_dry_run:
                 return {"import_id": import_id, **await asyncio.to_thread(_preview, plan)}
             reports = await _import(Importer(store, clock=clock), plan, notes)
