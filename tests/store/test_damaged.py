@@ -161,7 +161,11 @@ def test_vectors_are_made_around_a_damaged_page(tmp_path: Path):
 
 def test_a_long_text_that_cannot_be_read_costs_its_record_and_not_the_search(ledger: Ledger):
     ledger.put(*({"id": key, "body": "x " * 20_000 + "harbour"} for key in "ab"))
-    change_rows(ledger.store.engine, ledger.store.directory, "UPDATE chunk SET text='lost' WHERE n > 0 AND rid % 2 = 0")
+    change_rows(
+        ledger.store.engine,
+        ledger.store.directory,
+        "UPDATE chunk SET text='lost' WHERE n > 0 AND rid % 2 = 0",
+    )
     page = ledger.store.search(
         SearchPlan(
             (SearchReach(ledger.reach(), (FieldName("body"),)),), parse_terms("harbour"), 5, preview_chars=10
