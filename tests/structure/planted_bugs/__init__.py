@@ -13,6 +13,7 @@ from tests.structure.planted_bugs import (
     reads,
     search,
     servers,
+    store_faults,
 )
 
 BUGS = (
@@ -26,6 +27,7 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *store_faults.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})
