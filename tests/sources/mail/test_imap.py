@@ -17,6 +17,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
+from headgate.sources import deadlines
 from headgate.sources.mail import imap, imap_clients
 from headgate.sources.mail.imap import IMAP
 from headgate.sources.mail.imap_answers import FetchedMessage, fetched, folder_name, listed_folders
@@ -240,6 +241,28 @@ def test_an_answer_that_is_too_large_ends_the_connection_before_it_is_read(monke
     many = {b"LIST": [b'* LIST () "/" "x"\r\n'] * 1000}
     with scripted(gmail() | many) as (port, _), pytest.raises(UpstreamProtocolError, match="more than"):
         list(IMAP.sync(with_token(port), {}))
+
+
+@pytest.mark.parametrize("silent_after", [b"", b"* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2] ready\r\n"])
+def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_account_is_over(
+    monkeypatch, silent_after: bytes
+):
+    class Dribble(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.sendall(silent_after)
+                while not left.wait(0.01):
+                    self.request.sendall(b"x")
+
+    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
+    left = threading.Event()
+    with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises((UpstreamUnreachable, UpstreamProtocolError)):
+            list(IMAP.sync(with_token(server.server_address[1]), {}))
+        left.set()
+        thread.join()
 
 
 def test_a_folder_that_claims_endless_messages_is_searched_as_far_as_the_protocol_goes(monkeypatch):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    edges,
     entrypoint,
     envelopes,
     faults,
+    identity,
     imports,
     ladder,
+    loops,
     promises,
     reads,
     search,
@@ -28,6 +31,9 @@ BUGS = (
     *servers.BUGS,
     *promises.BUGS,
     *store_faults.BUGS,
+    *loops.BUGS,
+    *edges.BUGS,
+    *identity.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

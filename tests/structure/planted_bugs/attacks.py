@@ -135,8 +135,8 @@ BUGS = (
         "tests/cli/test_store.py::test_a_grant_that_was_revoked_after_a_backup_does_not_come_back_with_it",
         "a restore keeps the grants",
         "src/headgate/cli/store.py",
-        "revoke_at = None if keep_grants else now()",
-        "revoke_at = None if keep_grants else None",
+        "end_at = None if keep_grants else now()",
+        "end_at = None if keep_grants else None",
     ),
     Bug(
         "tests/audit/test_journal.py::test_what_cannot_be_checked_is_not_reported_as_changed",
