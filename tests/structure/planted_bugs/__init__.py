@@ -16,6 +16,7 @@ from tests.structure.planted_bugs import (
     reads,
     search,
     servers,
+    store_faults,
 )
 
 BUGS = (
@@ -29,6 +30,7 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *store_faults.BUGS,
     *loops.BUGS,
     *edges.BUGS,
     *identity.BUGS,
