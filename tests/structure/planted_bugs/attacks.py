@@ -78,7 +78,7 @@ BUGS = (
         "tests/audit/test_budget.py::test_requests_at_the_same_time_cannot_pass_under_the_same_rest",
         "records are not counted when an answer leaves",
         "src/headgate/audit/budget.py",
-        "write_at(handle, _LINE % (day, used + records), 0)",
+        "write_at(handle, _LINE % (day, used + counts), 0)",
         "write_at(handle, _LINE % (day, used), 0)",
     ),
     Bug(

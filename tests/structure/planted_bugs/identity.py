@@ -6,6 +6,7 @@ from tests.structure.planted import Bug
 
 _RESTORED = "tests/console/test_restored.py::test_a_restore_ends_every_credential_unless_the_owner_keeps_them"
 
+_BUDGET = "tests/reading/test_daily_budget.py"
 _SERVICE = "src/headgate/auth/oauth/service.py"
 _SERVERS = "tests/console/test_servers.py"
 
@@ -74,5 +75,35 @@ BUGS = (
         _SERVICE,
         "for one in user_code.upper() if one.isalnum())",
         "for one in user_code.strip().upper())",
+    ),
+    # Daily budgets
+    Bug(
+        f"{_BUDGET}::test_a_page_is_cut_to_what_is_left_and_its_cursor_goes_on_the_next_day",
+        "the search that crosses the budget is whole",
+        "src/headgate/reading/local.py",
+        "return plan if most is None else replace(plan, limit=min(plan.limit, most))",
+        "return plan if most is None or most else replace(plan, limit=1)",
+    ),
+    Bug(
+        f"{_BUDGET}::test_related_records_count_and_are_cut_too",
+        "related records are shown beyond the budget",
+        "src/headgate/reading/cutting.py",
+        "if _key(child) in seen or len(seen) < most:",
+        "if _key(child) in seen or most:",
+    ),
+    Bug(
+        f"{_BUDGET}::test_records_that_other_requests_took_meanwhile_are_not_shown",
+        "records that another request took are shown",
+        "src/headgate/reading/local.py",
+        "                if taken < count:\n",
+        "                if taken < 0:\n",
+    ),
+    Bug(
+        "tests/audit/test_budget.py"
+        "::test_a_package_shows_what_the_smallest_of_its_budgets_leaves_and_counts_no_more",
+        "records that another grant of a package refused stay counted",
+        "src/headgate/audit/budget.py",
+        "            if taken > fit:\n",
+        "            if taken < fit:\n",
     ),
 )
