@@ -15,6 +15,8 @@ from headgate.errors import NotFound
 from headgate.home import Home, make_private_directory, write_private
 
 _DIRECTORY = "uploads"
+#: Beside the content, if that is a bundle.
+_BUNDLE = "bundle"
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOUR_SECONDS = 3600
 _PIECE_BYTES = 256 * 1024
@@ -39,8 +41,9 @@ class PendingUploads:
         return place.name
 
     async def add_all(self, name: str, files: Sequence[tuple[str, AsyncIterator[bytes]]]) -> str:
-        """Store several files, each under its path, as one archive of that name."""
+        """Store several files, each under its path, as one archive of ours: a bundle."""
         place, taken = self._new(name), set[str]()
+        (place / _BUNDLE).touch()
         with (place / "content").open("xb") as file, ZipFile(file, "w") as archive:
             (place / "content").chmod(0o600)
             for path, content in files:
@@ -64,6 +67,14 @@ class PendingUploads:
             NotFound: it is gone.
         """
         return (self._place(upload_id) / "name").read_text(encoding="utf-8")
+
+    def is_bundle(self, upload_id: str) -> bool:
+        """Return whether it is several files.
+
+        Raises:
+            NotFound: it is gone.
+        """
+        return (self._place(upload_id) / _BUNDLE).exists()
 
     async def content(self, upload_id: str) -> AsyncIterator[bytes]:
         """Read a file piece by piece.
@@ -111,6 +122,11 @@ class TakenUpload:
 
     name: str
     place: Path
+
+    @property
+    def is_bundle(self) -> bool:
+        """Whether it is several files."""
+        return (self.place / _BUNDLE).exists()
 
     def content(self) -> AsyncIterator[bytes]:
         """Read it piece by piece."""

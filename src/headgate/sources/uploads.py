@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
-from headgate.errors import HeadgateError, InvalidRequest, ServerFault
+from headgate.errors import HeadgateError, InvalidRequest, ServerFault, StorageFull
 from headgate.model.ids import is_plain
 from headgate.sources.file_parser import FileChoice, FileParser
 from headgate.sources.import_files import UploadDirectory, checked_id
@@ -54,7 +56,8 @@ async def import_upload(
         path = directory / name
         await _receive(path, content, uploads, notes)
         notes.put(status="reading")
-        choice = FileChoice(paths=[path], source=upload.source, name=upload.display_name)
+        paths = await asyncio.to_thread(_unpacked, path) if upload.is_bundle else [path]
+        choice = FileChoice(paths=paths, source=upload.source, name=upload.display_name)
         with FileParser(choice) as parser:
             plan = await asyncio.to_thread(parser.plan)
             if upload.is_dry_run:
@@ -82,6 +85,26 @@ async def _receive(
                 uploads.refuse_without_room()
             notes.put_sometimes(received_bytes=received)
     notes.put(received_bytes=received)
+
+
+def _unpacked(bundle: Path) -> list[Path]:
+    """Lay the files of a bundle beside each other, so that each is imported as it would be by itself.
+
+    Raises:
+        InvalidRequest: this system cannot have a file of such a name.
+    """
+    directory = bundle.with_name("files")
+    try:
+        with ZipFile(bundle) as archive:
+            archive.extractall(directory)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull from None
+        raise InvalidRequest(
+            "The files cannot be stored here under their names.", hint="Rename them."
+        ) from None
+    bundle.unlink()
+    return sorted(directory.iterdir())
 
 
 async def _import(importer: Importer, plan: ImportPlan, notes: _ImportNotes) -> list[ImportReport]:
