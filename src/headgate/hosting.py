@@ -81,10 +81,11 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
+        supervisor=program.supervisor,
     )
     console = build_console(settings, program, gateway)
     service = build_authorization(settings, program)
-    consent = ConsentServices(console.sessions, service, program.read_services)
+    consent = ConsentServices(console.sessions, service, program.read_services, console.gateway_callers)
     own_names = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
     return AppConfig(
         services=services,
@@ -166,7 +167,8 @@ def build_console(
         ),
         intake=intake,
         uploads=uploads,
-        imports=ImportRuns(intake, uploads),
+        imports=ImportRuns(intake, uploads, program.supervisor),
+        supervisor=program.supervisor,
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         key_ages=partial(key_ages, program.home),
@@ -209,7 +211,7 @@ async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncG
         program.clock,
         settings.sync_minutes * _MINUTE_SECONDS,
     )
-    async with scheduled(program.home, accounts, has_turn=program.has_turn):
+    async with scheduled(program.home, accounts, program.supervisor, program.has_turn):
         yield
 
 
@@ -246,6 +248,7 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
         lambda entry: import_entry(entry, secrets_of, adapter),
         __version__,
         pins.stamp,
+        program.supervisor,
     )
 
 
@@ -272,25 +275,26 @@ def run_server(
         log.info("serving", address=address, home=str(home.path))
         announce(address, home, None if link is None else welcome_url(settings.public_url or address, link))
 
-    def work(number: int) -> bool:
+    def work(number: int, begin: Callable[[], None]) -> bool:
         program = build_services(settings, home)
         config = build_config(settings, program)
         first = FirstLink(build_sessions(program))
         if number == 0:
             config = replace(config, lifespan=_then(config.lifespan, first.make))
-        return serve(
-            build_app(config),
-            bound,
-            (lambda: ready(first.secret)) if number == 0 else _announce_nothing,
-            settings.trusted_proxies,
-        )
+
+        def on_ready() -> None:
+            begin()
+            if number == 0:
+                ready(first.secret)
+
+        return serve(build_app(config), bound, on_ready, settings.trusted_proxies)
 
     # Created before the workers fork, so that they do not race to create them.
     load_ring(home)
     load_secret(home)
     load_audit_key(home_in(home, settings.store_url, settings.store_home))
     with serving_on(home, address):
-        in_order = work(0) if settings.workers == 1 else run_workers(settings.workers, work)
+        in_order = work(0, _begin_alone) if settings.workers == 1 else run_workers(settings.workers, work)
     log.info("stopped")
     if not in_order:
         raise ServerFault("The server was stopped before its work was done.", hint="Look at the log.")
@@ -338,5 +342,5 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _announce_nothing() -> None:
-    """Leave the announcement to the first worker."""
+def _begin_alone() -> None:
+    """Report to no other process."""

@@ -15,6 +15,7 @@ import pytest
 from headgate.console.addresses import console_addresses
 from headgate.hosting import build_console
 from headgate.model.ids import ConnectionId
+from headgate.sources import uploads
 from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
 from tests.console.clients import Client, approve, query_of
 from tests.in_process import LocalProgram, local_program, record, settings_for
@@ -428,6 +429,24 @@ async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
     assert "2 records" in done.words
     assert "House repairs" in (await scene.browser.get("/console/data")).words
     assert (await scene.browser.get(path)).status == 404, "the upload is gone after its import"
+
+
+async def test_an_import_that_fails_by_our_fault_ends_and_is_shown(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    async def fail(*_: object) -> None:
+        raise KeyError("a secret")
+
+    monkeypatch.setattr(uploads, "_import", fail)
+    body, kind = multipart(scene.browser.form_key, ("repairs.csv", b"id,title\n1,Roof repair\n"))
+    sent = await scene.browser.send("/console/add", body, kind)
+    begun = await scene.browser.post(sent.location or "", do="import")
+    done = await imported(scene, begun)
+    assert "a fault of its own" in done.words
+    assert "Work in the background fails (imports): KeyError" in (await scene.browser.get("/console")).words
+    ready = await scene.program.get("/readyz")
+    assert ready.body == {"status": "degraded", "troubles": [{"loop": "imports", "code": "unexpected"}]}
+    assert b"secret" not in ready.content
 
 
 async def test_a_record_is_called_by_the_title_that_its_stream_declares(scene: Scene):

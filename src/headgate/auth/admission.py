@@ -106,7 +106,7 @@ class Admission:
         granted = _granted(state, now)
         access = _access(state.issued, granted, state.version)
         if checks_budget and access.daily_records:
-            await self._budgets.check(access)
+            await self._budgets.left(access)
         return access
 
     async def _read(self, digest: bytes, now: int) -> _TokenState | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import HeadgateError, InvalidRequest
+from headgate.errors import HeadgateError, InvalidRequest, ServerFault
 from headgate.model.ids import is_plain
 from headgate.sources.file_parser import FileChoice, FileParser
 from headgate.sources.import_files import UploadDirectory, checked_id
@@ -162,6 +162,10 @@ def _noted(uploads: UploadDirectory, import_id: str, upload: Upload) -> Generato
         yield notes
     except HeadgateError as error:
         notes.put(status="failed", error={"code": error.code, "message": error.message})
+        raise
+    except Exception:
+        message = "Headgate could not read this file because of a fault of its own."
+        notes.put(status="failed", error={"code": ServerFault.code, "message": message})
         raise
     except BaseException:
         notes.put(status="interrupted")

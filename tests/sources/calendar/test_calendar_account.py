@@ -1,7 +1,8 @@
 """Calendars of an account: a real CalDAV server, and files at an address."""
 
+import socketserver
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -18,13 +19,13 @@ from headgate.errors import (
 from headgate.model.ids import StreamName
 from headgate.model.instants import instant
 from headgate.model.plan import Reach
-from headgate.sources import parser_process, web_account
+from headgate.sources import deadlines, parser_process, web_account
 from headgate.sources.accounts import account_job
 from headgate.sources.calendar.account import CalendarAccount
 from headgate.sources.calendar.dav import parts_of
 from headgate.sources.importing import Importer
 from headgate.sources.protocol import Mark, Reject, Removal, Row
-from headgate.sources.web_account import HttpAnswer, WebAccess
+from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount
 from headgate.sources.xml_events import XmlRefused
 from headgate.wiring import live_sources
 from tests.sources.calendar.caldav import PASSWORD, USER, caldav_server, ics
@@ -311,6 +312,56 @@ def test_a_redirect_is_followed_without_the_password(files, account):
         assert set(rows(synced(account, settings, {}))) == {"a"}
         assert files.seen[0][2].startswith("Basic ")
         assert other.seen[0][2] is None
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.1:{port}/a.ics",
+        "http://localhost:{port}/admin?delete=1",
+        "https://localhost.:{port}/a.ics",
+        "https://app.localhost:{port}/a.ics",
+        "https://127.9.9.9:{port}/a.ics",
+        "https://[::1]:{port}/a.ics",
+        "//127.0.0.1:{port}/a.ics",
+    ],
+)
+def test_a_server_elsewhere_leads_to_no_service_of_this_machine(files, account, monkeypatch, status, target):
+    send, location = WebAccount._send, target.format(port=files.url.rpartition(":")[2])
+
+    def answer(self, method, url, headers, body):
+        # No server elsewhere can be had in a test: its answer is made here, what follows is real.
+        if url.startswith("https://calendar.example"):
+            return HttpAnswer(status, {"location": location}, b"", url)
+        return send(self, method, url, headers, body)
+
+    monkeypatch.setattr(WebAccount, "_send", answer)
+    with pytest.raises(AddressBlocked):
+        list(account.sync({"url": "https://calendar.example/a.ics", "kind": "ics"}, {}))
+    assert files.seen == []
+
+
+def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_account_is_over(
+    account, monkeypatch
+):
+    class Dribble(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
+                for _ in range(500):
+                    self.request.sendall(b"x")
+                    left.wait(0.01)
+
+    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
+    left = threading.Event()
+    with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises(UpstreamUnreachable):
+            list(account.sync({"url": f"http://127.0.0.1:{server.server_address[1]}/a.ics"}, {}))
+        left.set()
+        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources import parser_process
+from headgate.sources import deadlines, parser_process
 from headgate.sources.accounts import account_job
 from headgate.sources.importing import Importer
 from headgate.sources.mail import imap, imap_clients
@@ -277,6 +277,32 @@ def test_an_answer_that_is_too_large_ends_the_connection_before_it_is_read(monke
     many = {b"LIST": [b'* LIST () "/" "x"\r\n'] * 1000}
     with scripted(gmail() | many) as (port, _), pytest.raises(UpstreamProtocolError, match="more than"):
         list(synced(with_token(port), {}))
+
+
+@pytest.mark.parametrize("silent_after", [b"", b"* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2] ready\r\n"])
+def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_account_is_over(
+    monkeypatch, silent_after: bytes
+):
+    class Dribble(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.sendall(silent_after)
+                for _ in range(500):
+                    self.request.sendall(b"x")
+                    left.wait(0.01)
+                was_left.clear()
+
+    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
+    left, was_left = threading.Event(), threading.Event()
+    was_left.set()
+    with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises((UpstreamUnreachable, UpstreamProtocolError)):
+            list(IMAP.sync(with_token(server.server_address[1]), {}))
+        assert was_left.is_set(), "the server had not sent everything"
+        left.set()
+        thread.join()
 
 
 def test_a_folder_that_claims_endless_messages_is_searched_as_far_as_the_protocol_goes(monkeypatch):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    edges,
     entrypoint,
     envelopes,
     faults,
+    identity,
     imports,
     ladder,
+    loops,
     promises,
     reads,
     search,
     servers,
+    store_faults,
 )
 
 BUGS = (
@@ -26,6 +30,10 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *store_faults.BUGS,
+    *loops.BUGS,
+    *edges.BUGS,
+    *identity.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

@@ -9,6 +9,7 @@ from typing import Any
 from authlib.consts import default_json_headers
 from authlib.oauth2 import OAuth2Error
 
+from headgate.auth.gateway import bind_grants
 from headgate.auth.grants import Conditions, granted_terms
 from headgate.auth.limits import RegistrationLimits
 from headgate.auth.oauth import entries
@@ -28,6 +29,7 @@ _FAMILY_US = 365 * DAY_US
 #: A client that registered itself and was never approved is removed after this.
 _UNUSED_CLIENT_US = 3600 * SECOND_US
 _MOST_CLIENTS = 500
+_SELF = ClientOrigin.REGISTERED
 _NO_STORE = tuple(default_json_headers)
 
 
@@ -78,12 +80,16 @@ class AuthorizationService:
     def _put_client(self, rows: OAuthRows, client: OAuthClient) -> OAuthClient:
         rows.remove_ended(self.now())
         known = entries.find_all(rows, OAuthClient)
-        same = next((one for one in known if _identity(one) == _identity(client)), None)
+        unused = [one for one in known if not one.is_approved]
+        same = next((one for one in unused if _identity(one) == _identity(client)), None)
         if same is not None:
-            # Some clients register at every connection; they get the same id.
+            # Some clients register at every connection; they get the same id. One that was approved is not given
+            # away: any program could register under its name, and be taken for it.
             return same
         if len(known) >= _MOST_CLIENTS:
-            unused = [one for one in known if not one.is_approved]
+            # After them those whose approvals have all ended: a program that registers anew leaves one each time.
+            living = {one.client_id for one in entries.find_all(rows, TokenFamily) if not one.is_revoked}
+            unused = unused or [one for one in known if one.id not in living and one.origin is _SELF]
             if not unused:
                 raise RateLimited(data={"retry_after_seconds": 60})
             entries.drop(rows, OAuthClient, min(unused, key=lambda one: one.made_at).id)
@@ -125,9 +131,10 @@ class AuthorizationService:
         """Find the device that shows a code to the owner; gives the id of its request."""
 
         def work(rows: OAuthRows) -> str | None:
-            typed, request_id = user_code.strip().upper(), mint()
-            device = next((one for one in entries.find_all(rows, DeviceCode) if one.user_code == typed), None)
-            if device is None or device.family is not None or self.now() >= device.expires_at:
+            typed, request_id = _letters(user_code), mint()
+            devices = entries.find_all(rows, DeviceCode)
+            device = next((one for one in devices if _letters(one.user_code) == typed), None)
+            if device is None or not self._is_waiting(device):
                 return None
             client = entries.find(rows, OAuthClient, device.client_id)
             if client is None:
@@ -176,6 +183,7 @@ class AuthorizationService:
                 ends_at=min(now + _FAMILY_US, issued[0].grant.expires_at or now + _FAMILY_US),
             )
             rows.put_grants(issued)
+            bind_grants(rows, pending.client.id, family.grant_ids)
             entries.put(rows, family.id, family, expires_at=family.ends_at)
             entries.put(rows, pending.client.id, replace(pending.client, is_approved=True), expires_at=None)
             return self._decided(rows, pending, place, family)
@@ -193,10 +201,15 @@ class AuthorizationService:
         if pending.device is None:
             return self._server(rows, place).decided(pending.pairs, pending.client, family)
         device = entries.find(rows, DeviceCode, pending.device)
-        if device is not None:
-            noted = replace(device, family="" if family is None else family.id)
-            entries.put(rows, device.digest, noted, expires_at=device.expires_at)
+        # Another page may have decided for the device, and each decision would leave a grant.
+        if device is None or not self._is_waiting(device):
+            raise _is_over()
+        noted = replace(device, family="" if family is None else family.id)
+        entries.put(rows, device.digest, noted, expires_at=device.expires_at)
         return ""
+
+    def _is_waiting(self, device: DeviceCode) -> bool:
+        return device.family is None and self.now() < device.expires_at
 
     # Tokens
 
@@ -255,8 +268,17 @@ def _again(rows: OAuthRows, asked: PendingRequest) -> PendingRequest:
 
 def _undecided(found: PendingRequest | None, session: bytes) -> PendingRequest:
     if found is None or found.is_decided or found.session != session:
-        raise NotFound("This request is over.", hint="Start again in the program that asks for access.")
+        raise _is_over()
     return found
+
+
+def _is_over() -> NotFound:
+    return NotFound("This request is over.", hint="Start again in the program that asks for access.")
+
+
+def _letters(user_code: str) -> str:
+    """Ignore case and whatever is typed between the letters of a code, as RFC 8628 advises."""
+    return "".join(one for one in user_code.upper() if one.isalnum())
 
 
 def _identity(client: OAuthClient) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from headgate.errors import (
     UpstreamUnreachable,
 )
 from headgate.sources.account_parser import AccountParser
+from headgate.sources.deadlines import Connections, cut_at_deadline
 from headgate.sources.mail.declared import mail_declaration
 from headgate.sources.mail.imap_answers import (
     FetchedMessage,
@@ -95,28 +96,29 @@ class ImapSource:
 @contextmanager
 def _signed_in(settings: Mapping[str, str]) -> Generator[imaplib.IMAP4]:
     secret = find_secret(settings["secret"])
-    try:
-        client = _connected(settings)
-    except (OSError, imaplib.IMAP4.error) as error:
-        raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
-    try:
-        _sign_in(client, settings, secret.expose())
-        # Servers offer more once somebody is signed in, and the library asks only before.
-        (line, *_) = _answers(client.capability())
-        client.capabilities = tuple((line or b"").decode("ascii", "replace").upper().split())
-        with suppress(imaplib.IMAP4.error):
-            # Where it is not offered, changes of flags are not seen.
-            client.enable("CONDSTORE")
-        yield client
-    finally:
-        with suppress(OSError, ValueError, imaplib.IMAP4.error):
-            client.logout()
-        # A server that answers wrongly to the end of a session leaves the library's connection open.
-        with suppress(OSError):
-            client.shutdown()
+    with cut_at_deadline() as connections:
+        try:
+            client = _connected(settings, connections)
+        except (OSError, imaplib.IMAP4.error) as error:
+            raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
+        try:
+            _sign_in(client, settings, secret.expose())
+            # Servers offer more once somebody is signed in, and the library asks only before.
+            (line, *_) = _answers(client.capability())
+            client.capabilities = tuple((line or b"").decode("ascii", "replace").upper().split())
+            with suppress(imaplib.IMAP4.error):
+                # Where it is not offered, changes of flags are not seen.
+                client.enable("CONDSTORE")
+            yield client
+        finally:
+            with suppress(OSError, ValueError, imaplib.IMAP4.error):
+                client.logout()
+            # A server that answers wrongly to the end of a session leaves the library's connection open.
+            with suppress(OSError):
+                client.shutdown()
 
 
-def _connected(settings: Mapping[str, str]) -> imaplib.IMAP4:
+def _connected(settings: Mapping[str, str], connections: Connections) -> imaplib.IMAP4:
     host, security = settings["host"], settings.get("security") or "tls"
     if security not in _PORTS:
         raise ConfigInvalid("'security' is tls, starttls or none.", hint="Leave it out for tls.")
@@ -124,8 +126,9 @@ def _connected(settings: Mapping[str, str]) -> imaplib.IMAP4:
         raise ConfigInvalid("A password is sent in the clear to this machine only.", hint="Use tls.")
     port = int(settings.get("port") or _PORTS[security])
     if security == "tls":
-        return BoundedImapTls(host, port, ssl_context=ssl.create_default_context(), timeout=_SECONDS)
-    client = BoundedImap(host, port, timeout=_SECONDS)
+        tls = ssl.create_default_context()
+        return BoundedImapTls(host, port, connections=connections, ssl_context=tls, timeout=_SECONDS)
+    client = BoundedImap(host, port, connections=connections, timeout=_SECONDS)
     if security == "starttls":
         client.starttls(ssl.create_default_context())
     return client

@@ -126,20 +126,10 @@ def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int
     after, end = shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
     while hider and (rows := database.all(database.sql["live_records"], (after, end, _AT_ONCE))):
         for rid, _, long, body in rows:
-            values = _values(database, shelf, rid, long, body)
+            values = values_of(database, shelf.stream, rid, long, body)
             if values is not None and hider.hides(values):
                 yield rid
         after = rows[-1][0]
-
-
-def _values(
-    database: Database, shelf: Shelf, rid: int, long: bytes | None, body: bytes
-) -> Mapping[str, Any] | None:
-    """Give what a record says; None: it is damaged, and is never shown."""
-    try:
-        return values_of(database, shelf.stream, rid, long, body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def _move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
@@ -155,7 +145,7 @@ def _move_from(database: Database, shelf: Shelf, hider: Hider, rids: Sequence[in
     asked = msgspec.json.encode(rids).decode()
     items: dict[RecordId, Incoming] = {}
     for row in database.rows(_Moving, database.sql["records_to_move"], (asked,)):
-        values = _values(database, shelf, row.rid, row.long, row.body)
+        values = values_of(database, shelf.stream, row.rid, row.long, row.body)
         if values is not None and hider.hides(values) is not shelf.is_hidden:
             items[row.record_id] = _incoming(database, shelf, row, values, at=at)
     pair = ShelfPair(database, shelf.stream, shelf.connection_id, at)

@@ -1,0 +1,109 @@
+"""Mistakes in who is let in, for how long, how often, and in what the log proves. Each names the test that has to see it."""
+
+from __future__ import annotations
+
+from tests.structure.planted import Bug
+
+_RESTORED = "tests/console/test_restored.py::test_a_restore_ends_every_credential_unless_the_owner_keeps_them"
+
+_BUDGET = "tests/reading/test_daily_budget.py"
+_SERVICE = "src/headgate/auth/oauth/service.py"
+_SERVERS = "tests/console/test_servers.py"
+
+BUGS = (
+    # Restored homes
+    Bug(
+        _RESTORED,
+        "a restore keeps the owner tokens",
+        "src/headgate/store/relational/maintenance/credentials.py",
+        'len(ended("token", "revoke_owner_tokens", at))',
+        "0 * at",
+    ),
+    Bug(
+        _RESTORED,
+        "a restore keeps the sessions",
+        "src/headgate/store/relational/maintenance/credentials.py",
+        '                ("owner_browser", "end_browser_secrets"),\n',
+        "",
+    ),
+    Bug(
+        _RESTORED,
+        "a restore keeps the tokens of gateway callers",
+        "src/headgate/store/postgres/sql/maintenance.sql",
+        "kind IN ('gateway_caller', 'gateway_token')",
+        "kind IN ('gateway_caller')",
+    ),
+    # Who a client is, and what it may call
+    Bug(
+        f"{_SERVERS}::test_a_program_that_registers_under_a_known_name_gets_neither_its_id_nor_its_remote_tools",
+        "a registration gets the id of an approved client",
+        _SERVICE,
+        "same = next((one for one in unused if",
+        "same = next((one for one in known if",
+    ),
+    Bug(
+        f"{_SERVERS}::test_a_new_grant_lists_the_remote_tools_it_would_call_and_needs_the_password_again",
+        "a client that may call remote tools needs no password again",
+        "src/headgate/auth/oauth/entries.py",
+        "(may_call or not self.client.is_approved)",
+        "(not self.client.is_approved)",
+    ),
+    Bug(
+        f"{_SERVERS}::test_a_new_grant_lists_the_remote_tools_it_would_call_and_needs_the_password_again",
+        "remote tools that were allowed while the page was open are not shown again",
+        "src/headgate/console/consent.py",
+        "if review_of(terms, conditions, calls) != form",
+        "if review_of(terms, conditions, ()) != form",
+    ),
+    Bug(
+        f"{_SERVERS}::test_what_a_client_may_call_holds_for_the_grants_that_it_had_and_for_no_other",
+        "every later grant of a client may call",
+        "src/headgate/auth/gateway.py",
+        "is_bound = found is not None and (",
+        "is_bound = found is not None or (",
+    ),
+    Bug(
+        "tests/console/test_consent.py::test_a_device_that_is_open_in_two_tabs_is_decided_once",
+        "a device is decided twice",
+        _SERVICE,
+        "        if device is None or not self._is_waiting(device):\n            raise",
+        "        if device is None:\n            raise",
+    ),
+    Bug(
+        "tests/console/test_consent.py::test_a_device_code_is_found_however_it_is_typed",
+        "a device code needs its hyphen",
+        _SERVICE,
+        "for one in user_code.upper() if one.isalnum())",
+        "for one in user_code.strip().upper())",
+    ),
+    # Daily budgets
+    Bug(
+        f"{_BUDGET}::test_a_page_is_cut_to_what_is_left_and_its_cursor_goes_on_the_next_day",
+        "the search that crosses the budget is whole",
+        "src/headgate/reading/local.py",
+        "return plan if most is None else replace(plan, limit=min(plan.limit, most))",
+        "return plan if most is None or most else replace(plan, limit=1)",
+    ),
+    Bug(
+        f"{_BUDGET}::test_related_records_count_and_are_cut_too",
+        "related records are shown beyond the budget",
+        "src/headgate/reading/cutting.py",
+        "if _key(child) in seen or len(seen) < most:",
+        "if _key(child) in seen or most:",
+    ),
+    Bug(
+        f"{_BUDGET}::test_records_that_other_requests_took_meanwhile_are_not_shown",
+        "records that another request took are shown",
+        "src/headgate/reading/local.py",
+        "                if taken < count:\n",
+        "                if taken < 0:\n",
+    ),
+    Bug(
+        "tests/audit/test_budget.py"
+        "::test_a_package_shows_what_the_smallest_of_its_budgets_leaves_and_counts_no_more",
+        "records that another grant of a package refused stay counted",
+        "src/headgate/audit/budget.py",
+        "            if taken > fit:\n",
+        "            if taken < fit:\n",
+    ),
+)
