@@ -40,12 +40,12 @@ class AccountParser:
     def parts(self, request: ReadMessage | ReadCalendar) -> Iterator[ImportPart]:
         """Give the records of something; a reject in their place if it ended the process."""
         if self._ended_program(request.place):
-            yield ImportPart(rejects=[Reject(request.place, ENDED_WITH_PROGRAM)])
+            yield ImportPart(rejects=[Reject(request.place, ENDED_WITH_PROGRAM)], is_cut=True)
             return
         try:
             yield from self._process.ask(request, ImportPart, self._note)
         except ParserEnded as ended:
-            yield ImportPart(rejects=[Reject(request.place, ended.reason)])
+            yield ImportPart(rejects=[Reject(request.place, ended.reason)], is_cut=True)
 
     def one(self, request: ReadDav, answer: type[_T]) -> _T:
         """Read an answer of the server.

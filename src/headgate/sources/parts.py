@@ -47,6 +47,8 @@ class ImportPart:
     marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
     #: Why reading ended before the end; empty while all is well.
     failure: str = ""
+    #: Whether a reject stands for more than can be known.
+    is_cut: bool = False
     #: Of lines and attachments.
     size_bytes: int = 0
     #: What the source gave, and what of that after the last mark.
@@ -85,6 +87,7 @@ class ImportPart:
         self.rejects.extend(part.rejects)
         self.marks.update(part.marks)
         self.failure = part.failure
+        self.is_cut = self.is_cut or part.is_cut
         self.size_bytes += part.size_bytes
         self.item_count += part.item_count
         self.after_mark = part.after_mark if part.marks else self.after_mark + part.after_mark
@@ -113,7 +116,7 @@ def within(most_bytes: int, given: Iterable[ImportPart], name: str) -> Iterator[
         yield part
         if left < 0:
             reason = f"It would store more than {most_bytes // 1024**2:,} MB, which is too much for its size."
-            yield ImportPart(rejects=[Reject(name, f"{reason} The rest is left out.")])
+            yield ImportPart(rejects=[Reject(name, f"{reason} The rest is left out.")], is_cut=True)
             return
 
 

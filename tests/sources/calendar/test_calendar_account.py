@@ -19,12 +19,12 @@ from headgate.errors import (
 from headgate.model.ids import StreamName
 from headgate.model.instants import instant
 from headgate.model.plan import Reach
-from headgate.sources import deadlines, web_account
+from headgate.sources import deadlines, parser_process, web_account
 from headgate.sources.accounts import account_job
 from headgate.sources.calendar.account import CalendarAccount
 from headgate.sources.calendar.dav import parts_of
 from headgate.sources.importing import Importer
-from headgate.sources.protocol import Mark, Removal, Row
+from headgate.sources.protocol import Mark, Reject, Removal, Row
 from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount
 from headgate.sources.xml_events import XmlRefused
 from headgate.wiring import live_sources
@@ -276,6 +276,27 @@ def test_events_that_left_a_file_are_removed_if_it_is_the_whole(files, account):
     state = marks(synced(account, settings, {}))
     files.answers["/a.ics"] = feed("b", etag='"2"')
     assert removed(synced(account, settings, state)) == {"a"}
+
+
+def test_a_file_that_ends_its_parser_removes_nothing(files, account, monkeypatch):
+    settings = {"url": f"{files.url}/a.ics", "whole": "true"}
+    files.answers["/a.ics"] = feed("a", "b")
+    state = marks(synced(account, settings, {}))
+    # The parser reads its request, and no more fits.
+    monkeypatch.setattr(parser_process, "MEMORY_BYTES", 160 * 1024**2)
+    lines = b"BEGIN:VCALENDAR\r\n" + b"X-A:" + b"\r\n a" * 15_000_000
+    files.answers["/a.ics"] = (200, {"ETag": '"2"'}, lines)
+    items = list(synced(account, settings, state))
+    assert [type(item) for item in items] == [Reject, Mark]
+    assert marks(items)["file"]["ids"] == state["file"]["ids"]
+
+
+def test_a_file_of_a_calendar_that_would_store_too_much_is_cut(files, account):
+    event = ics("a", RRULE="FREQ=HOURLY", DESCRIPTION="word " * 4000)
+    files.answers["/a.ics"] = (200, {}, event.encode())
+    items = list(synced(account, {"url": f"{files.url}/a.ics"}, {}))
+    assert 1000 < len(rows(items)) < 10_000
+    assert "too much for its size" in next(item.reason for item in items if isinstance(item, Reject))
 
 
 def test_a_redirect_is_followed_without_the_password(files, account):

@@ -17,7 +17,9 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources import deadlines
+from headgate.sources import deadlines, parser_process
+from headgate.sources.accounts import account_job
+from headgate.sources.importing import Importer
 from headgate.sources.mail import imap, imap_clients
 from headgate.sources.mail.imap import ImapSource
 from headgate.sources.mail.imap_answers import FetchedMessage, fetched, folder_name, listed_folders
@@ -26,6 +28,7 @@ from headgate.wiring import live_sources
 from tests.sources.mail.dovecot import PASSWORD, USER, account
 from tests.sources.mail.mails import ANSWER, LETTER, check_items, state_of
 from tests.sources.reading_out import read_out
+from tests.store.engines import NOW, Driven
 
 
 def letter(number: int) -> bytes:
@@ -139,6 +142,31 @@ def test_a_message_that_is_too_large_is_rejected_and_not_fetched(server, monkeyp
     monkeypatch.setattr(imap, "MAX_MESSAGE_BYTES", 100)
     items = list(synced({**server.settings, "folders": "Trash"}, {}))
     assert [type(item) for item in items] == [Reject, Mark, Mark]
+
+
+def test_a_message_that_ends_its_parser_is_rejected_once_and_the_others_arrive(server, tmp_path, monkeypatch):
+    # The parser needs several times the size of a message: one of 40 MB does not fit.
+    monkeypatch.setattr(parser_process, "MEMORY_BYTES", 160 * 1024**2)
+    large = letter(9) + b"a line of text\n" * 2_700_000
+    server.deliver("Large", letter(8))
+    server.deliver("Large", large)
+    server.deliver("Large", letter(10))
+    job = account_job(ImapSource(tmp_path / "notes"), {**server.settings, "folders": "Large"})
+    store = Driven("sqlite", tmp_path)
+    try:
+        report = store.run(Importer(store.bare, clock=lambda: NOW).run(job))
+        again = store.run(Importer(store.bare, clock=lambda: NOW).run(job))
+    finally:
+        store.close()
+    assert (report.streams["messages"].added, report.failure) == (2, "")
+    (reject,) = report.rejects
+    assert reject.place == "Large, message 2"
+    assert reject.reason in {
+        "Reading it needs more than 160 MB of memory.",
+        "The parser crashed while it read it.",
+    }
+    assert (again.accepted, again.reject_count) == (0, 0)
+    assert list((tmp_path / "notes").iterdir()) == []
 
 
 def test_a_wrong_password_and_a_server_that_is_away_are_errors_of_ours(server, monkeypatch):

@@ -7,7 +7,7 @@ month everything is fetched again, so that they go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -114,12 +114,19 @@ class _CalendarRun:
         """Read the parts of a CalDAV answer."""
         return self.parser.one(ReadDav(place=answer.url, content=answer.body), list[DavPart])
 
-    def records(self, place: str, content: bytes, name: str, ids: _Ids) -> Iterator[ImportPart]:
-        """Read a file that was fetched, and note which records it became."""
+    def records(
+        self, place: str, content: bytes, name: str, ids: _Ids, before: Sequence[list[str]]
+    ) -> Iterator[ImportPart]:
+        """Read a file that was fetched, and note which records it became.
+
+        Of one that cannot be read to its end, those count that it became before.
+        """
         request = ReadCalendar(place=place, content=content, name=name, now=self.now)
         for part in self.parser.parts(request):
             for stream, lines in part.lines.items():
                 ids.extend([stream, _RECORD.decode(one.line).data.id] for one in lines)
+            if part.is_cut:
+                ids.extend(one for one in before if one not in ids)
             yield part
 
 
@@ -140,7 +147,7 @@ def _file(
         raise UpstreamProtocolError("The address gives no iCalendar file.")
     ids: _Ids = []
     name = unquote(Path(urlsplit(url).path).stem) or "calendar"
-    yield from run.records(name, answer.body, name, ids)
+    yield from run.records(name, answer.body, name, ids, before.get("ids") or ())
     is_whole = settings.get("whole") == "true"
     if is_whole:
         yield from _gone(before.get("ids") or (), ids)
@@ -200,7 +207,7 @@ def _calendar(
     ]
     name = part.texts.get("displayname") or unquote(part.path.rstrip("/").rpartition("/")[2])
     held: dict[str, Any] = {path: known[path] for path in listed if path in known and path not in changed}
-    yield from _changed(run, url, changed, name, held)
+    yield from _changed(run, url, {path: known.get(path, ("", ()))[1] for path in changed}, name, held)
     ids = [one for _, found in held.values() for one in found]
     was = (one for _, found in known.values() for one in found if tuple(one) not in others)
     yield from _gone(was, ids)
@@ -213,15 +220,16 @@ def _calendar(
 
 
 def _changed(
-    run: _CalendarRun, url: str, paths: list[str], name: str, held: dict[str, Any]
+    run: _CalendarRun, url: str, changed: Mapping[str, Any], name: str, held: dict[str, Any]
 ) -> Iterator[ImportPart]:
+    paths = list(changed)
     for at in range(0, len(paths), _FETCHED):
         answer = _report(run.account, "REPORT", url, fetch_of(paths[at : at + _FETCHED]), depth="1")
         for one in run.parts_of(answer):
             content = one.texts.get("calendar-data", "")
             if content:
                 ids: _Ids = []
-                yield from run.records(one.path, content.encode(), name, ids)
+                yield from run.records(one.path, content.encode(), name, ids, changed.get(one.path, ()))
                 held[one.path] = [one.texts.get("getetag", ""), ids]
 
 
