@@ -484,7 +484,7 @@ async def test_an_import_that_fails_by_our_fault_ends_and_is_shown(
     sent = await scene.browser.send("/console/add", body, kind)
     begun = await scene.browser.post(sent.location or "", do="import")
     done = await imported(scene, begun)
-    assert "a fault of its own" in done.words
+    assert "A fault in Headgate ended the import" in done.words
     assert "Work in the background fails (imports): KeyError" in (await scene.browser.get("/console")).words
     ready = await scene.program.get("/readyz")
     assert ready.body == {"status": "degraded", "troubles": [{"loop": "imports", "code": "unexpected"}]}

@@ -97,6 +97,7 @@ class FileParser:
             found.display_name,
             found.document,
             partial(self._read, number, found),
+            form=found.form,
             total_bytes=found.total_bytes,
             fingerprint=found.fingerprint,
             most_bytes=found.most_bytes,
@@ -116,9 +117,11 @@ class FileParser:
                     return preview_without_rows(found.document, Reject(place, ended.reason))
                 refused[item] = ended.reason
 
-    def _read(self, number: int, found: PlannedFiles, resume: Mapping[str, Any]) -> Iterator[ImportPart]:
+    def _read(
+        self, number: int, found: PlannedFiles, resume: Mapping[str, Any], form: int
+    ) -> Iterator[ImportPart]:
         note = self._note(found)
-        run = _FileRun(number, dict(resume))
+        run = _FileRun(number, form, dict(resume))
         run.begin(None if note is None else last_read(note))
         try:
             while True:
@@ -161,6 +164,7 @@ class _FileRun:
     """How far the reading of one job is."""
 
     number: int
+    form: int
     resume: dict[str, Any]
     #: Items that were given before the last mark that was received, and all that were received.
     given: int = 0
@@ -178,6 +182,7 @@ class _FileRun:
         return ReadFiles(
             number=self.number,
             resume=self.resume,
+            form=self.form,
             given=self.given,
             received=self.received,
             cuts=[cut for cut in self.cuts if cut.at >= self.given],

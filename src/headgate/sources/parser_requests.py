@@ -51,6 +51,7 @@ class PlannedFiles(Struct, frozen=True):
     connector_key: str
     display_name: str
     document: dict[str, Any]
+    form: int
     total_bytes: int
     most_bytes: int | None
     fingerprint: str | None
@@ -97,6 +98,7 @@ def _described(planned: PlannedImport) -> PlannedFiles:
         job.connector_key,
         job.display_name,
         dict(job.document),
+        job.form,
         job.total_bytes,
         job.most_bytes,
         job.fingerprint,
@@ -132,6 +134,7 @@ class ReadFiles(Struct, frozen=True, kw_only=True, tag=True):
     number: int
     note: bytes = b""
     resume: dict[str, Any]
+    form: int
     #: How many items were given before the marks in `resume`, and how many were received: these are not given again.
     given: int
     received: int
@@ -158,7 +161,7 @@ class ReadFiles(Struct, frozen=True, kw_only=True, tag=True):
         self, cut: Cut | None, job: ImportJob, resume: Mapping[str, Any], count: int
     ) -> Iterator[Item | ImportPart]:
         NOTE.give(count)
-        items = iter(job.read(dict(resume)))
+        items = iter(job.read(dict(resume), self.form))
         if cut is None:
             yield from items
             return

@@ -51,7 +51,7 @@ def preview(job: ImportJob) -> ImportPreview:
     streams: Sequence[Mapping[str, Any]] = job.document["streams"]
     rows: dict[str, list[Mapping[str, Any]]] = {stream["name"]: [] for stream in streams}
     rejects: list[Reject] = []
-    items = job.read({})
+    items = job.read({}, job.form)
     try:
         _collect(items, rows, rejects)
     finally:

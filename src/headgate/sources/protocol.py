@@ -43,6 +43,9 @@ class Recognised:
     #: For a source whose declarations differ from one find to another, such as tables: the connector's key is the
     #: source's name and this. Lower case, digits, ``-``.
     variant: str = ""
+    #: In which form records are named; a source that names them otherwise than before recognises files in a higher one. A
+    #: connection is read in the form in which it was made, so that importing again into an older one adds nothing.
+    form: int = 1
 
 
 @dataclass(frozen=True, slots=True)

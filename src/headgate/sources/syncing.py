@@ -101,8 +101,8 @@ class Accounts:
 
 
 def _bounded(job: ImportJob) -> ImportJob:
-    def read(marks: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
-        return until_deadline(job.read(marks))
+    def read(marks: Mapping[str, Any], form: int) -> Iterator[Item | ImportPart]:
+        return until_deadline(job.read(marks, form))
 
     return replace(job, read=read)
 

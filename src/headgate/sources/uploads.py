@@ -187,7 +187,7 @@ def _noted(uploads: UploadDirectory, import_id: str, upload: Upload) -> Generato
         notes.put(status="failed", error={"code": error.code, "message": error.message})
         raise
     except Exception:
-        message = "Headgate could not read this file because of a fault of its own."
+        message = "A fault in Headgate ended the import; its log has more."
         notes.put(status="failed", error={"code": ServerFault.code, "message": message})
         raise
     except BaseException:

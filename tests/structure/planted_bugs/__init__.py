@@ -12,6 +12,7 @@ from tests.structure.planted_bugs import (
     imports,
     ladder,
     loops,
+    origins,
     promises,
     reads,
     search,
@@ -32,6 +33,7 @@ BUGS = (
     *promises.BUGS,
     *store_faults.BUGS,
     *loops.BUGS,
+    *origins.BUGS,
     *edges.BUGS,
     *identity.BUGS,
 )
