@@ -13,12 +13,13 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 
 from headgate.errors import UpstreamUnreachable
+from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item
 
 ACCOUNT_SECONDS = 1800.0
 
 
-def until_deadline(items: Iterator[Item]) -> Iterator[Item]:
+def until_deadline(items: Iterator[Item | ImportPart]) -> Iterator[Item | ImportPart]:
     """Pass items on until the time of an account is over.
 
     Raises:
