@@ -45,6 +45,7 @@ from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.sources.upload_cleaning import UploadCleaning
 from headgate.store.maintenance import backup_to_send
 from headgate.store.places import home_in
 from headgate.store.semantic.choice import what_leaves
@@ -101,6 +102,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
             mcp.running,
             *([gateway.running] if gateway else []),
             partial(_fetching_accounts, settings, program),
+            partial(_cleaning(program, console).running, program.supervisor),
         ),
         more_addresses=(*console_addresses(console), *oauth_addresses(service), *consent_addresses(consent)),
     )
@@ -108,8 +110,15 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
 
 def build_intake(program: AppServices) -> Intake:
     """Put together what the owner brings records in by."""
-    uploads = UploadDirectory(program.home.path / "imports")
-    return Intake(program.store, clock=program.clock, uploads=uploads)
+    return Intake(program.store, clock=program.clock, uploads=_uploads(program))
+
+
+def _uploads(program: AppServices) -> UploadDirectory:
+    return UploadDirectory(program.home.path / "imports")
+
+
+def _cleaning(program: AppServices, console: ConsoleServices) -> UploadCleaning:
+    return UploadCleaning(program.home.path, _uploads(program), console.uploads, program.clock)
 
 
 def build_authorization(settings: Settings, program: AppServices) -> AuthorizationService:

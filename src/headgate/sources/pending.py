@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
 import shutil
@@ -13,6 +14,7 @@ from zipfile import ZipFile, ZipInfo
 
 from headgate.errors import NotFound
 from headgate.home import Home, make_private_directory, write_private
+from headgate.sources.import_files import changed_at
 
 _DIRECTORY = "uploads"
 #: Beside the content, if that is a bundle.
@@ -32,7 +34,7 @@ class PendingUploads:
         self._clock = clock
 
     async def add(self, name: str, content: AsyncIterator[bytes]) -> str:
-        """Store a file; returns the id by which it is found again. Older uploads than an hour are removed."""
+        """Store a file; returns the id by which it is found again."""
         place = self._new(name)
         with (place / "content").open("xb") as file:
             (place / "content").chmod(0o600)
@@ -54,7 +56,6 @@ class PendingUploads:
         return place.name
 
     def _new(self, name: str) -> Path:
-        self._remove_old()
         place = self._directory / secrets.token_hex(16)
         make_private_directory(place)
         write_private(place / "name", name.encode("utf-8", "replace"))
@@ -109,10 +110,12 @@ class PendingUploads:
             raise _gone()
         return place
 
-    def _remove_old(self) -> None:
+    def clean(self) -> None:
+        """Remove what has not changed for an hour."""
         oldest = self._clock() // 1_000_000 - _HOUR_SECONDS
         for place in self._directory.glob("*"):
-            if place.stat().st_mtime < oldest:
+            last = (changed_at(path) for path in (place, place / "content"))
+            if max((at for at in last if at != math.inf), default=math.inf) < oldest:
                 shutil.rmtree(place, ignore_errors=True)
 
 

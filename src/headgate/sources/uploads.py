@@ -52,7 +52,7 @@ async def import_upload(
     if not is_plain(name):
         raise InvalidRequest("file_name must be plain text.", param="file_name")
     import_id = checked_id(upload.import_id)
-    with uploads.receiving(clock()) as directory, _noted(uploads, import_id, upload) as notes:
+    with uploads.receiving() as directory, _noted(uploads, import_id, upload) as notes:
         path = directory / name
         await _receive(path, content, uploads, notes)
         notes.put(status="reading")
