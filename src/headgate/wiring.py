@@ -26,7 +26,7 @@ from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.auth.keys import load_ring
+from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, limits_of
 from headgate.auth.rounds import Rounds
@@ -41,7 +41,6 @@ from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
 from headgate.model.query import SearchMode
-from headgate.model.sealed import Sealer
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
@@ -221,7 +220,7 @@ def build_services(
     budgets = DailyBudgets(opened.counter or FileCounter(home, logged), clock=clock)
     read_services = ReadServices(
         opened.store,
-        sealer=Sealer(load_ring(home)),
+        sealer=HomeSealer(home),
         discloser=journal,
         budgets=budgets,
         clock=clock,

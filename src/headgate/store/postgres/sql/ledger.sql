@@ -76,6 +76,15 @@ DELETE FROM audit_journal WHERE home=:home AND name=?
 -- Add a block to the chain.
 INSERT INTO audit VALUES(:home, ?, ?, ?)
 
+-- name: counted_entries
+-- How many entries the chain should have.
+SELECT v FROM meta WHERE home=:home AND k='audit_entries'
+
+-- name: count_entries
+-- Note how many entries the chain has; it never has fewer.
+INSERT INTO meta AS m VALUES(:home, 'audit_entries', ?)
+ON CONFLICT (home, k) DO UPDATE SET v = greatest(m.v, excluded.v)
+
 -- name: add_spent
 -- Count records that were shown under a grant on a day.
 INSERT INTO spent VALUES(:home, ?, ?, ?)
