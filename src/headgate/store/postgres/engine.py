@@ -15,6 +15,8 @@ from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.retention import ChangeRetention
 from headgate.store.relational.store import RelationalStore
+from headgate.store.relational.write.rule_comparison import RuleComparison
+from headgate.store.relational.write.word_index import WordFilling
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
 
@@ -56,7 +58,8 @@ class PostgresStore(RelationalStore):
         replica: Replica | None = None,
     ) -> None:
         turn = LeasedTurn(Lease(place, "idle tasks", now), now)
-        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)), turn=turn)
+        tasks = (WordFilling(), RuleComparison(now), Statistics(), ChangeRetention(now))
+        writer = Writer(PostgresDatabase(place), idle_tasks=tasks, turn=turn)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
         readers = PostgresReaders(place, connections, reader_maker(replica))
         super().__init__(readers, writer, BlobRows(place), now, meaning)

@@ -32,6 +32,7 @@ from headgate.store.relational.read.pages import find
 from headgate.store.relational.read.rows import TooLargeHere
 from headgate.store.relational.store import READ_BYTES, RelationalStore
 from headgate.store.relational.write.blobs import BlobFiles
+from headgate.store.relational.write.rule_comparison import RuleComparison
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.database import open_reader, translate_errors
@@ -176,7 +177,7 @@ class SqliteStore(RelationalStore):
 
     def __init__(self, home: Home, now: Callable[[], int], model: MeaningModel | None = None) -> None:
         path = home.path / FILE
-        writer = start_writer(path, idle_tasks=(ChangeRetention(now),))
+        writer = start_writer(path, idle_tasks=(RuleComparison(now), ChangeRetention(now)))
         vectors = _SqliteVectors(path, writer) if model is not None and isinstance(writer, Writer) else None
         meaning = None if model is None else (model, vectors)
         super().__init__(_SqliteReaders(path), writer, _SqliteFiles(home.path / BLOBS), now, meaning)
