@@ -19,6 +19,7 @@ from headgate.store.relational.write.rule_comparison import RuleComparison
 from headgate.store.relational.write.word_index import WordFilling
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
+from headgate.tasks import Supervisor
 
 #: How many short reads one process does at once.
 CONNECTIONS = 4
@@ -56,10 +57,11 @@ class PostgresStore(RelationalStore):
         *,
         connections: int = CONNECTIONS,
         replica: Replica | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         turn = LeasedTurn(Lease(place, "idle tasks", now), now)
         tasks = (WordFilling(), RuleComparison(now), Statistics(), ChangeRetention(now))
-        writer = Writer(PostgresDatabase(place), idle_tasks=tasks, turn=turn)
+        writer = Writer(PostgresDatabase(place), idle_tasks=tasks, turn=turn, supervisor=supervisor)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
         readers = PostgresReaders(place, connections, reader_maker(replica))
-        super().__init__(readers, writer, BlobRows(place), now, meaning)
+        super().__init__(readers, writer, BlobRows(place), now, meaning, supervisor)

@@ -21,6 +21,8 @@ _AT_ONCE = 500
 class RuleComparison:
     """An idle task: put records that this version of the rules hides, or hides no longer, where they belong."""
 
+    name = "rules"
+
     __slots__ = ("_after", "_now")
 
     def __init__(self, now: Callable[[], int]) -> None:
