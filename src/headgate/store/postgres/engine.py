@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headgate.store.postgres.blobs import BlobRows
+from headgate.store.postgres.blobs import ServedBlobRows
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
 from headgate.store.postgres.lease import Lease, LeasedTurn
 from headgate.store.postgres.readers import PostgresReaders, scan
@@ -64,4 +64,4 @@ class PostgresStore(RelationalStore):
         writer = Writer(PostgresDatabase(place), idle_tasks=tasks, turn=turn, supervisor=supervisor)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
         readers = PostgresReaders(place, connections, reader_maker(replica))
-        super().__init__(readers, writer, BlobRows(place), now, meaning, supervisor)
+        super().__init__(readers, writer, ServedBlobRows(place, readers), now, meaning, supervisor)
