@@ -211,8 +211,11 @@ def build_services(
     """Open the home's files and construct the services, without starting anything."""
     key = load_audit_key(_place(settings, home))
     model = chosen_model(settings.semantic_model, settings.semantic_key_file)
-    opened = open_engine(_place(settings, home), clock, model, replica_url=settings.replica_url)
-    ledger, journal, supervisor = opened.ledger, Journal(home), Supervisor()
+    supervisor, journal = Supervisor(), Journal(home)
+    opened = open_engine(
+        _place(settings, home), clock, model, replica_url=settings.replica_url, supervisor=supervisor
+    )
+    ledger = opened.ledger
 
     async def logged(grant_id: GrantId, day: int) -> int:
         return await ledger.spent(grant_id, day) + journal.unwritten(grant_id)

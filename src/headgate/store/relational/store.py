@@ -55,6 +55,7 @@ from headgate.store.relational.write.blobs import find_blobs
 from headgate.store.relational.write.vector_making import model_key
 from headgate.store.relational.write.vector_thread import VectorStore, VectorThread
 from headgate.store.semantic.models import MeaningModel
+from headgate.tasks import Supervisor
 
 _CONNECTION_BYTES = 12
 #: What must be left, beside the reserve, when a thread begins to read.
@@ -152,6 +153,7 @@ class RelationalStore:
         files: BlobContents,
         now: Callable[[], int],
         meaning: tuple[MeaningModel, VectorStore | None] | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self._readers = readers
         self._writer = writer
@@ -162,7 +164,7 @@ class RelationalStore:
         self._model = None if meaning is None else meaning[0]
         self._vectors: VectorThread | None = None
         if meaning is not None and meaning[1] is not None:
-            self._vectors = VectorThread(meaning[1], meaning[0])
+            self._vectors = VectorThread(meaning[1], meaning[0], supervisor or Supervisor())
 
     # Reading
 

@@ -21,6 +21,7 @@ from headgate.store.relational.ledger import RelationalLedger
 from headgate.store.sqlite.database import SqliteDatabase, open_reader, translate_errors
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import NoWriter, start_writer
+from headgate.tasks import Supervisor
 
 _T = TypeVar("_T")
 
@@ -28,10 +29,11 @@ _T = TypeVar("_T")
 class _SqliteConnections:
     """Implements `relational.ledger.LedgerConnections`."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, supervisor: Supervisor | None) -> None:
         self._path = home.path / FILE
+        self._supervisor = supervisor
         self._reader = open_reader(self._path)
-        self._writer = start_writer(self._path)
+        self._writer = start_writer(self._path, supervisor=supervisor)
         self._scans = ThreadPoolExecutor(1, thread_name_prefix="headgate-log")
         self._scanned: SqliteDatabase | None = None
 
@@ -66,7 +68,7 @@ class _SqliteConnections:
     def open_again(self) -> None:
         """Open a writer where there was no room for one."""
         if isinstance(self._writer, NoWriter):
-            self._writer = start_writer(self._path)
+            self._writer = start_writer(self._path, supervisor=self._supervisor)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._scans.shutdown)
@@ -79,8 +81,8 @@ class _SqliteConnections:
 class SqliteLedger(RelationalLedger):
     """The ledger of a home whose store has been opened."""
 
-    def __init__(self, home: Home) -> None:
-        self._own = _SqliteConnections(home)
+    def __init__(self, home: Home, *, supervisor: Supervisor | None = None) -> None:
+        self._own = _SqliteConnections(home, supervisor)
         super().__init__(self._own)
         self._reserve = revocation_reserve(home.path)
 

@@ -16,7 +16,7 @@ from headgate.model.hiding import MAX_RULES, HidingRule, RuleCount, RuleId
 from headgate.model.ids import RecordId, StreamName
 from headgate.model.record import Op
 from headgate.model.rows import RecordProblem
-from headgate.policy.hiding import Hider
+from headgate.policy.hiding import VERSION, Hider
 from headgate.store.lines import Incoming
 from headgate.store.relational.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.relational.database import Database
@@ -79,7 +79,11 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
     Raises:
         ResourceLimit: there are as many rules as there may be.
     """
-    if len(current(database, Catalog()).rules) >= MAX_RULES:
+    before = current(database, Catalog()).rules
+    if not before:
+        # All records are compared with all rules below.
+        database.run(database.sql["set_rules_version"], (VERSION,))
+    if len(before) >= MAX_RULES:
         raise ResourceLimit(f"There may be at most {MAX_RULES} rules.", hint="Remove one first.")
     database.run(database.sql["insert_hiding_rule"], (rule.id, msgspec.json.encode(rule), rule.created_at))
     bump_catalog(database)
@@ -88,7 +92,7 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
     for shelf in _shelves(catalog, is_hidden=False):
         changed = database.all(database.sql["changed_rids"], (shelf.sid, found.seq, shelf.sid << RID_SHIFT))
         rids = sorted({*found.rids.get(shelf.sid, ()), *(rid for (rid,) in changed)})
-        moved += _move(database, catalog, shelf, rids, at=at)
+        moved += move(database, catalog, shelf, rids, at=at)
     return moved
 
 
@@ -108,7 +112,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
             rid
             for (rid,) in database.all(database.sql["changed_rids"], (shelf.sid, 0, shelf.sid << RID_SHIFT))
         ]
-        moved += _move(database, catalog, shelf, rids, at=at)
+        moved += move(database, catalog, shelf, rids, at=at)
     return moved
 
 
@@ -132,7 +136,7 @@ def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int
         after = rows[-1][0]
 
 
-def _move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
+def move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
     """Look at records of a shelf again, and put each on the shelf where it belongs; gives how many moved."""
     hider = Hider(catalog.rules, shelf.name)
     return sum(

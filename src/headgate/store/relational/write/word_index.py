@@ -45,6 +45,8 @@ def bring_up_to_date(database: Database, seconds: float = float("inf")) -> None:
 class WordFilling:
     """An idle task: make the index that is missing, or was made by other rules, one portion at a step."""
 
+    name = "word index"
+
     def plan(self, database: Database) -> bool:
         """Say whether the index lacks anything."""
         return not is_current(database)
