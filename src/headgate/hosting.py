@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import secrets
@@ -83,6 +84,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
         supervisor=program.supervisor,
+        home_mark=_home_mark(settings),
     )
     console = build_console(settings, program, gateway)
     service = build_authorization(settings, program)
@@ -195,6 +197,14 @@ def _make_backup(home: Home, passphrase: str) -> IO[bytes]:
 def build_callers(settings: Settings, program: AppServices) -> GatewayCallers:
     """Put together what knows the gateway's callers."""
     return GatewayCallers(program.oauth_store, settings.gateway_clients, program.clock)
+
+
+def _home_mark(settings: Settings) -> str:
+    # In a database the home has a name, under which several machines may serve it.
+    place = (
+        f"{settings.store_url}#{settings.store_home}" if settings.store_url else str(settings.home.resolve())
+    )
+    return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def build_sessions(program: AppServices, names: Sequence[PasskeyParty] = ()) -> OwnerSessions:

@@ -75,7 +75,7 @@ async def test_no_page_of_the_owner_is_shown_without_a_session(scene: Scene):
         shown = await (stranger.get(path) if row.method == "GET" else stranger.post(path))
         assert shown.status == 303, row.route
         assert (shown.location or "").startswith("/console/sign-in?next="), row.route
-        held = Browser(scene.program, {"headgate": "guess"})
+        held = Browser(scene.program, dict.fromkeys(scene.browser.cookies, "guess"))
         shown = await (held.get(path) if row.method == "GET" else held.post(path))
         assert shown.status == 303, row.route
 
@@ -536,3 +536,18 @@ async def test_reads_under_a_package_are_counted_once(scene: Scene):
     )
     assert answer.status == 200
     assert "Read today: 1 ·" in (await scene.browser.get("/console/agents")).words
+
+
+async def test_a_file_of_the_owner_is_embedded_by_no_page_of_another_origin_and_runs_nothing(scene: Scene):
+    """Other ports of this machine are other origins that share the cookies; a picture they load tells what is here."""
+    program = scene.program
+    stored = await program.ask(
+        "POST", "/v1/blobs", program.owner, body=b"\x89PNG", headers=[("content-type", "image/png")]
+    )
+    reference = {"blob_id": stored.body["blob_id"], "mime_type": "image/png"}
+    await program.ingest(scene.connection, "messages", [record("m9", headers=reference)])
+    path = f"/console/files/{stored.body['blob_id']}?connection_id={scene.connection}"
+    shown = await scene.browser.get(path)
+    assert (shown.status, shown.content) == (200, b"\x89PNG")
+    assert shown.header("cross-origin-resource-policy") == "same-origin"
+    assert shown.header("content-security-policy") == "sandbox; default-src 'none'"

@@ -120,10 +120,13 @@ def test_a_connection_that_is_not_to_be_kept_ends_with_its_answer(line: Line, re
 
 
 def test_every_answer_has_the_headers_of_all_answers_once(line: Line):
-    for path in (b"/", b"/healthz", b"/v1/schema", b"/v1/none", b"/nothing", b"/mcp"):
+    paths = (b"/", b"/healthz", b"/v1/schema", b"/v1/none", b"/nothing", b"/mcp", b"/docs", b"/console")
+    for path in (*paths, b"/icon.svg", b"/console/sign-in", b"/console/none", b"/openapi.json"):
         line.send(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
         _, headers, _ = line.answer()
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"].startswith("default-src 'none'; ")
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert re.fullmatch(r"req_[0-9a-f]{16}", headers["request-id"])
         assert headers["date"].endswith("GMT")
 

@@ -53,4 +53,25 @@ BUGS = (
         "LimitedHttpProtocol._all_unparsed_bytes > MAX_WAITING_BYTES",
         "len(self._unparsed) > MAX_WAITING_BYTES",
     ),
+    Bug(
+        "tests/console/test_pages.py::test_a_file_of_the_owner_is_embedded_by_no_page_of_another_origin_and_runs_nothing",
+        "pages of other origins may embed the owner's files",
+        "src/headgate/console/records.py",
+        '(b"cross-origin-resource-policy", b"same-origin"),',
+        '(b"cross-origin-resource-policy", b"cross-origin"),',
+    ),
+    Bug(
+        f"{_WIRE}::test_every_answer_has_the_headers_of_all_answers_once",
+        "an answer that is no page has no policy",
+        "src/headgate/web/replies.py",
+        "            headers.append(_NO_PAGE)\n",
+        "            pass\n",
+    ),
+    Bug(
+        "tests/test_settings.py::test_a_password_in_an_address_is_refused_and_not_repeated",
+        "a refused address is repeated with its password",
+        "src/headgate/settings.py",
+        'is_secret = "@" in text or _IN_QUERY in text.casefold()',
+        "is_secret = not text",
+    ),
 )
