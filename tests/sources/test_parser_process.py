@@ -191,7 +191,7 @@ def test_no_process_stays_behind_when_the_import_is_ended(tmp_path: Path, troubl
     assert is_alive(parser)
     process.send_signal(signal_number)
     process.communicate()
-    # It ends at its next message, which nobody reads any more; a process that stayed would never pass this line.
+    # It ends at its next message, which has no reader any more; a process that stayed would never pass this line.
     while is_alive(parser):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.01)
@@ -233,7 +233,7 @@ def test_a_server_goes_on_when_an_upload_ends_its_parser_at_the_preview_and_at_t
         assert program.ask("POST", address, program.owner, b"at once\n").status == 400
         assert program.ask("GET", "/healthz").status == 200
         assert program.process.poll() is None
-        # A preview is read by a process of its own: it waits for no import.
+        # A preview is read by another process: it waits for no import.
         with_pid = f"pid {tmp_path / 'pid'}\nlinger\n".encode()
         with program_import(program, with_pid, tmp_path / "pid"):
             shown = program.ask("POST", f"{address}&dry_run=true", program.owner, b"one\n")
