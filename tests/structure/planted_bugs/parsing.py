@@ -18,6 +18,7 @@ _RECOGNISED = (
 _IDLE = f"{_TESTS}::test_reading_without_progress_is_ended_and_the_rest_is_imported"
 _TWICE = f"{_TESTS}::test_what_was_received_before_a_crash_is_not_given_twice"
 _KILLED = f"{_TESTS}::test_what_was_being_read_at_two_kills_of_the_whole_program_is_rejected_the_third_time"
+_STAYS = f"{_TESTS}::test_no_process_stays_behind_when_the_import_is_ended"
 _SECRETS = f"{_TESTS}::test_the_process_has_no_secret_of_the_program_and_no_argument_of_the_data"
 _MESSAGE = "tests/sources/mail/test_imap.py::test_a_message_that_ends_its_parser_is_rejected_once_and_the_others_arrive"
 _STORES = f"{_HOSTILE}::test_a_file_stores_no_more_than_its_size_allows_and_what_was_stored_stays"
@@ -87,6 +88,20 @@ BUGS = (
         "src/headgate/sources/calendar/account.py",
         "if part.is_cut:",
         "if not part:",
+    ),
+    Bug(
+        _STAYS,
+        "a parser outlives the process that started it",
+        _NOTE,
+        "if os.getppid() != self._parent:",
+        "if self._parent < 0:",
+    ),
+    Bug(
+        _STAYS,
+        "an import that is interrupted waits for its parser",
+        "src/headgate/sources/importing.py",
+        "        job.end()\n",
+        "",
     ),
     Bug(
         _SECRETS,
