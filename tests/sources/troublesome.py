@@ -16,6 +16,7 @@ from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Recognised, Row
 from headgate.sources.reading_note import NOTE
 
+PID_FILES = []
 LINES = StreamSpec(name="lines", label="Lines", detail="A line.", fields={"id": TEXT, "text": TEXT})
 
 
@@ -23,19 +24,21 @@ def crash():
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+# Where nothing ends them, they end by themselves after a while: a test has to see that, and the machine to stay.
+
+
 def allocate():
-    held = []
-    while True:
-        held.append(bytearray(16 * 1024 * 1024))
+    held = [bytearray(16 * 1024 * 1024) for _ in range(192)]
 
 
 def loop():
-    while True:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
         pass
 
 
 def hold():
-    re.match("(a+)+$", "a" * 64 + "b")  # Without ever giving Python's lock back.
+    re.match("(a+)+$", "a" * 29 + "b")  # Without giving Python's lock back.
 
 
 def fail():
@@ -43,9 +46,10 @@ def fail():
 
 
 def linger():
-    while True:  # It makes steps, and gives nothing.
+    for _ in range(3000):  # It makes steps, and gives nothing.
         NOTE.step()
         time.sleep(0.01)
+    open(f"{PID_FILES[-1]}.lingered", "w").close()
 
 
 TROUBLES = {each.__name__: each for each in (crash, allocate, loop, hold, fail, linger)}
@@ -71,6 +75,7 @@ class Troublesome:
     def _read(self, file, content):
         for number, line in enumerate(content.read().decode().splitlines(), 1):
             if line.startswith("pid "):
+                PID_FILES.append(line[4:])
                 with open(line[4:], "w") as written:
                     written.write(str(os.getpid()))
             elif line in TROUBLES:

@@ -101,6 +101,7 @@ class FileParser:
             total_bytes=found.total_bytes,
             fingerprint=found.fingerprint,
             most_bytes=found.most_bytes,
+            end=self._process.close,
         )
         return PlannedImport(found.source, found.files, job, partial(self._preview, number, found))
 

@@ -50,6 +50,8 @@ class ImportJob:
     most_bytes: int | None = None
     #: What else is stored with the connection, such as the settings of an account.
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: Ends reading that is under way in another thread.
+    end: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,10 @@ async def _reading(job: ImportJob, resume: Mapping[str, Any], form: int) -> Asyn
 
     try:
         yield next_part
+    except BaseException:
+        # The thread may be waiting for a file that takes long.
+        job.end()
+        raise
     finally:
         await loop.run_in_executor(executor, close)
         executor.shutdown()

@@ -55,7 +55,7 @@ class ReadingNote:
     def __init__(self) -> None:
         self._path: Path | None = None
         self._map: mmap.mmap | None = None
-        self._idle_seconds = 0.0
+        self._idle_seconds, self._parent = 0.0, 0
         self._file = self._item = ""
         self._given = 0
         self._suspect: LastRead | None = None
@@ -81,14 +81,16 @@ class ReadingNote:
         self._path = path
 
     def end_when_idle(self, seconds: float) -> None:
-        """Have this process end when it makes no step for so long."""
-        self._idle_seconds = seconds
+        """Have this process end when it makes no step for so long, or when the process that started it has ended."""
+        self._idle_seconds, self._parent = seconds, os.getppid()
         self.step()
 
     def step(self) -> None:
         """Say that reading goes on."""
         if self._idle_seconds:
             end_after(self._idle_seconds)
+            if os.getppid() != self._parent:
+                os._exit(1)
 
     def rest(self) -> None:
         """Wait for the other side, which may take any time."""
