@@ -14,12 +14,12 @@ from headgate.auth.grants import Conditions, granted_terms
 from headgate.auth.limits import RegistrationLimits
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.client_documents import ClientDocuments
-from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration
+from headgate.auth.oauth.clients import ClientOrigin, OAuthClient, from_registration
 from headgate.auth.oauth.entries import DeviceCode, PendingRequest, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, Pairs, posted
 from headgate.auth.oauth.server import REQUEST_SECONDS, SECOND_US, OAuthPlace, OAuthReply, TokenServer
 from headgate.auth.tokens import digest_of, fresh_id, mint
-from headgate.errors import InvalidClientMetadata, NotFound, RateLimited
+from headgate.errors import NotFound, RateLimited
 from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US
 from headgate.policy.resolve import Terms
@@ -125,7 +125,7 @@ class AuthorizationService:
             self._put_pending(rows, PendingRequest(digest_of(request_id), client, session, *wanted))
             return request_id
 
-        return await self.store.change(work)
+        return await self.store.decide(work)
 
     async def begin_device(self, user_code: str, session: bytes) -> str | None:
         """Find the device that shows a code to the owner; gives the id of its request."""
@@ -219,10 +219,12 @@ class AuthorizationService:
         """Answer what a client sent to ``token``, ``revocation`` or ``device_authorization``.
 
         Raises:
-            RateLimited: too many devices asked lately.
+            RateLimited: too many devices asked lately, or the address asks too often.
         """
         if endpoint == "device_authorization":
             await self.limits.check(address)
+        else:
+            self.limits.check_request(address)
 
         def work(rows: OAuthRows) -> tuple[OAuthReply, TokenFamily | None]:
             server: Any = self._server(rows, place)
@@ -234,32 +236,13 @@ class AuthorizationService:
                 return server.create_token_response(request), server.reused
             return server.create_endpoint_response(endpoint, request), None
 
-        reply, reused = await self.store.change(work)
+        reply, reused = await self.store.decide(work)
         if reused is not None:
             self.on_reuse(reused)
         return reply
 
     def _server(self, rows: OAuthRows, place: OAuthPlace) -> TokenServer:
         return TokenServer(rows, place, now=self.now(), window_us=self.reuse_window_seconds * SECOND_US)
-
-
-async def add_owner_client(
-    store: OAuthStore, name: str, redirect_uris: Sequence[str], *, now: int, has_secret: bool
-) -> tuple[OAuthClient, str | None]:
-    """Register a client by the owner's word; gives its secret if it has one.
-
-    Raises:
-        InvalidClientMetadata: an address is not one that an authorization may be sent to.
-    """
-    method = SECRET_METHODS[0] if has_secret else NONE
-    document = {"client_name": name, "redirect_uris": [*redirect_uris], "token_endpoint_auth_method": method}
-    try:
-        made, secret = from_registration(document, now=now)
-    except OAuth2Error as error:
-        raise InvalidClientMetadata(error.get_error_description()) from None
-    client = replace(made, origin=ClientOrigin.OWNER, is_approved=True)
-    await store.change(lambda rows: entries.put(rows, client.id, client, expires_at=None))
-    return client, secret
 
 
 def _again(rows: OAuthRows, asked: PendingRequest) -> PendingRequest:
