@@ -234,8 +234,9 @@ def build_services(
         rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
         logs_queries=settings.log_queries,
     )
-    latest = LatestTime(home, opened.sharing)
-    limits = limits_of(settings.rate_limit, seconds, opened.sharing or StoredAttempts(opened.oauth, clock))
+    latest = LatestTime(home, opened.sharing, steady=seconds)
+    attempts = opened.sharing or StoredAttempts(opened.oauth, clock, certain=lambda: latest.certain(clock()))
+    limits = limits_of(settings.rate_limit, seconds, attempts)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, on_trouble=_log_trouble)
     folding = Folding(

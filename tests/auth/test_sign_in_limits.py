@@ -78,7 +78,9 @@ def test_workers_of_one_home_count_attempts_together(tmp_path: Path):
         opened = [open_engine(home, lambda: now, None) for _ in range(3)]
         # What a worker counts for itself is not the matter here.
         own = Seconds()
-        workers = [limits_of(0, own, StoredAttempts(one.oauth, lambda: now)) for one in opened]
+        workers = [
+            limits_of(0, own, StoredAttempts(one.oauth, lambda: now, certain=lambda: now)) for one in opened
+        ]
 
         async def allowed(number: int) -> bool:
             try:

@@ -131,18 +131,19 @@ class _StoredLevel(msgspec.Struct):
 class StoredAttempts:
     """Counts attempts in the store of a home, which every process of one machine writes to."""
 
-    __slots__ = ("_clock", "_store")
+    __slots__ = ("_certain", "_clock", "_store")
 
-    def __init__(self, store: OAuthStore, clock: Callable[[], int]) -> None:
+    def __init__(self, store: OAuthStore, clock: Callable[[], int], *, certain: Callable[[], int]) -> None:
         self._store = store
         self._clock = clock
+        self._certain = certain
 
     async def take(self, name: bytes, *, rate: float, burst: float) -> bool:
         """Take one from a bucket; False when it holds none."""
         now = self._clock()
 
         def work(rows: OAuthRows) -> bool:
-            rows.remove_ended(now)
+            rows.remove_ended(self._certain())
             found = rows.get(_ATTEMPTS, name)
             known = (
                 _StoredLevel(burst, now) if found is None else msgspec.json.decode(found, type=_StoredLevel)

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from headgate.auth.credentials import read_token
-from headgate.auth.latest_time import LatestTime
+from headgate.auth.latest_time import FILE as LATEST_TIME, LatestTime
 from headgate.doctor import judging
 from headgate.doctor.judging import Answer, Finding, Level, good, problem
 from headgate.errors import HeadgateError
@@ -58,8 +58,9 @@ def examine(examined: Examined) -> Iterator[Finding]:
             "server", Level.WARNING, "No server runs on this home.", "Start one with: headgate serve"
         )
     if all(one.level is not Level.PROBLEM for one in home_findings):
-        latest = LatestTime(Home(examined.settings.home)).raise_to(0) // _SECOND_US
-        yield judging.judge_clock(date, examined.now // _SECOND_US, latest)
+        home = Home(examined.settings.home)
+        latest = LatestTime(home).raise_to(0) // _SECOND_US
+        yield judging.judge_clock(date, examined.now // _SECOND_US, latest, home.path / LATEST_TIME)
 
 
 def _examine_home(path: Path) -> Iterator[Finding]:

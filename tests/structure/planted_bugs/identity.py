@@ -186,7 +186,29 @@ BUGS = (
         "::test_what_cannot_succeed_does_not_wait_for_the_writer_and_is_limited",
         "guesses at the token endpoint have no limit",
         _SERVICE,
-        "            self.limits.check_request(address)\n",
-        "            pass\n",
+        "        self.limits.check_request(address)\n",
+        "",
+    ),
+    # Clocks
+    Bug(
+        "tests/auth/test_admission.py::test_a_clock_that_is_wrong_for_a_moment_ends_nothing_for_good",
+        "a reading that is years ahead is noted at once",
+        "src/headgate/auth/latest_time.py",
+        "or now - noted <= _MOST_AHEAD_US or",
+        "or now - noted >= 0 or",
+    ),
+    Bug(
+        "tests/auth/test_admission.py::test_a_clock_that_is_wrong_for_a_moment_ends_nothing_for_good",
+        "rows that a wrong clock has ended are removed",
+        "src/headgate/auth/oauth/service.py",
+        "        rows.remove_ended(self.certain())\n        known",
+        "        rows.remove_ended(self.now())\n        known",
+    ),
+    Bug(
+        "tests/auth/test_admission.py::test_a_clock_that_has_gone_on_for_an_hour_is_believed",
+        "a clock that is far ahead is never believed",
+        "src/headgate/auth/latest_time.py",
+        "or seconds >= _CERTAIN_AFTER_SECONDS)",
+        "or seconds >= 1e9)",
     ),
 )

@@ -48,6 +48,8 @@ class AuthorizationService:
     store: OAuthStore
     #: Gives the latest time that was seen: what has ended stays ended when the clock goes back.
     now: Callable[[], int]
+    #: Gives the latest time that is certain: what has ended by it is removed.
+    certain: Callable[[], int]
     documents: ClientDocuments
     reuse_window_seconds: int
     #: Is called when a refresh token is used again after its window, which looks like a theft.
@@ -78,7 +80,7 @@ class AuthorizationService:
         return OAuthReply(201, _registered(client, secret), _NO_STORE)
 
     def _put_client(self, rows: OAuthRows, client: OAuthClient) -> OAuthClient:
-        rows.remove_ended(self.now())
+        rows.remove_ended(self.certain())
         known = entries.find_all(rows, OAuthClient)
         unused = [one for one in known if not one.is_approved]
         same = next((one for one in unused if _identity(one) == _identity(client)), None)
@@ -132,12 +134,10 @@ class AuthorizationService:
 
         def work(rows: OAuthRows) -> str | None:
             typed, request_id = _letters(user_code), mint()
-            devices = entries.find_all(rows, DeviceCode)
-            device = next((one for one in devices if _letters(one.user_code) == typed), None)
-            if device is None or not self._is_waiting(device):
-                return None
-            client = entries.find(rows, OAuthClient, device.client_id)
-            if client is None:
+            waiting = filter(self._is_waiting, entries.find_all(rows, DeviceCode))
+            device = next((one for one in waiting if _letters(one.user_code) == typed), None)
+            client = None if device is None else entries.find(rows, OAuthClient, device.client_id)
+            if device is None or client is None:
                 return None
             wanted = "", device.scope, (), device.details, device.digest
             self._put_pending(rows, PendingRequest(digest_of(request_id), client, session, *wanted))
@@ -146,7 +146,7 @@ class AuthorizationService:
         return await self.store.change(work)
 
     def _put_pending(self, rows: OAuthRows, pending: PendingRequest) -> None:
-        rows.remove_ended(self.now())
+        rows.remove_ended(self.certain())
         ends_at = self.now() + REQUEST_SECONDS * SECOND_US
         entries.put(rows, pending.digest, pending, expires_at=ends_at)
 
@@ -221,10 +221,9 @@ class AuthorizationService:
         Raises:
             RateLimited: too many devices asked lately, or the address asks too often.
         """
+        self.limits.check_request(address)
         if endpoint == "device_authorization":
             await self.limits.check(address)
-        else:
-            self.limits.check_request(address)
 
         def work(rows: OAuthRows) -> tuple[OAuthReply, TokenFamily | None]:
             server: Any = self._server(rows, place)
