@@ -128,6 +128,7 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
     return AuthorizationService(
         program.oauth_store,
         now=lambda: program.latest.raise_to(program.clock()),
+        certain=lambda: program.latest.certain(program.clock()),
         documents=ClientDocuments(fetch_document, program.clock),
         reuse_window_seconds=settings.refresh_window,
         on_reuse=partial(_note_reuse, program),

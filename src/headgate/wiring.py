@@ -12,7 +12,7 @@ import secrets
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,9 @@ from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.limits import ServerLimits, limits_of
+from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.auth.rounds import Rounds
-from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly
+from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
@@ -196,6 +196,8 @@ class AppServices:
             if self.rounds is not None:
                 await self.rounds.stop()
             await self.folding.stop()
+            with suppress(StorageUnusable):
+                self.admission.refusals.log_rest()
             await self.pump.stop()
             await self.ledger.close()
             await self.store.close()
@@ -230,7 +232,9 @@ def build_services(
         rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
         logs_queries=settings.log_queries,
     )
-    latest, limits = LatestTime(home, opened.sharing), limits_of(settings.rate_limit, seconds, opened.sharing)
+    latest = LatestTime(home, opened.sharing, steady=seconds)
+    attempts = opened.sharing or StoredAttempts(opened.oauth, clock, certain=lambda: latest.certain(clock()))
+    limits = limits_of(settings.rate_limit, seconds, attempts)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, supervisor=supervisor)
     folding = Folding(

@@ -64,7 +64,7 @@ class _Group:
     def add(self, seq: int, event: Disclosure) -> None:
         """Count a read."""
         self.seq = seq
-        self.reads += 1
+        self.reads += event.read_count
         self.size_bytes += event.size_bytes
         shown: dict[_Record, None] = {}
         for part in event.parts:

@@ -132,6 +132,7 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
     query: bytes = request.scope["query_string"]
     if len(query) > _MAX_QUERY_BYTES:
         return _refusal_page(InvalidRequest("The request is too long."))
+    consent.oauth.limits.check_request(request.context.client_address)
     pairs = read_pairs(query)
     session = await consent.sessions.session(cookies_of(request))
     client_id = dict(pairs).get("client_id", "")

@@ -151,4 +151,64 @@ BUGS = (
         "_MOST_WORK = 20",
         "_MOST_WORK = 22",
     ),
+    # Limits, and what strangers cost
+    Bug(
+        "tests/auth/test_sign_in_limits.py::test_workers_of_one_home_count_attempts_together",
+        "each worker counts attempts for itself",
+        "src/headgate/auth/limits.py",
+        "return await self._shared.take(",
+        "return True or await self._shared.take(",
+    ),
+    Bug(
+        "tests/auth/test_sign_in_limits.py::test_the_name_that_is_used_most_is_not_the_first_to_be_forgotten",
+        "a bucket in use is forgotten first",
+        "src/headgate/auth/limits.py",
+        "        self._levels.move_to_end(name)\n",
+        "",
+    ),
+    Bug(
+        "tests/web/test_admission.py::test_a_token_that_has_ended_and_goes_on_asking_does_not_fill_the_log",
+        "every refusal of an ended token has an entry",
+        "src/headgate/audit/refusals.py",
+        "if known.count <= _LOGGED_EACH or",
+        "if known.count or",
+    ),
+    Bug(
+        "tests/console/test_authorization_server.py"
+        "::test_what_cannot_succeed_does_not_wait_for_the_writer_and_is_limited",
+        "a guessed code waits for the writer",
+        "src/headgate/store/relational/oauth.py",
+        "        try:\n            return await self._ledger",
+        "        try:\n            return await self.change(work) or await self._ledger",
+    ),
+    Bug(
+        "tests/console/test_authorization_server.py"
+        "::test_what_cannot_succeed_does_not_wait_for_the_writer_and_is_limited",
+        "guesses at the token endpoint have no limit",
+        _SERVICE,
+        "        self.limits.check_request(address)\n",
+        "",
+    ),
+    # Clocks
+    Bug(
+        "tests/auth/test_admission.py::test_a_clock_that_is_wrong_for_a_moment_ends_nothing_for_good",
+        "a reading that is years ahead is noted at once",
+        "src/headgate/auth/latest_time.py",
+        "or now - noted <= _MOST_AHEAD_US or",
+        "or now - noted >= 0 or",
+    ),
+    Bug(
+        "tests/auth/test_admission.py::test_a_clock_that_is_wrong_for_a_moment_ends_nothing_for_good",
+        "rows that a wrong clock has ended are removed",
+        "src/headgate/auth/oauth/service.py",
+        "        rows.remove_ended(self.certain())\n        known",
+        "        rows.remove_ended(self.now())\n        known",
+    ),
+    Bug(
+        "tests/auth/test_admission.py::test_a_clock_that_has_gone_on_for_an_hour_is_believed",
+        "a clock that is far ahead is never believed",
+        "src/headgate/auth/latest_time.py",
+        "or seconds >= _CERTAIN_AFTER_SECONDS)",
+        "or seconds >= 1e9)",
+    ),
 )

@@ -14,12 +14,12 @@ from headgate.auth.grants import Conditions, granted_terms
 from headgate.auth.limits import RegistrationLimits
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.client_documents import ClientDocuments
-from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration
+from headgate.auth.oauth.clients import ClientOrigin, OAuthClient, from_registration
 from headgate.auth.oauth.entries import DeviceCode, PendingRequest, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, Pairs, posted
 from headgate.auth.oauth.server import REQUEST_SECONDS, SECOND_US, OAuthPlace, OAuthReply, TokenServer
 from headgate.auth.tokens import digest_of, fresh_id, mint
-from headgate.errors import InvalidClientMetadata, NotFound, RateLimited
+from headgate.errors import NotFound, RateLimited
 from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US
 from headgate.policy.resolve import Terms
@@ -48,6 +48,8 @@ class AuthorizationService:
     store: OAuthStore
     #: Gives the latest time that was seen: what has ended stays ended when the clock goes back.
     now: Callable[[], int]
+    #: Gives the latest time that is certain: what has ended by it is removed.
+    certain: Callable[[], int]
     documents: ClientDocuments
     reuse_window_seconds: int
     #: Is called when a refresh token is used again after its window, which looks like a theft.
@@ -78,7 +80,7 @@ class AuthorizationService:
         return OAuthReply(201, _registered(client, secret), _NO_STORE)
 
     def _put_client(self, rows: OAuthRows, client: OAuthClient) -> OAuthClient:
-        rows.remove_ended(self.now())
+        rows.remove_ended(self.certain())
         known = entries.find_all(rows, OAuthClient)
         unused = [one for one in known if not one.is_approved]
         same = next((one for one in unused if _identity(one) == _identity(client)), None)
@@ -125,19 +127,17 @@ class AuthorizationService:
             self._put_pending(rows, PendingRequest(digest_of(request_id), client, session, *wanted))
             return request_id
 
-        return await self.store.change(work)
+        return await self.store.decide(work)
 
     async def begin_device(self, user_code: str, session: bytes) -> str | None:
         """Find the device that shows a code to the owner; gives the id of its request."""
 
         def work(rows: OAuthRows) -> str | None:
             typed, request_id = _letters(user_code), mint()
-            devices = entries.find_all(rows, DeviceCode)
-            device = next((one for one in devices if _letters(one.user_code) == typed), None)
-            if device is None or not self._is_waiting(device):
-                return None
-            client = entries.find(rows, OAuthClient, device.client_id)
-            if client is None:
+            waiting = filter(self._is_waiting, entries.find_all(rows, DeviceCode))
+            device = next((one for one in waiting if _letters(one.user_code) == typed), None)
+            client = None if device is None else entries.find(rows, OAuthClient, device.client_id)
+            if device is None or client is None:
                 return None
             wanted = "", device.scope, (), device.details, device.digest
             self._put_pending(rows, PendingRequest(digest_of(request_id), client, session, *wanted))
@@ -146,7 +146,7 @@ class AuthorizationService:
         return await self.store.change(work)
 
     def _put_pending(self, rows: OAuthRows, pending: PendingRequest) -> None:
-        rows.remove_ended(self.now())
+        rows.remove_ended(self.certain())
         ends_at = self.now() + REQUEST_SECONDS * SECOND_US
         entries.put(rows, pending.digest, pending, expires_at=ends_at)
 
@@ -219,8 +219,9 @@ class AuthorizationService:
         """Answer what a client sent to ``token``, ``revocation`` or ``device_authorization``.
 
         Raises:
-            RateLimited: too many devices asked lately.
+            RateLimited: too many devices asked lately, or the address asks too often.
         """
+        self.limits.check_request(address)
         if endpoint == "device_authorization":
             await self.limits.check(address)
 
@@ -234,32 +235,13 @@ class AuthorizationService:
                 return server.create_token_response(request), server.reused
             return server.create_endpoint_response(endpoint, request), None
 
-        reply, reused = await self.store.change(work)
+        reply, reused = await self.store.decide(work)
         if reused is not None:
             self.on_reuse(reused)
         return reply
 
     def _server(self, rows: OAuthRows, place: OAuthPlace) -> TokenServer:
         return TokenServer(rows, place, now=self.now(), window_us=self.reuse_window_seconds * SECOND_US)
-
-
-async def add_owner_client(
-    store: OAuthStore, name: str, redirect_uris: Sequence[str], *, now: int, has_secret: bool
-) -> tuple[OAuthClient, str | None]:
-    """Register a client by the owner's word; gives its secret if it has one.
-
-    Raises:
-        InvalidClientMetadata: an address is not one that an authorization may be sent to.
-    """
-    method = SECRET_METHODS[0] if has_secret else NONE
-    document = {"client_name": name, "redirect_uris": [*redirect_uris], "token_endpoint_auth_method": method}
-    try:
-        made, secret = from_registration(document, now=now)
-    except OAuth2Error as error:
-        raise InvalidClientMetadata(error.get_error_description()) from None
-    client = replace(made, origin=ClientOrigin.OWNER, is_approved=True)
-    await store.change(lambda rows: entries.put(rows, client.id, client, expires_at=None))
-    return client, secret
 
 
 def _again(rows: OAuthRows, asked: PendingRequest) -> PendingRequest:
