@@ -192,7 +192,8 @@ class IdleTurn(Protocol):
 class _Always:
     """The turn of a process beside which no other runs idle tasks, or all may."""
 
-    again_seconds: float | None = None
+    #: For what is due by the clock.
+    again_seconds: float | None = 3600.0
 
     def is_held(self) -> bool:
         return True
