@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import secrets
@@ -45,6 +46,7 @@ from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.sources.upload_cleaning import UploadCleaning
 from headgate.store.maintenance import backup_to_send
 from headgate.store.places import home_in
 from headgate.store.semantic.choice import what_leaves
@@ -82,6 +84,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
         supervisor=program.supervisor,
+        home_mark=_home_mark(settings),
     )
     console = build_console(settings, program, gateway)
     service = build_authorization(settings, program)
@@ -101,6 +104,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
             mcp.running,
             *([gateway.running] if gateway else []),
             partial(_fetching_accounts, settings, program),
+            partial(_cleaning(program, console).running, program.supervisor),
         ),
         more_addresses=(*console_addresses(console), *oauth_addresses(service), *consent_addresses(consent)),
     )
@@ -108,8 +112,15 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
 
 def build_intake(program: AppServices) -> Intake:
     """Put together what the owner brings records in by."""
-    uploads = UploadDirectory(program.home.path / "imports")
-    return Intake(program.store, clock=program.clock, uploads=uploads)
+    return Intake(program.store, clock=program.clock, uploads=_uploads(program))
+
+
+def _uploads(program: AppServices) -> UploadDirectory:
+    return UploadDirectory(program.home.path / "imports")
+
+
+def _cleaning(program: AppServices, console: ConsoleServices) -> UploadCleaning:
+    return UploadCleaning(program.home.path, _uploads(program), console.uploads, program.clock)
 
 
 def build_authorization(settings: Settings, program: AppServices) -> AuthorizationService:
@@ -186,6 +197,14 @@ def _make_backup(home: Home, passphrase: str) -> IO[bytes]:
 def build_callers(settings: Settings, program: AppServices) -> GatewayCallers:
     """Put together what knows the gateway's callers."""
     return GatewayCallers(program.oauth_store, settings.gateway_clients, program.clock)
+
+
+def _home_mark(settings: Settings) -> str:
+    # In a database the home has a name, under which several machines may serve it.
+    place = (
+        f"{settings.store_url}#{settings.store_home}" if settings.store_url else str(settings.home.resolve())
+    )
+    return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def build_sessions(program: AppServices, names: Sequence[PasskeyParty] = ()) -> OwnerSessions:

@@ -26,7 +26,7 @@ from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.auth.keys import load_ring
+from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, limits_of
 from headgate.auth.rounds import Rounds
@@ -41,13 +41,13 @@ from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
 from headgate.model.query import SearchMode
-from headgate.model.sealed import Sealer
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
+from headgate.sources.reading_note import READING_NOTES
 from headgate.store.engines import open_engine
 from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
@@ -223,7 +223,7 @@ def build_services(
     budgets = DailyBudgets(opened.counter or FileCounter(home, logged), clock=clock)
     read_services = ReadServices(
         opened.store,
-        sealer=Sealer(load_ring(home)),
+        sealer=HomeSealer(home),
         discloser=journal,
         budgets=budgets,
         clock=clock,
@@ -270,14 +270,19 @@ def live_sources(home: Path) -> dict[str, LiveSource]:
     from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
     from headgate.sources import registry  # noqa: PLC0415
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
+    from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
     from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
 
     def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
         check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
 
     remote = RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")))
-    calendar = CalendarAccount(check, now)
-    return {**registry.live_sources(), remote.name: remote, calendar.name: calendar}
+    built_in: tuple[LiveSource, ...] = (
+        ImapSource(home / READING_NOTES),
+        CalendarAccount(check, now, home / READING_NOTES),
+        remote,
+    )
+    return {**registry.live_sources(), **{source.name: source for source in built_in}}
 
 
 def mcp_url(settings: Settings) -> str:

@@ -11,14 +11,16 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from headgate.errors import UpstreamUnreachable
-from headgate.sources.protocol import Item
+
+_T = TypeVar("_T")
 
 ACCOUNT_SECONDS = 1800.0
 
 
-def until_deadline(items: Iterator[Item]) -> Iterator[Item]:
+def until_deadline(items: Iterator[_T]) -> Iterator[_T]:
     """Pass items on until the time of an account is over.
 
     Raises:

@@ -30,7 +30,7 @@ class ImportRuns:
             NotFound: it is gone, or is being imported already.
         """
         taken = self._uploads.take(upload_id)
-        upload = Upload(taken.name, display_name=display_name, import_id=upload_id)
+        upload = Upload(taken.name, is_bundle=taken.is_bundle, display_name=display_name, import_id=upload_id)
         task = asyncio.create_task(self._run(taken, upload))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

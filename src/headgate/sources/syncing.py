@@ -22,6 +22,7 @@ from headgate.model.record import Connection
 from headgate.sources.accounts import ConnectionState, account_job, raw_state, state_of
 from headgate.sources.deadlines import until_deadline
 from headgate.sources.importing import Importer, ImportJob, ImportProgress, ImportReport
+from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, LiveSource
 from headgate.store.protocol import Store
 from headgate.system import lock, open_private
@@ -100,8 +101,8 @@ class Accounts:
 
 
 def _bounded(job: ImportJob) -> ImportJob:
-    def read(marks: Mapping[str, Any]) -> Iterator[Item]:
-        return until_deadline(job.read(marks))
+    def read(marks: Mapping[str, Any], form: int) -> Iterator[Item | ImportPart]:
+        return until_deadline(job.read(marks, form))
 
     return replace(job, read=read)
 

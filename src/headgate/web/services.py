@@ -32,4 +32,6 @@ class WebServices:
     gateway_callers: GatewayCallers | None = None
     #: The address the owner set for this server; empty when it is whatever the caller used.
     public_url: str = ""
+    #: Tells the cookies of this home from those of others on the same machine.
+    home_mark: str = ""
     metrics: Metrics = field(default_factory=Metrics)

@@ -47,8 +47,8 @@ BUGS = (
         "tests/web/test_pipelined.py::test_a_flood_of_requests_is_parsed_only_as_far_as_it_was_read",
         "floods are parsed as they come",
         "src/headgate/web/http.py",
-        "if self.pipeline and not self.transport.is_closing():",
-        "if self.pipeline and self.transport.is_closing():",
+        "while begin < len(data) and not self.pipeline and not self._is_aborted:",
+        "while begin < len(data) and not self._is_aborted:",
     ),
     # Memory
     Bug(
@@ -78,7 +78,7 @@ BUGS = (
         "tests/audit/test_budget.py::test_requests_at_the_same_time_cannot_pass_under_the_same_rest",
         "records are not counted when an answer leaves",
         "src/headgate/audit/budget.py",
-        "write_at(handle, _LINE % (day, used + records), 0)",
+        "write_at(handle, _LINE % (day, used + counts), 0)",
         "write_at(handle, _LINE % (day, used), 0)",
     ),
     Bug(

@@ -6,6 +6,8 @@ from tests.structure.planted import Bug
 
 _RESTORED = "tests/console/test_restored.py::test_a_restore_ends_every_credential_unless_the_owner_keeps_them"
 
+_BUDGET = "tests/reading/test_daily_budget.py"
+_LOG = "tests/cli/test_audit.py"
 _SERVICE = "src/headgate/auth/oauth/service.py"
 _SERVERS = "tests/console/test_servers.py"
 
@@ -74,5 +76,79 @@ BUGS = (
         _SERVICE,
         "for one in user_code.upper() if one.isalnum())",
         "for one in user_code.strip().upper())",
+    ),
+    # Daily budgets
+    Bug(
+        f"{_BUDGET}::test_a_page_is_cut_to_what_is_left_and_its_cursor_goes_on_the_next_day",
+        "the search that crosses the budget is whole",
+        "src/headgate/reading/local.py",
+        "return plan if most is None else replace(plan, limit=min(plan.limit, most))",
+        "return plan if most is None or most else replace(plan, limit=1)",
+    ),
+    Bug(
+        f"{_BUDGET}::test_related_records_count_and_are_cut_too",
+        "related records are shown beyond the budget",
+        "src/headgate/reading/cutting.py",
+        "if _key(child) in seen or len(seen) < most:",
+        "if _key(child) in seen or most:",
+    ),
+    Bug(
+        f"{_BUDGET}::test_records_that_other_requests_took_meanwhile_are_not_shown",
+        "records that another request took are shown",
+        "src/headgate/reading/local.py",
+        "                if taken < count:\n",
+        "                if taken < 0:\n",
+    ),
+    Bug(
+        "tests/audit/test_budget.py"
+        "::test_a_package_shows_what_the_smallest_of_its_budgets_leaves_and_counts_no_more",
+        "records that another grant of a package refused stay counted",
+        "src/headgate/audit/budget.py",
+        "            if taken > fit:\n",
+        "            if taken < fit:\n",
+    ),
+    # The gateway, the log, keys
+    Bug(
+        "tests/mcp/gateway/test_answers.py"
+        "::test_an_operation_that_is_not_for_the_caller_is_refused_like_one_that_is_not_there",
+        "the gateway shows that an operation is there",
+        "src/headgate/mcp/gateway/answers.py",
+        "raise _unless_hidden(registry, identity, operation_id, error) from None",
+        "raise error from None",
+    ),
+    Bug(
+        f"{_LOG}::test_a_new_home_has_a_whole_log_and_one_whose_log_and_head_were_removed_has_not",
+        "a log that was removed with its noted end is whole",
+        "src/headgate/audit/chain.py",
+        "if noted.head is None and (found.count or not noted.is_later_key):",
+        "if noted.head is None and found.count:",
+    ),
+    Bug(
+        f"{_LOG}::test_a_new_home_has_a_whole_log_and_one_whose_log_and_head_were_removed_has_not",
+        "the count of entries beside the chain is not compared",
+        "src/headgate/audit/chain.py",
+        "if (last := max(counted, end.seq)) > head.seq:",
+        "if (last := end.seq) > head.seq:",
+    ),
+    Bug(
+        "tests/auth/test_keys.py::test_a_rotation_counts_in_a_process_that_runs",
+        "a running server keeps the keys that were rotated",
+        "src/headgate/auth/keys.py",
+        "        if stamp != self._stamp:\n",
+        "        if stamp is None:\n",
+    ),
+    Bug(
+        "tests/auth/test_keys.py::test_processes_that_start_together_on_a_new_home_have_the_same_keys",
+        "processes that start together make a key each",
+        "src/headgate/home.py",
+        "        lock(handle, wait=True)\n        yield\n",
+        "        yield\n",
+    ),
+    Bug(
+        "tests/store/test_encrypted_file.py::test_a_file_that_asks_for_endless_work_is_refused",
+        "a backup may ask for a minute of work",
+        "src/headgate/store/encrypted_file.py",
+        "_MOST_WORK = 20",
+        "_MOST_WORK = 22",
     ),
 )
