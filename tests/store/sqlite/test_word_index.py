@@ -133,6 +133,7 @@ def _make_older(home: Path) -> None:
         "DROP TABLE owner_passkey",
         "DROP TABLE owner_challenge",
         "DROP INDEX token_family",
+        "ALTER TABLE blob DROP COLUMN noted_at",
         *(f"ALTER TABLE token DROP COLUMN {name}" for name in ("name", "scope", "family")),
         "DELETE FROM meta WHERE k='words_filled'",
         "UPDATE meta SET v=2 WHERE k='words'",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import IO
@@ -92,12 +92,8 @@ class ServedBlobRows(BlobRows):
         Raises:
             BlobNotFound: it is not there.
         """
-
-        async def numbered(number: int) -> bytes | None:
-            return await self._readers.newest(lambda database, _: _part(database, blob_id, number))
-
         first = number = start // _PART_BYTES
-        while part := await numbered(number):
+        while part := await self._numbered(blob_id, number):
             at = number * _PART_BYTES
             piece = part[max(start - at, 0) : None if end is None else max(end - at, 0)]
             if piece:
@@ -105,8 +101,21 @@ class ServedBlobRows(BlobRows):
             number += 1
             if end is not None and number * _PART_BYTES >= end:
                 return
-        if number == first and start == 0 and await numbered(0) is None:
+        if number == first and start == 0 and not await self.exists(blob_id):
             raise BlobNotFound
+
+    async def exists(self, blob_id: BlobId) -> bool:
+        """Return whether a file is there."""
+        return await self._numbered(blob_id, 0) is not None
+
+    async def _numbered(self, blob_id: BlobId, number: int) -> bytes | None:
+        return await self._readers.newest(lambda database, _: _part(database, blob_id, number))
+
+
+def remove_parts(database: Database, blob_ids: Sequence[BlobId]) -> None:
+    """Remove the parts of files."""
+    if blob_ids:
+        database.run(SQL["delete_blob_parts"], (list(blob_ids),))
 
 
 def _part(database: Database, blob_id: BlobId, number: int) -> bytes | None:

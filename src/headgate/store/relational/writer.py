@@ -1,4 +1,4 @@
-"""The one writer: a thread that owns the writing connection and does jobs in turn.
+"""A writer: a thread that owns a writing connection and does jobs in turn. A file of SQLite has one for records and one for the ledger.
 
 Jobs that wait together are committed together: each is whole by itself, one flush of the disk makes all of them
 durable, and no job is reported as done before that.
@@ -192,7 +192,8 @@ class IdleTurn(Protocol):
 class _Always:
     """The turn of a process beside which no other runs idle tasks, or all may."""
 
-    again_seconds: float | None = None
+    #: For what is due by the clock.
+    again_seconds: float | None = 3600.0
 
     def is_held(self) -> bool:
         return True

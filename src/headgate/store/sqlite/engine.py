@@ -28,6 +28,7 @@ from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.retention import ChangeRetention
+from headgate.store.relational.maintenance.unused_files import UnusedFiles
 from headgate.store.relational.read.pages import find
 from headgate.store.relational.read.rows import TooLargeHere
 from headgate.store.relational.store import READ_BYTES, RelationalStore
@@ -185,11 +186,12 @@ class SqliteStore(RelationalStore):
         supervisor: Supervisor | None = None,
     ) -> None:
         path = home.path / FILE
-        tasks = (RuleComparison(now), ChangeRetention(now))
+        files = _SqliteFiles(home.path / BLOBS)
+        unused = UnusedFiles(now, lambda _, gone: files.remove(gone), files.remove_unfinished)
+        tasks = (RuleComparison(now), ChangeRetention(now), unused)
         writer = start_writer(path, idle_tasks=tasks, supervisor=supervisor)
         vectors = _SqliteVectors(path, writer) if model is not None and isinstance(writer, Writer) else None
         meaning = None if model is None else (model, vectors)
-        files = _SqliteFiles(home.path / BLOBS)
         super().__init__(_SqliteReaders(path), writer, files, now, meaning, supervisor)
 
 
