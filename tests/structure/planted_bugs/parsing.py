@@ -160,6 +160,13 @@ BUGS = (
         "zipfile.BadZipFile, ParseError) as error",
         "zipfile.BadZipFile) as error",
     ),
+    Bug(
+        _STORES,
+        "a text of Parquet is in memory once for each row",
+        "src/headgate/sources/tables/binary_tables.py",
+        "library.ParquetFile(path, read_dictionary=texts)",
+        "library.ParquetFile(path)",
+    ),
     # The disk
     Bug(
         _STORES,
