@@ -12,7 +12,7 @@ from headgate.sources.calendar.source import CALENDAR
 from headgate.sources.chat.source import CHAT
 from headgate.sources.contacts.source import CONTACTS
 from headgate.sources.conversations.source import CONVERSATIONS
-from headgate.sources.mail.imap import IMAP
+from headgate.sources.mail.imap import ImapSource
 from tests.sources import (
     test_calendar as calendars,
     test_chat_whatsapp as whatsapp,
@@ -52,7 +52,7 @@ def test_the_page_on_mail_names_every_field_and_setting():
         row = next(line for line in page("mail").split("\n") if line.startswith(f"| `{name}` |"))
         assert set(re.findall(r"`(\w+)`", row)) == {name, *stream.fields} - {"id"}
     settings = page("mail").partition("| setting | meaning |")[2]
-    assert set(re.findall(r"`(\w+)`", settings)) >= set(IMAP.settings)
+    assert set(re.findall(r"`(\w+)`", settings)) >= set(ImapSource.settings)
 
 
 def test_the_page_on_calendars_names_the_settings_that_an_owner_must_know():

@@ -240,6 +240,15 @@ def test_a_server_goes_on_when_an_upload_ends_its_parser_at_the_preview_and_at_t
             assert [row["text"] for row in shown.body["imports"][0]["streams"][0]["rows"]] == ["one"]
 
 
+def test_a_server_answers_while_an_upload_is_recognised(tmp_path: Path, troubled):
+    pid_file = tmp_path / "pid"
+    with served_program(tmp_path, **troubled) as program:
+        with program_import(program, f"at first\n{pid_file}\n".encode(), pid_file):
+            assert program.ask("GET", "/healthz").status == 200
+            assert not Path(f"{pid_file}.lingered").exists()
+        assert program.process.poll() is None
+
+
 @contextlib.contextmanager
 def program_import(program: Any, body: bytes, pid_file: Path) -> Iterator[None]:
     """Import a file that is never read to its end, for the length of a block."""
@@ -247,7 +256,7 @@ def program_import(program: Any, body: bytes, pid_file: Path) -> Iterator[None]:
         target=lambda: program.ask("POST", "/v1/imports?file_name=b.trouble", program.owner, body)
     )
     thread.start()
-    while not (pid_file.exists() and pid_file.read_text(encoding="utf-8")):
+    while thread.is_alive() and not (pid_file.exists() and pid_file.read_text(encoding="utf-8")):
         thread.join(0.01)
     try:
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 #: Each line of a file is a row, or names what happens to the process that reads it.
-_SOURCE = """
+_SOURCE = r"""
 import os
 import re
 import signal
@@ -18,6 +18,12 @@ from headgate.sources.reading_note import NOTE
 
 PID_FILES = []
 LINES = StreamSpec(name="lines", label="Lines", detail="A line.", fields={"id": TEXT, "text": TEXT})
+
+
+def note_pid(path):
+    PID_FILES.append(path)
+    with open(path, "w") as written:
+        written.write(str(os.getpid()))
 
 
 def crash():
@@ -62,8 +68,12 @@ class Troublesome:
     def detect(self, tree):
         files = [file for file in tree.files if file.suffix == ".trouble" and file.head]
         for file in files:
-            if file.open().read(7) == b"at once":
+            begin, _, rest = file.open().read(1000).decode().partition("\n")
+            if begin == "at once":
                 crash()
+            elif begin == "at first":
+                note_pid(rest.strip())
+                linger()
         return [Recognised(self.name, "Troublesome", files, Certainty.EXPORT)] if files else []
 
     def declare(self, found):
@@ -75,9 +85,7 @@ class Troublesome:
     def _read(self, file, content):
         for number, line in enumerate(content.read().decode().splitlines(), 1):
             if line.startswith("pid "):
-                PID_FILES.append(line[4:])
-                with open(line[4:], "w") as written:
-                    written.write(str(os.getpid()))
+                note_pid(line[4:])
             elif line in TROUBLES:
                 TROUBLES[line]()
             yield Row("lines", {"id": f"{file.name}-{number}", "text": line}, place=f"{file.name} {number}")

@@ -88,7 +88,9 @@ class FileParser:
             except ParserEnded as ended:
                 file = "" if ended.read is None else ended.read.file
                 if not file or file in self._refused:
-                    raise InvalidRequest(f"The files cannot be read: {ended.reason}") from None
+                    raise InvalidRequest(
+                        f"The files cannot be read: {ended.reason}", hint="Import them one by one."
+                    ) from None
                 self._refused[file] = ended.reason
 
     def _import(self, number: int, found: PlannedFiles) -> PlannedImport:

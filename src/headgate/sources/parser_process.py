@@ -111,8 +111,8 @@ class ParserProcess:
             while (message := self._received(process)) is not None:
                 yield decoder.decode(message)
             is_whole = True
-        except msgspec.ValidationError as error:
-            raise ParserEnded(f"The parser answered with something else: {error}.", None) from None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise ParserEnded("The parser's answer cannot be understood.", None) from None
         finally:
             if not is_whole:
                 self.end()

@@ -124,6 +124,13 @@ BUGS = (
         '[sys.executable, "-P", "-m", __name__]',
         '["python3", "-P", "-m", __name__]',
     ),
+    Bug(
+        f"{_TESTS}::test_a_server_answers_while_an_upload_is_recognised",
+        "a server waits while an upload is recognised",
+        "src/headgate/sources/uploads.py",
+        "plan = await asyncio.to_thread(parser.plan)",
+        "plan = parser.plan()",
+    ),
     # At their places
     Bug(
         _MAIL,
@@ -152,6 +159,13 @@ BUGS = (
         "src/headgate/sources/tables/binary_tables.py",
         "zipfile.BadZipFile, ParseError) as error",
         "zipfile.BadZipFile) as error",
+    ),
+    Bug(
+        _STORES,
+        "a text of Parquet is in memory once for each row",
+        "src/headgate/sources/tables/binary_tables.py",
+        "library.ParquetFile(path, read_dictionary=texts)",
+        "library.ParquetFile(path)",
     ),
     # The disk
     Bug(
