@@ -99,7 +99,11 @@ def test_a_file_goes_with_the_last_record_that_uses_it(ledger: Ledger, clock: Cl
 def test_a_file_waits_for_its_record_and_for_those_that_read_it(ledger: Ledger, clock: Clock):
     waiting, read = _put(ledger, b"waiting"), _put(ledger, b"read")
     ledger.put({"id": "a", "file": {"blob_id": read}})
-    clock.at += WAIT_US - 1
+    for _ in range(3):
+        clock.at += HOUR_US
+        _look(ledger)
+    assert _exists(ledger, waiting)
+    clock.at += WAIT_US
     _look(ledger)
     clock.at += 2 * HOUR_US
     again = _put(ledger, b"waiting")

@@ -90,7 +90,7 @@ async def test_reads_that_their_callers_left_before_their_turn_are_never_done(tm
         begun = asyncio.create_task(threads.read(held.read))
         await held.has_begun.wait()
         for _ in range(2):
-            waiting = [asyncio.create_task(threads.read(held.read)) for _ in range(WAITING_MOST)]
+            waiting = [asyncio.create_task(threads.read(held.read)) for _ in range(WAITING_MOST - 1)]
             await asyncio.sleep(0)
             # As many wait as may, so that one more is refused, until their callers leave.
             with pytest.raises(StorageUnusable):

@@ -166,8 +166,8 @@ BUGS = (
         "tests/store/test_unused_files.py::test_a_file_waits_for_its_record_and_for_those_that_read_it",
         "files go before their records come",
         "src/headgate/store/relational/maintenance/unused_files.py",
-        "(now - WAIT_US,)",
-        "(now,)",
+        "stored_before = now - WAIT_US",
+        "stored_before = now",
     ),
     Bug(
         "tests/store/test_unused_files.py::test_what_killed_uploads_left_goes_and_what_goes_on_stays",

@@ -160,7 +160,7 @@ class ReaderThreads:
 
     async def read(self, work: Callable[[PostgresReader], _T]) -> _T:
         """Do some work with the reader of a thread that is free."""
-        if len(self._asked) >= WAITING_MOST:
+        if self._waiting >= WAITING_MOST:
             raise StorageUnusable("Too many reads are waiting.", hint="Try again in a moment.")
         asked = _AskedRead(work)
         self._waiting += 1

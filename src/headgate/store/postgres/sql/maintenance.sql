@@ -141,9 +141,10 @@ AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.bl
 -- Note a file as one to be removed.
 INSERT INTO blob_gone VALUES(:home, ?) ON CONFLICT DO NOTHING
 
--- name: delete_blob
--- Forget a file.
-DELETE FROM blob WHERE home=:home AND blob_id=?
+-- name: delete_unused_blob
+-- Forget a file, if it was last stored before a time, and no record uses it.
+DELETE FROM blob b WHERE b.home=:home AND b.blob_id=? AND coalesce(b.noted_at, 0) < ?
+AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
 
 -- name: unnote_stored_blobs
 -- Files that were stored again are not gone.

@@ -48,15 +48,18 @@ class UnusedFiles:
     def step(self, database: Database) -> bool:
         """Remove some files; returns whether more are left."""
         now = self._now()
-        with database.writing():
-            unused = [BlobId(row[0]) for row in database.all(database.sql["unused_blobs"], (now - WAIT_US,))]
-            self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
-            due = [one for one, since in self._unused_since.items() if since <= now - HOUR_US]
-            rows = [(one,) for one in due[:_AT_ONCE]]
-            database.many(database.sql["note_gone_blob"], rows)
-            database.many(database.sql["delete_blob"], rows)
-        # After the rows that name them: a process that is stopped in between leaves a whole store.
-        remove_gone(database, lambda gone: self._remove(database, gone))
+        stored_before = now - WAIT_US
+        unused = [BlobId(row[0]) for row in database.all(database.sql["unused_blobs"], (stored_before,))]
+        self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
+        due = [one for one, since in self._unused_since.items() if since <= now - HOUR_US]
+        if due:
+            with database.writing():
+                rows = [(one, stored_before) for one in due[:_AT_ONCE]]
+                database.many(database.sql["delete_unused_blob"], rows)
+                database.many(database.sql["note_gone_blob"], [(one,) for one, _ in rows])
+        if database.one(database.sql["gone_blobs"]) is not None:
+            # After the rows that name them: a process that is stopped in between leaves a whole store.
+            remove_gone(database, lambda gone: self._remove(database, gone))
         self._remove_unfinished(now)
         if len(due) <= _AT_ONCE:
             self._next_at = now + HOUR_US

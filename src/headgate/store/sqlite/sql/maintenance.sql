@@ -136,9 +136,10 @@ AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.blob_id = b.blob_id)
 -- Note a file as one to be removed.
 INSERT OR IGNORE INTO blob_gone VALUES(?)
 
--- name: delete_blob
--- Forget a file.
-DELETE FROM blob WHERE blob_id=?
+-- name: delete_unused_blob
+-- Forget a file, if it was last stored before a time, and no record uses it.
+DELETE FROM blob WHERE blob_id=? AND coalesce(noted_at, 0) < ?
+AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.blob_id = blob.blob_id)
 
 -- name: unnote_stored_blobs
 -- Files that were stored again are not gone.
