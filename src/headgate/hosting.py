@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -41,7 +42,7 @@ from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ClientId, RequestId
 from headgate.reading.extents import StreamSpans
-from headgate.settings import Settings
+from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
@@ -82,6 +83,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
+        home_path="" if settings.home == Path(DEFAULT_HOME) else str(settings.home.resolve()),
         home_mark=_home_mark(settings),
     )
     console = build_console(settings, program, gateway)

@@ -16,8 +16,9 @@ import typer
 from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
 from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, State, json_text, settings_of
+from headgate.cli.terminal import AsJson, home_option, json_text, settings_of
 from headgate.errors import InvalidRequest
+from headgate.home import with_home
 
 if TYPE_CHECKING:
     from headgate.sources.importing import ImportReport
@@ -171,15 +172,10 @@ def _print_reports(
 
 def next_command(context: typer.Context, reports: Sequence[ImportReport]) -> str:
     """Write the command that grants what came in."""
-    return shlex.join(["headgate", *_home(context), "grants", "create", "--client", "agent", *_of(reports)])
+    command = shlex.join(["headgate", "grants", "create", "--client", "agent", *_of(reports)])
+    return with_home(command, home_option(context))
 
 
 def _of(reports: Sequence[ImportReport]) -> Iterator[str]:
     for connection in dict.fromkeys(report.connection_id for report in reports):
         yield from ("--connection", connection)
-
-
-def _home(context: typer.Context) -> list[str]:
-    state = context.find_object(State)
-    home = None if state is None else state.flags.get("home")
-    return [] if home is None else ["--home", home]

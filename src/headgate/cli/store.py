@@ -17,7 +17,7 @@ from headgate.cli import passphrases
 from headgate.cli.extras import needs_extra
 from headgate.cli.passphrases import PassphraseFile
 from headgate.cli.stores import require_home
-from headgate.cli.terminal import AsJson, many, progress_line, settings_of
+from headgate.cli.terminal import AsJson, echo, many, progress_line, settings_of
 from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
@@ -117,7 +117,7 @@ def restore(
     done = "The backup is good:" if only_verify else "Restored"
     typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
     if copied.revoked_count:
-        typer.echo(_REVOKED.format(many(copied.revoked_count, "grant")), err=True)
+        echo(context, _REVOKED.format(many(copied.revoked_count, "grant")), err=True)
 
 
 @app.command()
