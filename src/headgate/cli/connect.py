@@ -125,8 +125,7 @@ def connect(  # noqa: PLR0913 - each is an option of the command
     if as_json:
         typer.echo(json.dumps(_document(made, issued, seen, warning, is_written=write)))
     else:
-        words = _words(made, issued, seen, backup, days, is_written=write)
-        _print(context, words, warning)
+        _print(context, _words(made, issued, seen, backup, days, is_written=write), warning)
 
 
 def _print(context: typer.Context, words: str, warning: str | None) -> None:
