@@ -212,7 +212,10 @@ async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncG
     try:
         from headgate.sources.syncing import Accounts, scheduled  # noqa: PLC0415 - needs the extra
         from headgate.wiring import live_sources  # noqa: PLC0415 - needs the extra
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "headgate":
+            # A module of the program is always there: this is a fault, and no missing extra.
+            raise
         yield
         return
     accounts = Accounts(

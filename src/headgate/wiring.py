@@ -394,7 +394,7 @@ def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _don
 
 
 def _log_no_fold(trouble: Exception) -> None:
-    hint = _NO_FOLD_HINT if isinstance(trouble, LogUnverifiable) else ""
+    hint = f". {_NO_FOLD_HINT}" if isinstance(trouble, LogUnverifiable) else ""
     get_logger().warning(f"the log of disclosures was not folded{hint}", exc_info=trouble)
 
 

@@ -17,7 +17,7 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, home_option, json_text, settings_of
-from headgate.errors import InvalidRequest
+from headgate.errors import InvalidRequest, StorageFull
 from headgate.home import with_home
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[Impor
 
     try:
         return with_stores(settings_of(context).settings, work)
+    except StorageFull as error:
+        error.hint = "Free some space and run the same command again: it goes on from there."
+        raise
     except KeyboardInterrupt:
         typer.echo("Interrupted. What was read is stored; the same command goes on from there.", err=True)
         raise

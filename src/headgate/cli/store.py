@@ -287,7 +287,10 @@ def _json(value: Any) -> str:
 
 
 def _amount(copied: Copied) -> str:
-    return f"{many(copied.record_count, 'record')}, {many(copied.file_count, 'file')}, {_size(copied.bytes)}"
+    # The files are those of the home, of which a home without attached files has some too.
+    return (
+        f"{many(copied.record_count, 'record')}, {_size(copied.bytes)} in {many(copied.file_count, 'file')}"
+    )
 
 
 def _keys(copied: Copied) -> str:

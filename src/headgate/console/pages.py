@@ -42,6 +42,8 @@ HOME = "/console"
 _MAX_FORM_BYTES = 256 * 1024
 _MAX_FORM_FIELDS = 5000
 _SEE_OTHER = 303
+#: Fits into 63 bits.
+_MOST_DIGITS = 18
 #: What a page sends along when it asks by itself, without a person.
 _POLL = b"headgate-poll"
 _KNOWN_SECONDS = 365 * 24 * 3600
@@ -273,6 +275,12 @@ def fetch_site(request: WebRequest) -> str | None:
 def query_of(request: WebRequest) -> Form:
     """Read the query of a request."""
     return _fields(request.scope["query_string"])
+
+
+def number_in(query: Form, name: str) -> int | None:
+    """Read a number from a query; None for what is none, or is larger than any number that a page writes there."""
+    text = query.get(name)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _fields(content: bytes) -> Form:
