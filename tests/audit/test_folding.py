@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
+import json
 import os
 import signal
 import tempfile
@@ -30,6 +32,8 @@ from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditEntry, ChainHead, SealedBlock
 from headgate.store.ledger import Ledger
 from headgate.store.sqlite.paths import FILE
+from headgate.telemetry import configure_logs
+from headgate.wiring import _log_no_fold
 from tests.audit.chains import KEY, entries_of
 from tests.store.ledgers import LEDGERS, LedgerHome
 
@@ -591,3 +595,10 @@ def test_folded_reads_take_a_small_part_of_their_room(ledgers: LedgerHome, figur
     count, before, after = ledgers.run(work)
     figure("folding", f"{count} reads: {before / count:.0f} bytes a read before, {after / count:.0f} after")
     assert after < before / 5
+
+
+def test_the_log_of_a_fold_that_failed_is_written_in_sentences():
+    out = io.StringIO()
+    configure_logs("warning", "json", out)
+    _log_no_fold(LogUnverifiable())
+    assert "was not folded. Run 'headgate audit verify'." in json.loads(out.getvalue())["event"]

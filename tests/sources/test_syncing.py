@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from headgate.sources.accounts import account_job, add_account, state_of
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
 from headgate.sources.protocol import Item, Mark, Row
 from headgate.sources.syncing import Accounts, scheduled
+from tests.in_process import local_program
 from tests.store.engines import NOW, Driven
 
 SECOND = 1_000_000
@@ -191,3 +193,14 @@ def test_a_machine_whose_turn_it_is_not_fetches_nothing(belfry: Belfry, bell: Be
 
     assert belfry.driven.run(fetched(has_turn=False)) == 0
     assert belfry.driven.run(fetched(has_turn=True)) == 1
+
+
+@pytest.mark.anyio
+async def test_a_broken_module_of_the_program_is_a_fault_and_no_missing_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "headgate.sources.syncing", None)
+    with pytest.raises(ExceptionGroup) as raised:
+        async with local_program(tmp_path):
+            pass
+    assert raised.group_contains(ModuleNotFoundError, match=r"headgate\.sources\.syncing")
