@@ -12,7 +12,8 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from headgate.system import (
     NO_SPACE,
     allocate,
     is_of_other_user,
+    lock,
     open_private,
     open_to_others,
     sync_directory,
@@ -63,6 +65,8 @@ COMMANDS = (
     *("owner", "rules", "serve", "service", "sources", "stop-all", "store", "try", "watch"),
 )
 _COMMAND = re.compile(rf"\bheadgate(?= (?:{'|'.join(COMMANDS)})\b)|(?<=')headgate(?=')")
+#: Is locked while a file of a directory is created.
+_CREATING = ".creating"
 #: With less free disk space than this nothing is begun that needs much of it.
 _LEAST_FREE_BYTES = 512 * 1024
 
@@ -188,8 +192,14 @@ def write_private(path: Path, content: bytes) -> None:
         StorageReadOnly: the directory cannot be written.
         StorageFull: there is no disk space.
     """
-    try:
+    with _translated(path):
         _replace(path, content)
+
+
+@contextmanager
+def _translated(path: Path) -> Generator[None]:
+    try:
+        yield
     except OSError as error:
         if error.errno in NO_SPACE:
             raise StorageFull(f"There is no disk space for {path}.", hint="Free some space.") from error
@@ -232,20 +242,37 @@ def read_private(path: Path) -> bytes | None:
 def read_or_create_private(path: Path, create: Callable[[], bytes], *, least_bytes: int = 1) -> bytes:
     """Read a private file such as a key, or create it with fresh content if it does not exist.
 
+    Of several processes that start on a new home one creates it, and the others wait for it and read it.
+
     Raises:
         ConfigInvalid: it is a link or device, is not ours, is open to others, or is shorter than a key.
         StorageReadOnly: there is none, and none can be written.
     """
     content = read_private(path)
     if content is None:
-        content = create()
-        write_private(path, content)
+        with _creating(path.parent):
+            content = read_private(path)
+            if content is None:
+                content = create()
+                write_private(path, content)
     if len(content) < least_bytes:
         raise ConfigInvalid(
             f"{path} is damaged: it has {len(content)} bytes, and a key has at least {least_bytes}.",
             hint="Restore it from a backup.",
         )
     return content
+
+
+@contextmanager
+def _creating(directory: Path) -> Generator[None]:
+    """Keep other processes from creating files of this directory at the same time."""
+    with _translated(directory / _CREATING):
+        handle = open_private(directory / _CREATING, os.O_RDWR | os.O_CREAT)
+    try:
+        lock(handle, wait=True)
+        yield
+    finally:
+        os.close(handle)
 
 
 def make_private_directory(directory: Path) -> None:

@@ -21,6 +21,9 @@ from headgate.model.ids import ConnectionId, GrantId
 from headgate.model.instants import iso
 from headgate.model.ledger import Holder
 from headgate.store.ledger import Ledger
+from tests.console.browsers import Browser
+from tests.console.clients import Client
+from tests.console.granting import make
 from tests.in_process import NOW, LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
@@ -105,6 +108,43 @@ def test_no_end_is_computed_from_a_clock_that_is_behind(tmp_path: Path):
     with pytest.raises(ConfigInvalid) as refused:
         latest.refuse_clock_behind(NOW - DAY)
     assert "latest-time" in refused.value.hint
+
+
+@pytest.mark.parametrize("wrong_by", [2 * DAY, 10 * 365 * DAY])
+async def test_a_clock_that_is_wrong_for_a_moment_ends_nothing_for_good(tmp_path: Path, wrong_by: int):
+    async with local_program(tmp_path) as program:
+        world = await make(program)
+        client, tokens = await world.connected(client_name="Known")
+        limited = await token_for(program, expires_at=program.clock.at + 2 * DAY)
+        shown = "/console/agents"
+        assert (await world.browser.get(shown)).status == 200
+        program.clock.wrong_by = wrong_by
+        assert (await program.get("/v1/schema", limited)).status == 401
+        assert (await world.browser.get(shown)).status == 303
+        # What removes ended rows, and what counts attempts.
+        assert (await Client(program).register(client_name="Other")).status == 201
+        await Browser(program).post("/console/sign-in", password="guessed")
+        program.clock.wrong_by, program.clock.at = 0, program.clock.at + 1_000_000
+        assert (await program.get("/v1/schema", limited)).status == 200
+        assert (await world.browser.get(shown)).status == 200
+        assert (await client.refresh(tokens["refresh_token"])).status == 200
+        program.services.latest.refuse_clock_behind(program.clock())
+    async with local_program(tmp_path) as program:
+        assert (await program.get("/v1/schema", limited)).status == 200
+
+
+async def test_a_clock_that_has_gone_on_for_an_hour_is_believed(tmp_path: Path):
+    async with local_program(tmp_path) as program:
+        await program.declare("mail", declaration())
+        token = await token_for(program, expires_at=program.clock.at + 2 * DAY)
+        program.clock.wrong_by = 30 * DAY
+        for _ in range(7):
+            assert (await program.get("/v1/schema", token)).status == 401
+            program.clock.at += 601 * 1_000_000
+        program.clock.wrong_by = 0
+        assert (await program.get("/v1/schema", token)).status == 401, (
+            "it stays expired when the clock goes back"
+        )
 
 
 def test_a_home_that_cannot_be_written_has_the_latest_time_of_its_process(tmp_path: Path):

@@ -107,3 +107,26 @@ def test_a_key_that_is_empty_or_short_is_refused_in_one_line_and_left_alone(
     assert (done.code, done.out, done.err.count("\n")) == (78, "", 1), done
     assert str(key) in done.err
     assert key.read_bytes() == b"k" * size
+
+
+def test_a_new_home_has_a_whole_log_and_one_whose_log_and_head_were_removed_has_not(tmp_path: Path):
+    assert run(tmp_path / "new", "keys", "list").code == 0
+    assert verified(tmp_path / "new") == WHOLE
+    home = logged(tmp_path / "home")
+    first = (tmp_path / "new" / "audit-head.json").read_bytes()
+
+    def remove(*counts: str) -> int:
+        with closing(apsw.Connection(str(home / "records.db"))) as database:
+            database.execute("DROP TRIGGER IF EXISTS audit_stays; DELETE FROM audit")
+            for count in counts:
+                database.execute(f"DELETE FROM {count}")
+        (home / "audit-head.json").unlink(missing_ok=True)
+        return verified(home)
+
+    assert remove() == CHANGED, "the entries are counted beside the chain"
+    assert run(home, "owner", "reset").code == 0
+    assert verified(home) == CHANGED, "also after the log goes on"
+    assert remove("meta WHERE k = 'audit_entries'") == UNCHECKED, "a key without a noted end is a fault"
+    (home / "audit-head.json").write_bytes(first)
+    (home / "audit-head.json").chmod(0o600)
+    assert verified(home) == CHANGED, "the beginning of another home is not this one's"

@@ -77,7 +77,7 @@ def test_a_grant_that_was_revoked_after_a_backup_does_not_come_back_with_it(
     other, unchanged = Home(tmp_path / "other"), Home(tmp_path / "unchanged")
     restored = store(other, "restore", copy)
     assert (restored.code, restored.err.count("\n")) == (0, 1)
-    assert restored.err.startswith("Revoked 1 grant")
+    assert restored.err.startswith("Ended 1 grant, because")
     assert "grants create" in restored.err
     (listed,) = json.loads(headgate(place, "--home", str(other.path), "grants", "list", "--json").out)
     assert (listed["grant_id"], listed["state"]) == (granted["grant_ids"][0], "revoked")

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
 from headgate.audit.report import all_entries, read_event
+from headgate.auth.clients import add_owner_client
 from headgate.auth.oauth.metadata import server_metadata
-from headgate.auth.oauth.service import add_owner_client
 from headgate.errors import InvalidClientMetadata
 from tests.console.browsers import PASSWORD, Browser
-from tests.console.clients import CHALLENGE, Client, approve, change, open_consent, query_of
+from tests.console.clients import CHALLENGE, VERIFIER, Client, approve, change, open_consent, query_of
 from tests.console.granting import World, make
 from tests.in_process import local_program
 
@@ -432,3 +434,42 @@ async def test_registering_the_same_twice_gives_the_same_client_and_too_much_is_
     for body in (b"[]", b"{", b"\xff"):
         odd = await world.program.ask("POST", "/oauth/register", body=body)
         assert (odd.status, odd.body["error"]) == (400, "invalid_client_metadata")
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/oauth/token", {"grant_type": "authorization_code", "code": "guessed", "code_verifier": VERIFIER}),
+        ("/oauth/token", {"grant_type": "refresh_token", "refresh_token": "guessed"}),
+        ("/oauth/token", {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": "x"}),
+        ("/oauth/token", {"grant_type": "authorization_code", "client_id": "cli_unknown", "code": "x"}),
+        ("/oauth/revoke", {"token": "guessed"}),
+    ],
+)
+async def test_what_cannot_succeed_does_not_wait_for_the_writer_and_is_limited(
+    world: World, path: str, form: dict[str, str]
+):
+    client, _ = await world.connected()
+    writing, done = threading.Event(), threading.Event()
+
+    def hold(_rows: Any) -> None:
+        writing.set()
+        assert done.wait(60)
+
+    busy = asyncio.create_task(world.program.services.oauth_store.change(hold))
+    await asyncio.to_thread(writing.wait, 60)
+    body = urlencode({"client_id": client.id, **form}).encode()
+    try:
+        async with asyncio.timeout(30):
+            answers = [await world.program.ask("POST", path, body=body) for _ in range(250)]
+            shown = await Browser(world.program).get(client.url())
+    finally:
+        done.set()
+        await busy
+    statuses = {one.status for one in answers[:150]}
+    assert 429 not in statuses
+    assert statuses <= ({200} if path == "/oauth/revoke" else {400, 401})
+    assert answers[-1].status == 429
+    assert shown.status == 429, "authorization requests count too"
+    world.program.clock.at += 60_000_000
+    assert str((await Browser(world.program).get(client.url())).location).startswith("/console/sign-in")

@@ -321,6 +321,35 @@ async def test_a_device_is_refused_when_the_owner_denies_or_its_code_has_ended(w
     assert not await world.program.services.ledger.grants()
 
 
+@pytest.mark.parametrize("last", ["approve", "deny"])
+async def test_a_device_that_is_open_in_two_tabs_is_decided_once(world: World, last: str):
+    client, kind = Client(world.program), "urn:ietf:params:oauth:grant-type:device_code"
+    await client.register(grant_types=[kind])
+    body = f"client_id={client.id}".encode()
+    begun = (await world.program.ask("POST", "/oauth/device_authorization", body=body)).body
+    tabs = [await world.browser.post("/oauth/device", user_code=begun["user_code"]) for _ in range(2)]
+    statuses: list[int] = []
+    for path, decision in zip([str(tab.location) for tab in tabs], ("approve", last), strict=True):
+        shown = await world.browser.get(path)
+        shown = await change(world.browser, path, shown, **{f"pick/{world.key}": "1"})
+        statuses.append((await change(world.browser, path, shown, decision=decision)).status)
+    assert statuses == [200, 404]
+    (issued,) = await world.program.services.ledger.grants()
+    token = (await client.token(grant_type=kind, device_code=begun["device_code"])).body["access_token"]
+    assert (await world.program.services.admission.admit(token, "")).grant_ids == (issued.grant.id,)
+
+
+@pytest.mark.parametrize("between", ["", " ", "\N{EN DASH}", "\N{NO-BREAK SPACE}-\N{NO-BREAK SPACE}"])
+async def test_a_device_code_is_found_however_it_is_typed(world: World, between: str):
+    client = Client(world.program)
+    await client.register(grant_types=["urn:ietf:params:oauth:grant-type:device_code"])
+    body = f"client_id={client.id}".encode()
+    begun = (await world.program.ask("POST", "/oauth/device_authorization", body=body)).body
+    typed = begun["user_code"].lower().replace("-", between)
+    assert (await world.browser.post("/oauth/device", user_code=f" {typed} ")).status == 303
+    assert (await world.browser.post("/oauth/device", user_code=typed[:-1])).status == 404
+
+
 async def test_only_a_client_that_registered_for_devices_gets_their_codes(world: World):
     client = Client(world.program)
     await client.register()

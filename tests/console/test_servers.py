@@ -14,11 +14,13 @@ import pytest
 
 from headgate.mcp.client.from_mcp import from_mcp
 from headgate.mcp.client.pins import FilePins
-from tests.console.browsers import Browser, Shown, signed_in
+from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
+from tests.console.clients import Client, approve, change, open_consent, query_of
 from tests.hostile.server import FaultyServer, faulty_server, tool
 from tests.in_process import LocalProgram, local_program
 from tests.on_socket import headgate
 from tests.policy.worlds import grant, stream_grant
+from tests.schema.declarations import declaration
 
 pytestmark = pytest.mark.anyio
 WEATHER = tool("weather", description="Tells the weather of a place.")
@@ -145,8 +147,13 @@ async def test_a_caller_without_a_grant_sees_and_calls_only_what_it_was_allowed(
     assert await scene.seen_by(whole) == ["city/echo", "city/weather"]
     assert await scene.seen_by("hg_guessed") == []
     assert await scene.seen_by(None) == []
-    refused = await scene.call(one, "call", {"operation": "city/weather", "input": {}})
-    assert refused["error"]["code"] in {"FORBIDDEN", "NOT_FOUND"}
+    for token in (one, None, "hg_guessed"):
+        refusals = [
+            json.dumps(await scene.call(token, "call", {"operation": name, "input": {}})).replace(name, "")
+            for name in ("city/weather", "city/absent")
+        ]
+        assert '"NOT_FOUND"' in refusals[0]
+        assert refusals[0] == refusals[1], "an operation is not shown to be there"
     assert "output" in await scene.call(one, "call", {"operation": "city/echo", "input": {}})
     for path in ("/v1/streams", "/v1/schema"):
         assert (await scene.program.get(path, one)).status == 401, "it reads no record"
@@ -183,3 +190,68 @@ async def test_without_servers_the_page_says_how_to_name_some(tmp_path: Path):
         browser = await signed_in(program)
         assert "No servers yet" in (await browser.get("/console/servers")).words
         assert (await browser.post("/console/servers/city/list")).status == 404
+
+
+async def _oauth_token(scene: Scene, client: Client, key: str) -> str:
+    code = query_of(await approve(scene.browser, client, key))["code"]
+    return (await client.redeem(code)).body["access_token"]
+
+
+async def _known_client(scene: Scene) -> tuple[Client, str, str]:
+    """Let a client in that may call an operation; gives it, its token, and the stream that it reads."""
+    await scene.until_connected()
+    await scene.program.declare("mail", declaration())
+    key = f"{await scene.program.connect('mail')}/messages"
+    known = Client(scene.program, redirect="http://localhost/callback")
+    await known.register(client_name="Claude Code")
+    token = await _oauth_token(scene, known, key)
+    path = f"/console/servers/callers/{known.id}"
+    assert (await scene.browser.post(path, do="save", operation=["city/echo"])).status == 303
+    assert await scene.seen_by(token) == ["city/echo"]
+    return known, token, key
+
+
+async def test_a_program_that_registers_under_a_known_name_gets_neither_its_id_nor_its_remote_tools(
+    scene: Scene,
+):
+    known, token, key = await _known_client(scene)
+    other = Client(scene.program, redirect=known.redirect)
+    registered = await other.register(client_name="Claude Code")
+    assert other.id != known.id
+    assert registered.body["client_id_issued_at"] == scene.program.clock.at // 1_000_000
+    scene.program.clock.at += 301_000_000
+    begun = await scene.browser.get(other.url())
+    assert "/console/confirm" in str((await scene.browser.get(str(begun.location))).location)
+    assert (await scene.browser.post("/console/confirm", password=PASSWORD)).status == 303
+    assert 'id="calls"' not in (await open_consent(scene.browser, other))[1].text
+    assert await scene.seen_by(await _oauth_token(scene, other, key)) == []
+    assert await scene.seen_by(token) == ["city/echo"]
+
+
+async def test_a_new_grant_lists_the_remote_tools_it_would_call_and_needs_the_password_again(scene: Scene):
+    known, token, key = await _known_client(scene)
+    scene.program.clock.at += 301_000_000
+    begun = await scene.browser.get(known.url())
+    assert "/console/confirm" in str((await scene.browser.get(str(begun.location))).location)
+    assert (await scene.browser.post("/console/confirm", password=PASSWORD)).status == 303
+    path, shown = await open_consent(scene.browser, known)
+    assert "it may also call these remote tools" in shown.words
+    assert "city/echo" in shown.words
+    shown = await change(scene.browser, path, shown, **{f"pick/{key}": "1"})
+    more = f"/console/servers/callers/{known.id}"
+    await scene.browser.post(more, do="save", operation=["city/echo", "city/weather"])
+    changed = await change(scene.browser, path, shown, decision="approve")
+    assert "differs from what you last saw" in changed.words
+    decided = await change(scene.browser, path, changed, decision="approve")
+    new = (await known.redeem(query_of(decided.location)["code"])).body["access_token"]
+    assert await scene.seen_by(new) == await scene.seen_by(token) == ["city/echo", "city/weather"]
+
+
+async def test_what_a_client_may_call_holds_for_the_grants_that_it_had_and_for_no_other(scene: Scene):
+    await scene.until_connected()
+    first = await scene.program.grant(grant(stream_grant("messages", "id")))
+    await scene.browser.post("/console/servers/callers/agent", do="save", operation=["city/echo"])
+    second = await scene.program.grant(grant(stream_grant("messages", "id"), id_="grt_later"))
+    assert (await scene.seen_by(first), await scene.seen_by(second)) == (["city/echo"], [])
+    await scene.browser.post("/console/servers/callers/agent", do="save", operation=["city/echo"])
+    assert await scene.seen_by(second) == ["city/echo"]

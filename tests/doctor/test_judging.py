@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from headgate.mcp.serve.tools import TOOLS
 BASE = "https://data.example"
 JSON = {"content-type": "application/json"}
 NOW = 1_800_000_000
+NOTED_IN = Path("home") / "latest-time"
 
 
 def answer(path: str, document: Any, status: int = 200, **headers: str) -> Answer:
@@ -42,7 +44,7 @@ def test_what_is_right_is_good():
     assert judging.judge_challenge(BASE, CHALLENGE).level is Level.GOOD
     assert judging.judge_slash(CHALLENGE).level is Level.GOOD
     assert judging.judge_tools(TOOLS).level is Level.GOOD
-    assert judging.judge_clock("Fri, 15 Jan 2027 08:00:00 GMT", NOW, NOW).level is Level.GOOD
+    assert judging.judge_clock("Fri, 15 Jan 2027 08:00:00 GMT", NOW, NOW, NOTED_IN).level is Level.GOOD
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,9 @@ def test_a_slash_that_changes_the_answer_is_named(wrong: Answer):
     ("date", "latest"), [("Fri, 15 Jan 2027 08:02:00 GMT", NOW), ("", NOW + 61), ("nonsense", NOW + 3600)]
 )
 def test_a_clock_that_is_wrong_is_named(date: str, latest: int):
-    assert judging.judge_clock(date, NOW, latest).level is Level.PROBLEM
+    found = judging.judge_clock(date, NOW, latest, NOTED_IN)
+    assert found.level is Level.PROBLEM
+    assert (str(NOTED_IN) in found.advice) is (latest > NOW)
 
 
 @pytest.mark.parametrize(

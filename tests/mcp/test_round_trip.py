@@ -90,4 +90,4 @@ async def _the_bearer_of_each_call_decides(imported):
     wanted = {"operation": "mine/double", "input": {"n": 1}}
     for capabilities in (Capabilities(), Capabilities().with_http_token("far", "unknown-token")):
         envelope = await call.handler(wanted, OperationContext("r", capabilities=capabilities))
-        assert envelope.data["error"]["code"] == "FORBIDDEN"
+        assert envelope.data["error"]["code"] == "NOT_FOUND"

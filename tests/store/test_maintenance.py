@@ -181,7 +181,7 @@ def test_a_backup_of_each_engine_is_restored_into_each(ledger: Ledger, tmp_path:
     assert (made.record_count, made.has_keys) == (7, True)
     assert maintenance.verify_backup(copy, quiet).record_count == 7
     home = home_of(target, tmp_path / "restored")
-    assert maintenance.restore_backup(copy, home, quiet, revoke_at=None).record_count == 7
+    assert maintenance.restore_backup(copy, home, quiet, end_at=None).record_count == 7
     assert (home.path / "keys" / "some.key").read_bytes() == b"secret"
     ledger.store = Driven(target, tmp_path / "restored")
     assert ledger.page().records == expected
@@ -189,7 +189,7 @@ def test_a_backup_of_each_engine_is_restored_into_each(ledger: Ledger, tmp_path:
     ledger.store.close()
     assert maintenance.check_store(home, quiet).damages == ()
     with pytest.raises(Conflict):
-        maintenance.restore_backup(copy, home_of(target, ledger.store.directory), quiet, revoke_at=NOW)
+        maintenance.restore_backup(copy, home_of(target, ledger.store.directory), quiet, end_at=NOW)
 
 
 def _blob_id(ledger: Ledger) -> Any:

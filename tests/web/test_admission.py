@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from headgate.model.ids import ConnectionId
+from headgate.audit.activity import Activity, LogFilter, conversations
+from headgate.model.ids import ConnectionId, GrantId
 from tests.auth.test_admission import token_for
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, shop_document, stream_grant
@@ -239,3 +241,32 @@ async def test_a_key_with_a_slash_has_an_address(program: LocalProgram):
     answer = await program.get("/v1/streams/messages/records/a%2Fb%3Fc", program.owner)
     assert answer.body["id"] == "a/b?c"
     assert (await program.get(answer.body["links"]["self"], program.owner)).body["id"] == "a/b?c"
+
+
+async def test_a_token_that_has_ended_and_goes_on_asking_does_not_fill_the_log(tmp_path: Path):
+    async with local_program(tmp_path) as program:
+        token = await program.grant(grant(stream_grant("messages", "id")))
+        await program.services.ledger.revoke(GrantId("grt_1"), program.clock.at)
+        for number in range(300):
+            program.clock.at += 1_000_000
+            assert (await program.get("/v1/streams", token)).status == 403, number
+        program.clock.at += 3600_000_000
+        assert (await program.get("/v1/streams", token)).status == 403
+        await program.services.pump.flush()
+        entries = await program.services.ledger.newest(None, 1000)
+        events = [json.loads(one.event) for one in reversed(entries)]
+    refused = [one for one in events if one["outcome"] == "grant_revoked"]
+    assert [one.get("refusals", 1) for one in refused] == [1, 1, 1, 1, 1, 5, 10, 20, 40, 80, 140, 1]
+    assert {one["client_id"] for one in refused} == {"agent"}
+
+
+async def test_refusals_that_were_only_counted_are_logged_at_the_end(tmp_path: Path):
+    async with local_program(tmp_path) as program:
+        token = await program.grant(grant(stream_grant("messages", "id")))
+        await program.services.ledger.revoke(GrantId("grt_1"), program.clock.at)
+        for _ in range(9):
+            await program.get("/v1/streams", token)
+    async with local_program(tmp_path) as program:
+        log = Activity(program.services.ledger, program.services.home)
+        (found,) = conversations((await log.page(LogFilter(), before=None, limit=100)).reads)
+        assert found.refusals == 9

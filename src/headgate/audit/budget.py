@@ -2,7 +2,7 @@
 
 The count of a grant lies in a small file that every process of the home locks while it counts, or in the database that
 several machines share, so that requests that run at the same time, in one process or in several, cannot all pass under
-the same rest. At most the answer that crosses the limit is larger than the rest.
+the same rest. An answer shows as many records as were left and counted for it, and no more.
 """
 
 from __future__ import annotations
@@ -35,26 +35,41 @@ class DailyBudgets:
         self._counter = counter
         self._clock = clock
 
-    async def check(self, access: Access) -> None:
-        """Refuse a request whose grant has nothing left for the day.
+    async def left(self, access: Access) -> int:
+        """Return how many records a request may show at most; for an access with a limit.
 
         Raises:
             RateLimited: the records of the day are used up.
         """
-        await self.settle(access, 0)
+        now = self._clock()
+        found = [
+            (await self._counter.count_records(grant_id, now // DAY_US, 0, limit), limit)
+            for grant_id, limit in access.daily_records
+        ]
+        left, limit = min(found)
+        if left <= 0:
+            raise _used_up(limit, now)
+        return left
 
-    async def settle(self, access: Access, records: int) -> None:
-        """Count the records of an answer that is about to leave.
+    async def take(self, access: Access, records: int) -> int:
+        """Count the records of an answer that is about to leave, or as many of them as are left; returns how many.
 
         Raises:
             RateLimited: the records of the day were used up meanwhile; the answer must not leave.
             StorageUnusable: or one of its kinds: the count cannot be written; the same.
         """
+        now, fit = self._clock(), records
+        counted: list[tuple[GrantId, int, int]] = []
         for grant_id, limit in access.daily_records:
-            now = self._clock()
-            used = await self._counter.count_records(grant_id, now // DAY_US, records, limit)
-            if used is None or used >= limit:
-                raise _used_up(limit, now)
+            fit = min(fit, await self._counter.count_records(grant_id, now // DAY_US, fit, limit))
+            counted.append((grant_id, limit, fit))
+        for grant_id, limit, taken in counted:
+            if taken > fit:
+                # Another grant of the package had less left.
+                await self._counter.count_records(grant_id, now // DAY_US, fit - taken, limit)
+        if records and not fit:
+            raise _used_up(min(limit for _, limit in access.daily_records), now)
+        return fit
 
 
 class FileCounter:
@@ -67,35 +82,38 @@ class FileCounter:
         #: How many records the log has for a grant and a day, where there is no count yet.
         self._logged = logged
 
-    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int | None:
-        """Count records of a grant for a day, if there is room; gives how many there were before.
+    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int:
+        """Count as many of some records of a grant for a day as are left; returns how many were left before.
 
         Raises:
             StorageReadOnly: the count cannot be written.
         """
-        used = self._count(grant_id, limit, records, day)
-        if used is not None:
-            return used
+        left = self._count(grant_id, limit, records, day)
+        if left is not None:
+            return left
         # Looked up without the lock, which other requests of this process would wait for, and with them this one.
-        return self._count(grant_id, limit, records, day, await self._logged(grant_id, day))
+        left = self._count(grant_id, limit, records, day, await self._logged(grant_id, day))
+        assert left is not None
+        return left
 
     def _count(
         self, grant_id: GrantId, limit: int, records: int, day: int, logged: int | None = None
     ) -> int | None:
-        """Count records, if there is room; says how many there were before, None if that is not known yet."""
+        """Count records, as many as are left; returns how many were left before, None if that is not known yet."""
         try:
             handle = self._open(grant_id)
             try:
                 lock(handle, wait=True)
                 counted = _read(handle, day)
                 used = logged if counted is None else counted
-                if used is not None and used < limit and records:
-                    write_at(handle, _LINE % (day, used + records), 0)
+                left = None if used is None else max(limit - used, 0)
+                if used is not None and left is not None and (counts := min(records, left)):
+                    write_at(handle, _LINE % (day, used + counts), 0)
             finally:
                 os.close(handle)
         except OSError as error:
             raise StorageReadOnly("The records of a grant cannot be counted.") from error
-        return used
+        return left
 
     def _open(self, grant_id: GrantId) -> int:
         path = self._directory / sha256(grant_id.encode()).hexdigest()[:32]

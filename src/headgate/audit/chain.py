@@ -2,17 +2,19 @@
 
 A seal is an HMAC over the seal before it and the events of the block, so that a block cannot be changed,
 left out or moved without breaking every seal after it. A fold stands in the place of old blocks: it is sealed
-after the seal before them, and carries the seal of the last of them, after which the chain goes on. A chain that was cut at its end still fits together:
-so its last place and seal are also written to a file outside the store, and checked against it.
+after the seal before them, and carries the seal of the last of them, after which the chain goes on. A chain that was cut
+at its end still fits together: so its last place and seal are also written to a file outside the store, and checked
+against it. That file is made with the key, before there is an entry; and the store counts the entries beside the chain.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -39,6 +41,7 @@ _KEY_BYTES = 32
 _GENESIS = ChainHead(0, b"\0" * 32)
 _BLOCKS_AT_ONCE = 16
 _FOLD = b"headgate fold\0"
+_BEGINNING = b"headgate chain without entries\0"
 #: How often the chain may be folded while it is checked.
 _MOST_TRIES = 10
 
@@ -67,11 +70,23 @@ def load_audit_key(home: Home) -> bytes:
     """
 
     def create() -> bytes:
+        key = secrets.token_bytes(_KEY_BYTES)
         if may_have_log(home):
             write_private(home.path / AUDIT_START, b'{"key": "made after the store"}')
-        return secrets.token_bytes(_KEY_BYTES)
+        elif not (home.path / AUDIT_HEAD).exists() or _begins(read_head(home)):
+            _note_head(home, ChainHead(0, _beginning(key)))
+        return key
 
     return read_or_create_private(home.keys / _KEY_FILE, create, least_bytes=_KEY_BYTES)
+
+
+def _begins(head: ChainHead | None) -> bool:
+    return head is not None and head.seq == 0
+
+
+def _beginning(key: bytes) -> bytes:
+    """Give the seal of a chain without entries, which only the holder of the key can note."""
+    return hmac.digest(key, _BEGINNING, "sha256")
 
 
 # Sealing
@@ -193,15 +208,26 @@ async def _verify(ledger: Ledger, noted: NotedChain) -> Verdict:
     if start.seq:
         lack = f"Entries 1 to {start.seq} cannot be checked here: the key that sealed them is missing."
         return replace(found, unchecked=lack)
-    if noted.head is None and found.count:
+    if noted.head is None and (found.count or not noted.is_later_key):
         lack = f"Whether entries after {found.count} are missing cannot be checked here: there is no {AUDIT_HEAD}."
         return replace(found, unchecked=lack)
     return found
 
 
 async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict:
-    head, end = start, noted.head
-    async for block in _all_blocks(ledger, start.seq):
+    head = start
+    async for blocks in _all_blocks(ledger, start.seq):
+        # Blocks are large, and other requests go on meanwhile.
+        found = await asyncio.to_thread(_check_blocks, blocks, head, noted)
+        if isinstance(found, Verdict):
+            return found
+        head = found
+    return _ended(head, noted, await ledger.counted_entries())
+
+
+def _check_blocks(blocks: Iterable[AuditBlock], head: ChainHead, noted: NotedChain) -> ChainHead | Verdict:
+    """Check blocks that follow a head; returns the head after them, or what is wrong."""
+    for block in blocks:
         if block.folded is not None and block.first <= head.seq:
             return Verdict(
                 head.seq, block.first, "A fold stands beside what it replaced.", is_overlapped=True
@@ -211,11 +237,20 @@ async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> V
         if not _has_its_seal(noted.key, head, block):
             return Verdict(head.seq, block.first, _changed(block))
         head = block.head
-        if _misses(block, end):
+        if _misses(block, noted.head):
             return Verdict(head.seq, head.seq, "The chain is not the one whose end was noted.")
-    if end is not None and end.seq > head.seq:
-        return Verdict(head.seq, head.seq + 1, f"The chain ends before entry {end.seq}, which was noted.")
-    return Verdict(head.seq)
+    return head
+
+
+def _ended(head: ChainHead, noted: NotedChain, counted: int) -> Verdict:
+    """Compare the end of a chain that fits together with what was noted and counted beside it."""
+    end = noted.head or _GENESIS
+    problem = ""
+    if (last := max(counted, end.seq)) > head.seq:
+        problem = f"The chain ends before entry {last}, which was noted."
+    elif _begins(noted.head) and not hmac.compare_digest(end.seal, _beginning(noted.key)):
+        problem = "The noted end of the chain is not of this home."
+    return Verdict(head.seq, head.seq + 1, problem) if problem else Verdict(head.seq)
 
 
 def _misses(block: AuditBlock, noted: ChainHead | None) -> bool:
@@ -230,11 +265,22 @@ def _misses(block: AuditBlock, noted: ChainHead | None) -> bool:
 async def _start(ledger: Ledger, key: bytes) -> ChainHead:
     """Find the end of the blocks that another key has sealed."""
     head = _GENESIS
-    async for block in _all_blocks(ledger, 0):
-        if _has_its_seal(key, head, block):
+    async for blocks in _all_blocks(ledger, 0):
+        others = await asyncio.to_thread(_sealed_by_others, key, head, blocks)
+        head = others[-1].head if others else head
+        if len(others) < len(blocks):
             break
-        head = block.head
     return head
+
+
+def _sealed_by_others(key: bytes, head: ChainHead, blocks: Iterable[AuditBlock]) -> list[AuditBlock]:
+    """Return the blocks before the first one that the key has sealed."""
+    found: list[AuditBlock] = []
+    for block in blocks:
+        if _has_its_seal(key, found[-1].head if found else head, block):
+            break
+        found.append(block)
+    return found
 
 
 def _changed(block: AuditBlock) -> str:
@@ -243,10 +289,9 @@ def _changed(block: AuditBlock) -> str:
     return f"An entry was changed: one of {block.first} to {block.last}, which were sealed together."
 
 
-async def _all_blocks(ledger: Ledger, after: int) -> AsyncIterator[AuditBlock]:
+async def _all_blocks(ledger: Ledger, after: int) -> AsyncIterator[tuple[AuditBlock, ...]]:
     while found := await ledger.blocks(after, _BLOCKS_AT_ONCE):
-        for block in found:
-            yield block
+        yield found
         after = found[-1].last
 
 
@@ -257,8 +302,12 @@ def write_head(home: Home, head: ChainHead) -> None:
     """Note the head of the chain outside the store, so that a shortened chain is noticed."""
     known = read_head(home)
     if known is None or head.seq > known.seq:
-        document = {"seq": head.seq, "count": head.seq, "seal": head.seal.hex()}
-        write_private(home.path / AUDIT_HEAD, json.dumps(document).encode())
+        _note_head(home, head)
+
+
+def _note_head(home: Home, head: ChainHead) -> None:
+    document = {"seq": head.seq, "count": head.seq, "seal": head.seal.hex()}
+    write_private(home.path / AUDIT_HEAD, json.dumps(document).encode())
 
 
 def read_head(home: Home) -> ChainHead | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headgate.audit.budget import DailyBudgets
 from headgate.audit.disclose import Discloser
+from headgate.audit.refusals import RefusalLog
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.tokens import digest_of
 from headgate.errors import (
@@ -55,7 +56,7 @@ class Admission:
     Ends are compared with the latest time seen, not with the clock: what has expired stays expired.
     """
 
-    __slots__ = ("_budgets", "_clock", "_discloser", "_latest", "_ledger", "_states", "_version")
+    __slots__ = ("_budgets", "_clock", "_latest", "_ledger", "_states", "_version", "refusals")
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Admission:
         self._clock = clock
         self._latest = latest
         self._budgets = budgets
-        self._discloser = discloser
+        self.refusals = RefusalLog(discloser)
         #: By the token's digest, all read at the same version.
         self._states: dict[bytes, _TokenState] = {}
         self._version = -1
@@ -106,7 +107,7 @@ class Admission:
         granted = _granted(state, now)
         access = _access(state.issued, granted, state.version)
         if checks_budget and access.daily_records:
-            await self._budgets.check(access)
+            await self._budgets.left(access)
         return access
 
     async def _read(self, digest: bytes, now: int) -> _TokenState | None:
@@ -143,7 +144,8 @@ class Admission:
         found = await self.look_up(token)
         if found is not None:
             issued = found.token
-            self._discloser.write(
+            self.refusals.note(
+                issued.digest,
                 Disclosure(
                     at=self._clock(),
                     request_id=request_id,
@@ -153,7 +155,7 @@ class Admission:
                     package_id=issued.package_id,
                     via=via,
                     outcome=code,
-                )
+                ),
             )
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
+from authlib.oauth2 import OAuth2Error
 
 from headgate.audit.alarms import USUAL_DAYS, Alarm, find_alarms
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.narrowing import Narrowing, narrow
 from headgate.auth.oauth import entries
-from headgate.auth.oauth.clients import OAuthClient
-from headgate.errors import Conflict, NotFound
+from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration
+from headgate.errors import Conflict, InvalidClientMetadata, NotFound
 from headgate.model.grant import GrantState
 from headgate.model.ids import ClientId, GrantId
 from headgate.model.instants import DAY_US
@@ -239,3 +240,22 @@ async def client_names(store: OAuthStore) -> dict[str, str]:
     # No client can pass for the owner, whose entries stand beside its own.
     often = Counter([*approved.values(), "You"])
     return {id_: name if often[name] == 1 else f"{name} ({id_[-4:]})" for id_, name in approved.items()}
+
+
+async def add_owner_client(
+    store: OAuthStore, name: str, redirect_uris: Sequence[str], *, now: int, has_secret: bool
+) -> tuple[OAuthClient, str | None]:
+    """Register a client by the owner's word; gives its secret if it has one.
+
+    Raises:
+        InvalidClientMetadata: an address is not one that an authorization may be sent to.
+    """
+    method = SECRET_METHODS[0] if has_secret else NONE
+    document = {"client_name": name, "redirect_uris": [*redirect_uris], "token_endpoint_auth_method": method}
+    try:
+        made, secret = from_registration(document, now=now)
+    except OAuth2Error as error:
+        raise InvalidClientMetadata(error.get_error_description()) from None
+    client = replace(made, origin=ClientOrigin.OWNER, is_approved=True)
+    await store.change(lambda rows: entries.put(rows, client.id, client, expires_at=None))
+    return client, secret

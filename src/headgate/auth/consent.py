@@ -295,11 +295,11 @@ def conditions_of(choice: ConsentChoice, client_id: str, precise: PreciseRequest
     )
 
 
-def review_of(terms: Sequence[Terms], conditions: Conditions) -> str:
-    """Name what a page shows: another value for any other terms, conditions or declaration."""
+def review_of(terms: Sequence[Terms], conditions: Conditions, calls: Sequence[str]) -> str:
+    """Name what a page shows: another value for any other terms, conditions, declaration or remote tools."""
     shown = [
         [one.connector_key, one.source.version, [stream_document(stream) for stream in one.streams]]
         for one in terms
     ]
-    document = msgspec.json.encode([shown, msgspec.to_builtins(conditions)], order="deterministic")
+    document = msgspec.json.encode([shown, msgspec.to_builtins(conditions), calls], order="deterministic")
     return hashlib.sha256(document).hexdigest()

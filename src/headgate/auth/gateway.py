@@ -2,18 +2,21 @@
 
 A caller is a client, known by the token of its grants, or a program with a token for the gateway alone: a call of a
 remote tool reads no record, so it needs no grant. What a caller may call is a list of servers and of operations.
+
+A client's permission is bound to grants: those that it had when the owner gave the permission, and those that the owner
+approved since on a page that listed it. Ids and names of clients are no secrets, so they alone permit nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from headgate.auth.tokens import digest_of, mint
 from headgate.errors import InvalidRequest, NotFound
-from headgate.model.ids import client_id
+from headgate.model.ids import GrantId, client_id
 from headgate.store.oauth import OAuthRows, OAuthStore
 
 #: What a caller of every operation holds; clients of the setting ``gateway_clients`` are such.
@@ -34,6 +37,13 @@ class GatewayCaller:
     since: int
     #: SHA-256 of its token for the gateway, if it has one.
     token: bytes | None = None
+    #: The grants under which a client may call.
+    grants: tuple[GrantId, ...] = ()
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """What it may call, in words."""
+        return *(f"everything of {server}" for server in self.servers), *self.operations
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -75,14 +85,30 @@ class GatewayCallers:
         found = await self._store.get(_TOKEN, digest_of(token))
         return None if found is None else found.decode()
 
-    async def scopes(self, name: str) -> frozenset[str]:
-        """Return what a caller holds; nothing if there is no such caller."""
-        found = await self._store.get(_CALLER, name.encode())
-        held = frozenset[str]() if found is None else _caller(found).scopes
+    async def scopes(self, name: str, grants: Collection[GrantId] | None) -> frozenset[str]:
+        """Return what a caller holds under grants; None is the holder of a token for the gateway alone."""
+        found = await self._find(name)
+        is_bound = found is not None and (grants is None or not set(grants).isdisjoint(found.grants))
+        held = found.scopes if found is not None and is_bound else frozenset[str]()
         return held | {EVERYTHING} if name in self._everything else held
 
-    async def allow(self, name: str, servers: Iterable[str], operations: Iterable[str]) -> None:
-        """Let a caller call these and nothing else; nothing at all removes it with its token.
+    async def described(self, name: str) -> tuple[str, ...]:
+        """Return in words what a client could call once a new grant of it is approved."""
+        if name in self._everything:
+            return ("every operation",)
+        found = await self._find(name)
+        return () if found is None else found.described
+
+    async def _find(self, name: str) -> GatewayCaller | None:
+        found = await self._store.get(_CALLER, name.encode())
+        return None if found is None else _caller(found)
+
+    async def allow(
+        self, name: str, servers: Iterable[str], operations: Iterable[str], grants: Iterable[GrantId] = ()
+    ) -> None:
+        """Let a caller call these and nothing else, a client under these grants.
+
+        Nothing at all removes it with its token.
 
         Raises:
             InvalidRequest: the name is no name of a client, or there are too many.
@@ -98,7 +124,7 @@ class GatewayCallers:
             if (found is None and len(rows.all(_CALLER)) >= _MOST_CALLERS) or len(single) > _MOST_NAMED:
                 raise InvalidRequest("There are too many callers.", hint="Remove one first.")
             before = GatewayCaller(known, (), (), now) if found is None else _caller(found)
-            _put(rows, replace(before, servers=chosen, operations=single))
+            _put(rows, replace(before, servers=chosen, operations=single, grants=tuple(grants)))
 
         await self._store.change(work)
 
@@ -129,6 +155,14 @@ class GatewayCallers:
     async def stop_all(self) -> None:
         """End what every caller may call, and its token."""
         await stop_callers(self._store)
+
+
+def bind_grants(rows: OAuthRows, name: str, grants: Iterable[GrantId]) -> None:
+    """Let a client call under grants as well, which the owner approved on a page that listed what it may call."""
+    found = rows.get(_CALLER, name.encode())
+    if found is not None:
+        before = _caller(found)
+        _put(rows, replace(before, grants=(*before.grants, *grants)))
 
 
 async def stop_callers(store: OAuthStore) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
 from headgate.errors import ConfigInvalid
-from headgate.home import Home, read_or_create_private, write_private
-from headgate.model.sealed import KEY_BYTES, KeyRing, SealKey
+from headgate.home import Home, read_or_create_private, read_private, write_private
+from headgate.model.sealed import KEY_BYTES, NEVER, KeyRing, Kind, Sealer, SealKey
 
 _FILE = "seal.json"
 
@@ -29,6 +31,45 @@ def rotate_ring(home: Home) -> KeyRing:
     ring = load_ring(home).rotated(_fresh_key())
     write_private(home.keys / _FILE, _encode(ring))
     return ring
+
+
+class HomeSealer(Sealer):
+    """Seals and opens with the ring in a home's file as it is now, so that a rotation counts in running servers too."""
+
+    __slots__ = ("_inner", "_path", "_stamp")
+
+    def __init__(self, home: Home) -> None:
+        ring = load_ring(home)
+        super().__init__(ring)
+        self._path = home.keys / _FILE
+        self._stamp = _stamp(self._path)
+        self._inner = Sealer(ring)
+
+    def seal(self, kind: Kind, payload: bytes, *, binding: bytes = b"", expires_at: int | None = None) -> str:
+        """Seal a payload with the newest key."""
+        return self._current_sealer().seal(kind, payload, binding=binding, expires_at=expires_at)
+
+    def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = NEVER) -> bytes:
+        """Return the payload of a token that a key of the ring sealed."""
+        return self._current_sealer().open(kind, token, binding=binding, now=now)
+
+    def _current_sealer(self) -> Sealer:
+        stamp = _stamp(self._path)
+        if stamp != self._stamp:
+            # A ring that was removed or damaged does not stop a server that has it; its next start reports it.
+            with suppress(ConfigInvalid):
+                content = read_private(self._path)
+                self._inner = self._inner if content is None else Sealer(_parse(content, str(self._path)))
+            self._stamp = stamp
+        return self._inner
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _fresh_key() -> SealKey:

@@ -3,6 +3,10 @@
 The time lies in eight bytes of a file that every process of the home maps: reading and raising it takes no system
 call, other processes see it at once, and it is there after a restart. Machines that share a home know the latest of all:
 each admission asks the database for it.
+
+A clock can be wrong for a moment, years ahead after a battery has died. A reading that is more than a day ahead counts for
+its moment, and is noted only if the clock has gone on to it for an hour without a jump: one wrong reading must not end
+every grant for good.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ import contextlib
 import mmap
 import os
 import struct
+import time
+from collections.abc import Callable
 
 from headgate.errors import ConfigInvalid
 from headgate.home import Home
@@ -22,35 +28,64 @@ FILE = "latest-time"
 _FORM = struct.Struct("<q")
 #: A clock that is corrected goes back by less than this.
 _CORRECTION_US = 3600 * 1_000_000
+#: A reading that is further ahead of what was noted may be a mistake.
+_MOST_AHEAD_US = 24 * 3600 * 1_000_000
+_CERTAIN_AFTER_SECONDS = 3600
 
 
 class LatestTime:
     """The latest time seen, in microseconds since 1970; of this process alone if the home cannot be written."""
 
-    __slots__ = ("_pages", "_path", "_seen", "_sharing")
+    __slots__ = ("_began", "_noted", "_pages", "_path", "_sharing", "_steady")
 
-    def __init__(self, home: Home, sharing: MachineSharing | None = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        sharing: MachineSharing | None = None,
+        *,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._path = home.path / FILE
         self._sharing = sharing
+        #: Seconds that pass whatever the clock shows.
+        self._steady = steady
+        #: A reading after which the clock went on without a jump, and when it was taken by the steady seconds.
+        self._began: tuple[int, float] | None = None
         self._pages: mmap.mmap | bytearray = bytearray(_FORM.size)
         with contextlib.suppress(OSError):
             self._pages = _map(str(self._path))
-        self._seen = 0
+        self._noted = 0
 
     def raise_to(self, now: int) -> int:
-        """Note a time; returns the latest one that was noted."""
+        """Note a time, if it is certain; returns it, or the latest that was noted if that is later."""
         (shared,) = _FORM.unpack_from(self._pages)
         others = 0 if self._sharing is None else self._sharing.latest_time
-        latest = max(now, shared, self._seen, others)
-        if latest != shared:
-            _FORM.pack_into(self._pages, 0, latest)
-        self._seen = latest
-        return latest
+        noted, seconds = max(shared, self._noted, others), self._went_on(now)
+        if now > noted and (not noted or now - noted <= _MOST_AHEAD_US or seconds >= _CERTAIN_AFTER_SECONDS):
+            noted = now
+        if noted != shared:
+            _FORM.pack_into(self._pages, 0, noted)
+        self._noted = noted
+        return max(now, noted)
+
+    def certain(self, now: int) -> int:
+        """Return the latest time that is certain: what cannot be undone is done by it."""
+        self.raise_to(now)
+        return self._noted
+
+    def _went_on(self, now: int) -> float:
+        """Return for how many seconds the clock has gone on without a jump, as far as this process knows."""
+        steady = self._steady()
+        at, since = self._began or (now, steady)
+        if abs(now - at - (steady - since) * 1_000_000) > _CORRECTION_US:
+            at, since = now, steady
+        self._began = at, since
+        return steady - since
 
     async def share(self) -> None:
         """Let other machines know the latest time."""
-        if self._sharing is not None and self._seen > self._sharing.latest_time:
-            await self._sharing.raise_latest_time(self._seen)
+        if self._sharing is not None and self._noted > self._sharing.latest_time:
+            await self._sharing.raise_latest_time(self._noted)
 
     async def share_end(self, end: int) -> None:
         """Let other machines know that an end has passed, before this one refuses what ended by it."""

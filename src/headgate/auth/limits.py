@@ -8,15 +8,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
+from typing import Protocol
 
-from headgate.errors import RateLimited
-from headgate.store.sharing import MachineSharing
+import msgspec
+
+from headgate.errors import RateLimited, StorageUnusable
+from headgate.store.oauth import OAuthRows, OAuthStore
 
 _MAX_BUCKETS = 10_000
 _FAILED_TOKENS_A_SECOND = 20.0
 _FAILED_TOKEN_BURST = 100.0
 _WAIT_AFTER_FAILED_TOKENS_SECONDS = 2
+_ANONYMOUS_A_SECOND = 20.0
+_ANONYMOUS_BURST = 200.0
 _PREFIX_CHARS = 12
+#: The kind of the rows in which attempts are counted.
+_ATTEMPTS = "attempts"
+_SECOND_US = 1_000_000
 _SHARED_NAME_BYTES = 16
 
 
@@ -59,6 +67,8 @@ class TokenBuckets:
         level = self.level(name)
         can_take = level >= 1
         self._levels[name] = (level - 1 if can_take else level, self._clock())
+        # The first to be forgotten is the one that was not used for longest.
+        self._levels.move_to_end(name)
         if len(self._levels) > _MAX_BUCKETS:
             self._levels.popitem(last=False)
         if can_take and self._taken is not None:
@@ -104,28 +114,77 @@ class RequestLimits:
             raise RateLimited(data={"retry_after_seconds": _WAIT_AFTER_FAILED_TOKENS_SECONDS})
 
 
-class CountedAttempts:
-    """Buckets by name for what is rare: where machines share a home, every attempt is counted in one place."""
+class AttemptCounter(Protocol):
+    """Where every process of a home counts attempts together."""
 
-    __slots__ = ("_burst", "_kind", "_own", "_rate", "_sharing")
+    async def take(self, name: bytes, *, rate: float, burst: float) -> bool:
+        """Take one from a bucket that is filled at a rate a second; False when it holds none."""
+        ...
+
+
+class _StoredLevel(msgspec.Struct):
+    level: float
+    #: Microseconds since 1970.
+    at: int
+
+
+class StoredAttempts:
+    """Counts attempts in the store of a home, which every process of one machine writes to."""
+
+    __slots__ = ("_certain", "_clock", "_store")
+
+    def __init__(self, store: OAuthStore, clock: Callable[[], int], *, certain: Callable[[], int]) -> None:
+        self._store = store
+        self._clock = clock
+        self._certain = certain
+
+    async def take(self, name: bytes, *, rate: float, burst: float) -> bool:
+        """Take one from a bucket; False when it holds none."""
+        now = self._clock()
+
+        def work(rows: OAuthRows) -> bool:
+            rows.remove_ended(self._certain())
+            found = rows.get(_ATTEMPTS, name)
+            known = (
+                _StoredLevel(burst, now) if found is None else msgspec.json.decode(found, type=_StoredLevel)
+            )
+            # A clock that was set back gives nothing, and counts on from its new time.
+            level = min(burst, known.level + max(now - known.at, 0) / _SECOND_US * rate)
+            can_take = level >= 1
+            left = _StoredLevel(level - can_take, now)
+            full_at = now + int((burst - left.level) / rate * _SECOND_US)
+            rows.put(_ATTEMPTS, name, msgspec.json.encode(left), expires_at=full_at)
+            return can_take
+
+        try:
+            return await self._store.change(work)
+        except StorageUnusable:
+            # The owner signs in to a home on a full disk too; each process then counts for itself.
+            return True
+
+
+class CountedAttempts:
+    """Buckets by name for what is rare: every attempt is counted in one place for all processes of a home."""
+
+    __slots__ = ("_burst", "_kind", "_own", "_rate", "_shared")
 
     def __init__(
-        self, kind: str, rate: float, burst: float, clock: Callable[[], float], sharing: MachineSharing | None
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], shared: AttemptCounter | None
     ) -> None:
         self._kind = kind
         self._rate = rate
         self._burst = burst
         self._own = TokenBuckets(rate, burst, clock)
-        self._sharing = sharing
+        self._shared = shared
 
     async def take(self, name: bytes) -> bool:
         """Take one from a bucket; False when it held none."""
-        # Its own first: one machine that is asked without end does not burden the place where all count.
+        # Its own first: one process that is asked without end does not burden the place where all count.
         if not self._own.take(name):
             return False
-        if self._sharing is None:
+        if self._shared is None:
             return True
-        return await self._sharing.take(shared_name(self._kind, name), rate=self._rate, burst=self._burst)
+        return await self._shared.take(shared_name(self._kind, name), rate=self._rate, burst=self._burst)
 
 
 def shared_name(kind: str, name: bytes) -> bytes:
@@ -151,12 +210,12 @@ class SignInLimits:
 
     __slots__ = ("_passkeys", "_sources", "_total")
 
-    def __init__(self, clock: Callable[[], float] = monotonic, sharing: MachineSharing | None = None) -> None:
-        self._sources = CountedAttempts("sign-in", _SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock, sharing)
+    def __init__(self, clock: Callable[[], float] = monotonic, shared: AttemptCounter | None = None) -> None:
+        self._sources = CountedAttempts("sign-in", _SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock, shared)
         self._total = CountedAttempts(
-            "any sign-in", _ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock, sharing
+            "any sign-in", _ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock, shared
         )
-        self._passkeys = CountedAttempts("passkey", _PASSKEYS_A_SECOND, _PASSKEY_BURST, clock, sharing)
+        self._passkeys = CountedAttempts("passkey", _PASSKEYS_A_SECOND, _PASSKEY_BURST, clock, shared)
 
     async def check_passkey(self, client_address: str) -> None:
         """Count an attempt with a passkey.
@@ -188,13 +247,26 @@ class SignInLimits:
 
 
 class RegistrationLimits:
-    """How often clients may register themselves, and devices may ask for a code, which both leave rows behind."""
+    """How often clients may register themselves, and devices may ask for a code, which both leave rows behind.
 
-    __slots__ = ("_by_address", "_overall")
+    Other requests to the authorization server need no token either, and have a limit by address.
+    """
 
-    def __init__(self, clock: Callable[[], float] = monotonic, sharing: MachineSharing | None = None) -> None:
-        self._by_address = CountedAttempts("registration", 16 / 60, 16, clock, sharing)
-        self._overall = CountedAttempts("any registration", 120 / 600, 120, clock, sharing)
+    __slots__ = ("_by_address", "_overall", "_requests")
+
+    def __init__(self, clock: Callable[[], float] = monotonic, shared: AttemptCounter | None = None) -> None:
+        self._by_address = CountedAttempts("registration", 16 / 60, 16, clock, shared)
+        self._overall = CountedAttempts("any registration", 120 / 600, 120, clock, shared)
+        self._requests = TokenBuckets(_ANONYMOUS_A_SECOND, _ANONYMOUS_BURST, clock)
+
+    def check_request(self, client_address: str) -> None:
+        """Count a request that needs no token.
+
+        Raises:
+            RateLimited: there were too many of this address.
+        """
+        if not self._requests.take(client_address.encode()):
+            raise RateLimited(data={"retry_after_seconds": 1})
 
     async def check(self, client_address: str) -> None:
         """Count one of an address.
@@ -216,14 +288,12 @@ class ServerLimits:
     registrations: RegistrationLimits
 
 
-def limits_of(
-    requests_a_second: int, clock: Callable[[], float], sharing: MachineSharing | None
-) -> ServerLimits:
-    """Make the limits of a server; with a place to share, those of attempts hold over all machines."""
+def limits_of(requests_a_second: int, clock: Callable[[], float], shared: AttemptCounter) -> ServerLimits:
+    """Make the limits of a server; those of attempts hold over all processes and machines."""
     return ServerLimits(
         RequestLimits(requests_a_second, clock),
-        SignInLimits(clock, sharing),
-        RegistrationLimits(clock, sharing),
+        SignInLimits(clock, shared),
+        RegistrationLimits(clock, shared),
     )
 
 

@@ -36,7 +36,7 @@ def add(
     """Register a client, and print its id."""
 
     async def work(stores: HomeStores) -> tuple[OAuthClient, str | None]:
-        from headgate.auth.oauth.service import add_owner_client  # noqa: PLC0415 - needs the extra
+        from headgate.auth.clients import add_owner_client  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         return await add_owner_client(stores.oauth, name, redirect, now=now(), has_secret=secret)

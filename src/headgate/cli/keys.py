@@ -44,7 +44,7 @@ def rotate(context: typer.Context, *, as_json: AsJson = False) -> None:
 
     What the last key sealed can still be opened; what the key before it sealed cannot.
 
-    A running server keeps its keys until you restart it.
+    It takes effect at once, in a running server too.
     """
     with needs_extra("serve"):
         from headgate.auth.keys import load_ring, rotate_ring  # noqa: PLC0415 - needs the extra
@@ -57,7 +57,6 @@ def rotate(context: typer.Context, *, as_json: AsJson = False) -> None:
     typer.echo(f"{found[0]['id']} seals from now on; {found[1]['id']} opens what it sealed.")
     if ended is not None:
         typer.echo(f"{ended.id.hex()} has ended: cursors and handles that it sealed are refused.")
-    typer.echo("Start a running server again, so that it takes the new key.", err=True)
 
 
 def _document(ring: KeyRing) -> list[dict[str, str]]:

@@ -22,7 +22,7 @@ from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
-from headgate.model.maintenance import ConnectionStats, Copied, Damage, Moved, StoreStats
+from headgate.model.maintenance import ConnectionStats, Copied, Damage, EndedCredentials, Moved, StoreStats
 from headgate.store import maintenance
 
 app = typer.Typer(help="Show, back up, check and erase the store.", rich_markup_mode=None)
@@ -31,9 +31,9 @@ _SHOWN_MOST = 50
 _KIB = 1024
 #: How the ids of connections begin.
 _CONNECTION_ID = "cin_"
-_REVOKED = (
-    "Revoked {}, because the backup cannot know which were revoked after it. "
-    "Grant again with 'headgate grants create', or restore into a new home with --keep-grants."
+_ENDED = (
+    "Ended {}, because the backup cannot know which were ended after it. {}, "
+    "or restore into a new home with --keep-grants."
 )
 
 
@@ -90,7 +90,11 @@ def restore(
         bool, typer.Option("--verify", help="Check every record of the backup; change nothing.")
     ] = False,
     keep_grants: Annotated[
-        bool, typer.Option("--keep-grants", help="Keep the grants as they were when the backup was made.")
+        bool,
+        typer.Option(
+            "--keep-grants",
+            help="Keep grants, owner tokens, the password, sessions and gateway callers as they were.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +102,8 @@ def restore(
 
     It never touches an existing store.
 
-    It revokes the grants of the restored home, because the backup cannot know which were revoked later.
+    It ends the grants, the owner tokens, the password with its passkeys and sessions, and the gateway's callers of the
+    restored home, because the backup cannot know which were ended later. 'headgate serve' prints a link to set a new password.
     """
     with (
         needs_extra("serve"),
@@ -110,14 +115,37 @@ def restore(
         else:
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-            revoke_at = None if keep_grants else now()
-            copied = maintenance.restore_backup(
-                source, _home(context, is_new=True), progress, revoke_at=revoke_at
-            )
+            end_at = None if keep_grants else now()
+            copied = maintenance.restore_backup(source, _home(context, is_new=True), progress, end_at=end_at)
     done = "The backup is good:" if only_verify else "Restored"
     typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
-    if copied.revoked_count:
-        echo(context, _REVOKED.format(many(copied.revoked_count, "grant")), err=True)
+    if copied.ended != EndedCredentials():
+        echo(context, _ended(copied.ended), err=True)
+
+
+def _ended(ended: EndedCredentials) -> str:
+    """Say what a restore ended, and how to get each kind again."""
+    kinds = [
+        (many(ended.grants, "grant"), ended.grants, "Grant again with 'headgate grants create'"),
+        (
+            many(ended.owner_tokens, "owner token"),
+            ended.owner_tokens,
+            "make tokens with 'headgate owner token'",
+        ),
+        (
+            "the password, passkeys and sessions",
+            ended.sign_ins,
+            "set a password by the link that 'headgate serve' prints",
+        ),
+        (
+            many(ended.gateway_callers, "caller") + " of the gateway",
+            ended.gateway_callers,
+            "add callers on the console's page of remote servers",
+        ),
+    ]
+    shown = [(what, how) for what, count, how in kinds if count]
+    how = "; ".join(how for _, how in shown)
+    return _ENDED.format(", ".join(what for what, _ in shown), how[0].upper() + how[1:])
 
 
 @app.command()

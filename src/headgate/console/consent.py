@@ -20,6 +20,7 @@ from headgate.auth.consent import (
     review_of,
     terms_of,
 )
+from headgate.auth.gateway import GatewayCallers
 from headgate.auth.grants import Conditions
 from headgate.auth.oauth import redirects
 from headgate.auth.oauth.clients import is_document_url
@@ -63,6 +64,7 @@ class ConsentServices:
     sessions: OwnerSessions
     oauth: AuthorizationService
     reads: ReadServices
+    callers: GatewayCallers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class ConsentView:
     previews: Mapping[str, GrantPreview]
     #: Names what is shown; empty while nothing is chosen.
     review: str
+    #: The remote tools that it could call under the grant, in words.
+    calls: tuple[str, ...]
     problem: str = ""
     durations: tuple[int, ...] = DURATIONS
     time_choices: tuple[int, ...] = TIME_CHOICES
@@ -128,6 +132,7 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
     query: bytes = request.scope["query_string"]
     if len(query) > _MAX_QUERY_BYTES:
         return _refusal_page(InvalidRequest("The request is too long."))
+    consent.oauth.limits.check_request(request.context.client_address)
     pairs = read_pairs(query)
     session = await consent.sessions.session(cookies_of(request))
     client_id = dict(pairs).get("client_id", "")
@@ -155,7 +160,8 @@ async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     """Show what a client asks for."""
     request_id = asked.places["request"]
     pending = await consent.oauth.pending(request_id, asked.session.stored.digest)
-    if pending.needs_proof(is_fresh=asked.session.is_fresh):
+    may_call = bool(await consent.callers.described(pending.client.id))
+    if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call):
         return see_other(f"{CONFIRM}?next={quote(asked.here, safe='')}")
     precise = read_details(pending.details) if pending.details else None
     choice = first_choice(offers(await consent.reads.catalog(), precise), precise)
@@ -174,7 +180,8 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     choice = read_choice(offers(catalog, precise), form.get, form.all)
     if form.get("decision") != "approve":
         return await _page(consent, asked, pending, choice)
-    if pending.needs_proof(is_fresh=asked.session.is_fresh):
+    calls = await consent.callers.described(pending.client.id)
+    if pending.needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls)):
         back = f"/oauth/consent/{request_id}"
         return see_other(f"{CONFIRM}?next={quote(back, safe='')}")
     conditions = conditions_of(choice, pending.client.id, precise)
@@ -182,7 +189,7 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
         terms = terms_of(choice, catalog, consent.reads.clock())
     except HeadgateError as error:
         return await _page(consent, asked, pending, choice, problem=f"{error.message} {error.hint}")
-    if review_of(terms, conditions) != form.get("review"):
+    if review_of(terms, conditions, calls) != form.get("review"):
         problem = "This differs from what you last saw. Review it again, then approve."
         return await _page(consent, asked, pending, choice, problem=problem)
     return _back(await consent.oauth.approve(pending, place, terms, conditions), "You approved.")
@@ -219,22 +226,26 @@ async def _page(
 ) -> HttpReply:
     precise = read_details(pending.details) if pending.details else None
     review, previews = "", dict[str, GrantPreview]()
+    calls = await consent.callers.described(pending.client.id)
     try:
         review, previews = await _reviewed(
-            consent, asked, choice, conditions_of(choice, pending.client.id, precise)
+            consent, asked, choice, conditions_of(choice, pending.client.id, precise), calls
         )
     except HeadgateError as error:
         problem = problem or f"{error.message} {error.hint}"
-    view = ConsentView(
-        asked.places["request"], pending, precise, choice, previews, review, problem if choice.picked else ""
-    )
+    shown = pending, precise, choice, previews, review, calls
+    view = ConsentView(asked.places["request"], *shown, problem if choice.picked else "")
     # The answer of the form is a redirect to the client, which a policy on form targets would block.
     frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS, is_decision=True)
     return page("consent.html", frame, view)
 
 
 async def _reviewed(
-    consent: ConsentServices, asked: OwnerRequest, choice: ConsentChoice, conditions: Conditions
+    consent: ConsentServices,
+    asked: OwnerRequest,
+    choice: ConsentChoice,
+    conditions: Conditions,
+    calls: tuple[str, ...],
 ) -> tuple[str, dict[str, GrantPreview]]:
     if not choice.picked:
         return "", {}
@@ -242,7 +253,7 @@ async def _reviewed(
     each = [terms for one in choice.picked for terms in terms_of(ConsentChoice((one,)), catalog, now)]
     found = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
     previews = {f"{one.stream.connection_ids[0]}/{one.stream.name}": one for one in found}
-    return review_of(terms_of(choice, catalog, now), conditions), previews
+    return review_of(terms_of(choice, catalog, now), conditions, calls), previews
 
 
 def _back(location: str, done: str) -> HttpReply:

@@ -164,7 +164,9 @@ async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpRe
             return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
         return await _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
     else:
-        await console.gateway_callers.allow(name, form.all("server"), form.all("operation"))
+        known = [one for one in await console.clients.overview() if one.client_id == name]
+        grants = [one.issued.grant.id for client in known for one in client.active]
+        await console.gateway_callers.allow(name, form.all("server"), form.all("operation"), grants)
     return see_other(f"{_PATH}?done=caller")
 
 
@@ -207,11 +209,10 @@ def _caller_path(name: str) -> str:
 
 
 def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
-    what = [*(f"everything of {server}" for server in one.servers), *one.operations]
     return CallerLine(
         names.get(one.name, one.name),
         _caller_path(one.name),
-        ", ".join(what),
+        ", ".join(one.described),
         day(one.since),
         has_token=one.token is not None,
     )

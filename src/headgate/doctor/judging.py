@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -176,12 +177,13 @@ def judge_slash(answer: Answer) -> Finding:
     return good("slash", "A slash at the end of the address changes nothing.")
 
 
-def judge_clock(date: str, now_seconds: int, latest_seconds: int) -> Finding:
+def judge_clock(date: str, now_seconds: int, latest_seconds: int, noted_in: Path) -> Finding:
     """Judge the clock by the date of an answer, and by the latest time that the home has seen."""
     if latest_seconds - now_seconds > _CLOCK_SECONDS:
         return problem(
             "clock", f"The clock is {latest_seconds - now_seconds} seconds behind a time that was seen before.",
-            "Set the clock; what expired by then stays expired.",
+            "Set the clock: what expired by then stays expired. If the later time was wrong, stop everything that uses the "
+            f"home and remove {noted_in}.",
         )  # fmt: skip
     try:
         apart = abs(int(parsedate_to_datetime(date).timestamp()) - now_seconds)

@@ -15,7 +15,7 @@ import httpx2
 
 from headgate.auth.admission import READABLE
 from headgate.auth.credentials import home_credential_path, read_token
-from headgate.auth.latest_time import LatestTime
+from headgate.auth.latest_time import FILE as LATEST_TIME, LatestTime
 from headgate.auth.tokens import digest_of
 from headgate.doctor import judging
 from headgate.doctor.judging import Answer, Finding, Level, good, problem
@@ -66,8 +66,9 @@ def examine(examined: Examined) -> Iterator[Finding]:
             "server", Level.WARNING, "No server runs on this home.", "Start one with: headgate serve"
         )
     if is_usable:
-        latest = LatestTime(Home(examined.settings.home)).raise_to(0) // _SECOND_US
-        yield judging.judge_clock(date, examined.now // _SECOND_US, latest)
+        home = Home(examined.settings.home)
+        latest = LatestTime(home).raise_to(0) // _SECOND_US
+        yield judging.judge_clock(date, examined.now // _SECOND_US, latest, home.path / LATEST_TIME)
 
 
 def _examine_home(path: Path) -> Iterator[Finding]:

@@ -64,6 +64,8 @@ class Disclosure(msgspec.Struct, frozen=True):
     parts: tuple[Disclosed, ...] = ()
     #: The words of a search, where the owner has them logged; otherwise the entry has no such member.
     words: str | msgspec.UnsetType = msgspec.UNSET
+    #: How many refusals it stands for, where there were too many to log each; otherwise the entry has no such member.
+    refusals: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tokens(self) -> int:
@@ -84,7 +86,7 @@ class Disclosure(msgspec.Struct, frozen=True):
     @property
     def read_count(self) -> int:
         """How many reads it stands for."""
-        return 1
+        return 1 if self.refusals is msgspec.UNSET else self.refusals
 
 
 class FoldedPart(Disclosed, frozen=True, omit_defaults=True):

@@ -81,15 +81,25 @@ class CheckReport:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedCredentials:
+    """How many credentials a restore ended."""
+
+    grants: int = 0
+    owner_tokens: int = 0
+    #: The password, passkeys, sessions and marks of browsers.
+    sign_ins: int = 0
+    gateway_callers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Copied:
-    """What a backup holds, and what restoring it revoked."""
+    """What a backup holds, and what restoring it ended."""
 
     record_count: int
     change_number: int
     file_count: int
     bytes: int
-    #: How many grants a restore revoked.
-    revoked_count: int = 0
+    ended: EndedCredentials = EndedCredentials()
     #: Whether it holds the keys of the home, and with them what the log is checked against.
     has_keys: bool = False
 

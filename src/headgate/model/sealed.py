@@ -30,7 +30,7 @@ KEY_BYTES = 64
 _VERSION = "1"
 _KEY_ID_BYTES = 4
 _EXPIRY_BYTES = 8
-_NEVER = 0
+NEVER = 0
 
 
 class Kind(StrEnum):
@@ -106,12 +106,12 @@ class Sealer:
 
     def seal(self, kind: Kind, payload: bytes, *, binding: bytes = b"", expires_at: int | None = None) -> str:
         """Seal a payload for one kind and one binding, for ever or until a time in epoch seconds."""
-        expiry = (_NEVER if expires_at is None else expires_at).to_bytes(_EXPIRY_BYTES, "big")
+        expiry = (NEVER if expires_at is None else expires_at).to_bytes(_EXPIRY_BYTES, "big")
         sealed = self._ciphers[self._current].encrypt(expiry + payload, _associated(kind, binding))
         text = base64.urlsafe_b64encode(self._current + sealed).rstrip(b"=").decode("ascii")
         return f"{kind.value}{_VERSION}.{text}"
 
-    def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = _NEVER) -> bytes:
+    def open(self, kind: Kind, token: str, *, binding: bytes = b"", now: int = NEVER) -> bytes:
         """Return the payload of a token that was sealed for this kind and binding.
 
         Raises:
@@ -126,7 +126,7 @@ class Sealer:
         except InvalidTag:
             raise SealBroken(Failure.NOT_OURS) from None
         expires_at = int.from_bytes(opened[:_EXPIRY_BYTES], "big")
-        if expires_at != _NEVER and now >= expires_at:
+        if expires_at != NEVER and now >= expires_at:
             raise SealBroken(Failure.EXPIRED)
         return opened[_EXPIRY_BYTES:]
 

@@ -19,6 +19,7 @@ class WarningCode(StrEnum):
     RECORD_DAMAGED = "record_damaged"
     INDEX_BUILDING = "index_building"
     SEARCH_PARTIAL = "search_partial"
+    BUDGET_REACHED = "budget_reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,15 @@ def search_partial() -> ReadWarning:
         "The words of q stand in more places than one search reads: records may be missing, or not be left out, "
         "and counts may be wrong. Search for fewer or longer words.",
         param="q",
+    )
+
+
+def budget_reached(returned: int, next_day: str) -> ReadWarning:
+    """Build the warning for an answer that was cut to what the grant may still show that day."""
+    return ReadWarning(
+        WarningCode.BUDGET_REACHED,
+        f"Cut to the {returned} records left of the grant's daily budget; go on after {next_day}.",
+        detail={"returned": returned, "next_day_at": next_day},
     )
 
 

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from headgate.audit.disclose import disclosed
 from headgate.errors import BlobNotFound, CursorExpired, HeadgateError, NotFound
-from headgate.model.declaration import Cardinality
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure, count_records
 from headgate.model.grant import Access, TokenKind
-from headgate.model.ids import ConnectionId, FieldName, RecordId, RequestId, StreamName
-from headgate.model.plan import AggregatePlan, ChangesPlan, ExpandPlan, PagePlan, TimeGroups
+from headgate.model.ids import ConnectionId, RecordId, RequestId, StreamName
+from headgate.model.instants import DAY_US, iso
+from headgate.model.plan import ChangesPlan, PagePlan, SearchPlan
 from headgate.model.query import (
     AggregateQuery,
     BlobQuery,
@@ -33,17 +33,26 @@ from headgate.model.query import (
     WindowQuery,
 )
 from headgate.model.record import Record
-from headgate.model.rows import Changes, FieldWindow, FoundBlob, Hit, Page, SearchPage
-from headgate.model.warning import ReadWarning, index_building, page_cut, records_damaged, search_partial
+from headgate.model.rows import Changes, FieldWindow, FoundBlob, Page, SearchPage
+from headgate.model.warning import (
+    ReadWarning,
+    budget_reached,
+    index_building,
+    page_cut,
+    records_damaged,
+    search_partial,
+)
 from headgate.policy import cursors, decide as deciding
 from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.choose import ambiguous
 from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
+from headgate.reading.cutting import cut_children, fitting
 from headgate.reading.drawing import draw, size_of
 from headgate.reading.memo import DecisionMemo, labels_of
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row, ShowRecord
 from headgate.reading.services import ReadServices
+from headgate.reading.shown import aggregated_fields, extent_shown, hits_shown, records_shown
 from headgate.reading.stream_facts import stream_facts
 from headgate.text.titles import TITLE_SOURCES
 
@@ -51,6 +60,7 @@ _NONCE_BYTES = 8
 _encode = msgspec.json.Encoder().encode
 _Asked = TypeVarTuple("_Asked")
 _Found = TypeVar("_Found", Record, FieldWindow, FoundBlob)
+_Limited = TypeVar("_Limited", ChangesPlan, SearchPlan)
 _OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)
 #: What of a search is logged at most.
 _MOST_LOGGED_CHARS = 500
@@ -109,14 +119,14 @@ class LocalResourceServer(msgspec.Struct):
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read a page of a stream, or what changed in it."""
         if isinstance(query, ChangesQuery):
-            return self._answer(self._changes, query, preview_chars)
-        return self._answer(self._list, query, preview_chars)
+            return self._answer_records(self._changes, query, preview_chars)
+        return self._answer_records(self._list, query, preview_chars)
 
     def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read one record."""
-        return self._answer(self._record, query, preview_chars, show)
+        return self._answer_records(self._record, query, preview_chars, show)
 
     def window(self, query: WindowQuery) -> CoroutineType[Any, Any, ReadAnswer]:
         """Read a part of one text field."""
@@ -130,14 +140,14 @@ class LocalResourceServer(msgspec.Struct):
         self, query: SearchQuery, *, title_chars: int | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
         """Find records by words."""
-        return self._answer(self._search, query, title_chars)
+        return self._answer_records(self._search, query, title_chars)
 
     async def blob(self, query: BlobQuery, *, start: int = 0, end: int | None = None) -> BlobAnswer:
         """Open a file that a visible record refers to."""
         try:
-            await self._services.budgets.check(self._context.access)
+            await self._left()
             found = await self._blob(await self._services.decisions(self._context.access), query)
-            await self._services.budgets.settle(self._context.access, 1)
+            await self._services.budgets.take(self._context.access, 1)
         except HeadgateError as refusal:
             self._disclose(refusal.code)
             raise
@@ -164,23 +174,38 @@ class LocalResourceServer(msgspec.Struct):
         serve: Callable[[DecisionMemo, Unpack[_Asked]], Awaitable[_Served]],
         *asked: *_Asked,
     ) -> ReadAnswer:
+        """Answer with numbers, or with one record."""
+        return await self._answer_records(lambda decisions, _most: serve(decisions, *asked))
+
+    async def _answer_records(
+        self,
+        serve: Callable[[DecisionMemo, int | None, Unpack[_Asked]], Awaitable[_Served]],
+        *asked: *_Asked,
+    ) -> ReadAnswer:
+        """Answer with as many records as the access may show; ``serve`` gets that number, None for any."""
         context = self._context
-        # Most grants have none, and their requests do not pay for it.
-        has_budget = bool(context.access.daily_records)
         words = _words(asked) if self._services.logs_queries else msgspec.UNSET
         try:
             # Before the read, which would show by its failure what there is.
-            if has_budget:
-                await self._services.budgets.check(context.access)
-            served = await serve(await self._services.decisions(context.access), *asked)
-            if has_budget:
-                await self._services.budgets.settle(context.access, count_records(served.shown))
+            most = await self._left()
+            served = await serve(await self._services.decisions(context.access), most, *asked)
+            if most is not None:
+                count = count_records(served.shown)
+                taken = await self._services.budgets.take(context.access, count)
+                if taken < count:
+                    # Other requests took the rest meanwhile: the cursor must follow the last record that is shown.
+                    served = await serve(await self._services.decisions(context.access), taken, *asked)
         except HeadgateError as refusal:
             self._disclose(refusal.code, words=words)
             raise
         content = served.content or _encode(served.body)
         self._disclose(ANSWERED, len(content), served.shown, words)
         return ReadAnswer(content, context.request_id, served.body)
+
+    async def _left(self) -> int | None:
+        """Return how many records may be shown; most grants have no limit, and their requests do not pay for it."""
+        access = self._context.access
+        return await self._services.budgets.left(access) if access.daily_records else None
 
     def _as_shown(self, served: _Served, show: ShowRecord) -> _Served:
         """Narrow what is logged of a record to the fields that a surface shows."""
@@ -273,10 +298,12 @@ class LocalResourceServer(msgspec.Struct):
 
     # Records
 
-    async def _list(self, decisions: DecisionMemo, query: ListQuery, preview_chars: int | None) -> _Served:
+    async def _list(
+        self, decisions: DecisionMemo, most: int | None, query: ListQuery, preview_chars: int | None
+    ) -> _Served:
         decision, labels = decisions.page(query, self._services.seals(), preview_chars)
         plan = decision.plan
-        page = await self._page(plan)
+        page, is_short = await self._page_within(plan, most)
         token = None
         if page.next is not None:
             token = cursors.seal_position(self._services.seals(), page.next, decision.binding)
@@ -285,9 +312,31 @@ class LocalResourceServer(msgspec.Struct):
             size_of(page.records), bodies.record_rows, page.records, labels, plan.expand, encoded
         )
         body = _list_body(query, rows, token)
-        body["meta"] = self._list_meta(page, plan, decision)
-        shown = _shown(page.records, plan.reach.fields, plan.expand)
-        return _Served(body, (*shown, *_extent_shown(body["meta"], plan, decision.scopes[0])))
+        shortage = self._shortage(len(page.records)) if is_short else ()
+        body["meta"] = self._list_meta(page, plan, decision, shortage)
+        shown = records_shown(page.records, plan.reach.fields, plan.expand)
+        return _Served(body, (*shown, *extent_shown(body["meta"], plan, decision.scopes[0])))
+
+    async def _page_within(self, plan: PagePlan, most: int | None) -> tuple[Page, bool]:
+        """Read a page with as many records as may be shown, and say whether there would have been more."""
+        if most is None:
+            return await self._page(plan), False
+        bounded = replace(plan, limit=min(plan.limit, most))
+        page = await self._page(bounded)
+        fit = fitting(page.records, plan.expand, most)
+        if fit < len(page.records):
+            # Read again, so that the cursor follows the last record that is shown.
+            bounded = replace(plan, limit=max(fit, 1))
+            page = await self._page(bounded)
+        if not fit and page.records:
+            page = replace(page, records=(cut_children(page.records[0], plan.expand, most),))
+        return page, bool(page.records) and (
+            not fit or (page.next is not None and bounded.limit < plan.limit and not page.is_cut)
+        )
+
+    def _shortage(self, returned: int) -> tuple[ReadWarning, ...]:
+        next_day = (self._services.clock() // DAY_US + 1) * DAY_US
+        return (budget_reached(returned, iso(next_day)),)
 
     async def _page(self, plan: PagePlan) -> Page:
         if not (plan.filters or plan.with_extent or plan.count is not Count.NONE):
@@ -295,9 +344,16 @@ class LocalResourceServer(msgspec.Struct):
         async with self._services.computations.of(self._context.access):
             return await self._services.store.page(plan)
 
-    def _list_meta(self, page: Page, plan: PagePlan, decision: deciding.Decision[PagePlan]) -> Body:
+    def _list_meta(
+        self,
+        page: Page,
+        plan: PagePlan,
+        decision: deciding.Decision[PagePlan],
+        shortage: tuple[ReadWarning, ...],
+    ) -> Body:
         cut = [page_cut(len(page.records))] if page.is_cut else []
-        warnings = (*self._context.warnings, *decision.warnings, *cut, *records_damaged(_damaged(page)))
+        own = (*decision.warnings, *shortage, *cut, *records_damaged(_damaged(page)))
+        warnings = (*self._context.warnings, *own)
         meta = bodies.meta(warnings, page.count, is_counted=page.count is not None)
         if plan.with_extent and page.extent is not None:
             scope = decision.scopes[0]
@@ -307,12 +363,13 @@ class LocalResourceServer(msgspec.Struct):
         return meta
 
     async def _changes(
-        self, decisions: DecisionMemo, query: ChangesQuery, preview_chars: int | None
+        self, decisions: DecisionMemo, most: int | None, query: ChangesQuery, preview_chars: int | None
     ) -> _Served:
         decision = deciding.decide_changes(
             decisions.allowance, query, self._services.seals(), preview_chars=preview_chars
         )
-        found = await self._services.store.changes(decision.plan)
+        plan = _bounded(decision.plan, most)
+        found = await self._services.store.changes(plan)
         labels = labels_of(decisions.allowance, decision.scopes)
         encoded = _marked(labels, preview_chars)
         rows = await draw(size_of(found.entries), bodies.change_rows, found.entries, labels, encoded)
@@ -322,7 +379,9 @@ class LocalResourceServer(msgspec.Struct):
             binding = cursors.bookmark_binding(decisions.allowance, query)
             bookmark = Bookmark(found.horizon, secrets.token_bytes(_NONCE_BYTES))
             body["next_changes_since"] = cursors.seal_bookmark(self._services.seals(), bookmark, binding)
-        cut = [page_cut(len(found.entries))] if found.is_cut else []
+        cut = (page_cut(len(found.entries)),) if found.is_cut else ()
+        if plan.limit < decision.plan.limit and found.next is not None and not found.is_cut:
+            cut = self._shortage(len(found.entries))
         body["meta"] = self._meta((*decision.warnings, *cut, *records_damaged(found.damaged)))
         return _Served(body, disclosed(found.entries, decision.plan.reach.fields))
 
@@ -335,6 +394,7 @@ class LocalResourceServer(msgspec.Struct):
     async def _record(
         self,
         decisions: DecisionMemo,
+        most: int | None,
         query: RecordQuery,
         preview_chars: int | None,
         show: ShowRecord | None,
@@ -342,12 +402,15 @@ class LocalResourceServer(msgspec.Struct):
         query = await self._with_whole_key(decisions, query)
         plan, scopes, labels = decisions.record(query, preview_chars)
         found = await self._services.store.record(plan)
-        record = _only(decisions.allowance, scopes, found, lambda: NotFound(param="id"))
+        record = whole = _only(decisions.allowance, scopes, found, lambda: NotFound(param="id"))
+        shortage: tuple[ReadWarning, ...] = ()
+        if most is not None and not fitting((whole,), plan.expand, most):
+            record, shortage = cut_children(whole, plan.expand, most), self._shortage(most)
         size, encoded = size_of((record,)), _marked(labels, preview_chars)
         (row,) = await draw(size, bodies.record_rows, (record,), labels, plan.expand, encoded)
         row.links = {"self": links.record_link(query)}
-        row.meta = self._meta(records_damaged(_damaged_children(record)))
-        served = _Served(row, _shown((record,), plan.reach.fields, plan.expand))
+        row.meta = self._meta((*shortage, *records_damaged(_damaged_children(record))))
+        served = _Served(row, records_shown((record,), plan.reach.fields, plan.expand))
         return served if show is None else await draw(size, self._as_shown, served, show)
 
     async def _with_whole_key(self, decisions: DecisionMemo, query: _OneRecord) -> _OneRecord:
@@ -393,11 +456,13 @@ class LocalResourceServer(msgspec.Struct):
             found = await self._services.store.aggregate(decision.plan)
         body = bodies.aggregate_body(query, decision.plan, found)
         body |= {"links": {"self": links.aggregate_link(query)}, "meta": self._meta()}
-        fields = _aggregated(decision.plan)
+        fields = aggregated_fields(decision.plan)
         connections = decision.plan.reach.connection_ids
         return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
 
-    async def _search(self, decisions: DecisionMemo, query: SearchQuery, title_chars: int | None) -> _Served:
+    async def _search(
+        self, decisions: DecisionMemo, most: int | None, query: SearchQuery, title_chars: int | None
+    ) -> _Served:
         decision = deciding.decide_search(
             decisions.allowance,
             query,
@@ -405,7 +470,7 @@ class LocalResourceServer(msgspec.Struct):
             fields=() if title_chars is None else TITLE_SOURCES,
             preview_chars=title_chars,
         )
-        plan = decision.plan
+        plan = _bounded(decision.plan, most)
         page = SearchPage((), None, 0)
         if plan.reaches:
             async with self._services.searches.of(self._context.access):
@@ -419,6 +484,8 @@ class LocalResourceServer(msgspec.Struct):
         searched = {one.id for scope in decision.scopes for one in scope.connections}
         lacks = (index_building(),) if page.is_index_building else ()
         lacks += (search_partial(),) if page.is_cut else ()
+        if plan.limit < decision.plan.limit and page.next is not None:
+            lacks += self._shortage(len(page.hits))
         body: Body = {
             "object": "list",
             "data": rows,
@@ -436,12 +503,16 @@ class LocalResourceServer(msgspec.Struct):
         }
         if token is not None:
             body["next_cursor"] = token
-        return _Served(body, _hits_shown(page, rows, decision.scopes))
+        return _Served(body, hits_shown(page, rows, decision.scopes))
 
     async def _blob(self, decisions: DecisionMemo, query: BlobQuery) -> FoundBlob:
         decision = deciding.decide_blob(decisions.allowance, query)
         found = await self._services.store.blobs(decision.plan)
         return _only(decisions.allowance, decision.scopes, found, lambda: BlobNotFound(param="blob_id"))
+
+
+def _bounded(plan: _Limited, most: int | None) -> _Limited:
+    return plan if most is None else replace(plan, limit=min(plan.limit, most))
 
 
 def _words(asked: Sequence[object]) -> str | msgspec.UnsetType:
@@ -488,70 +559,9 @@ def _place(found: FieldWindow, offset: int, limit: int) -> WindowPlace:
     return WindowPlace(found.connection_id, found.digest, offset, limit)
 
 
-def _shown(
-    records: tuple[Record, ...], fields: tuple[FieldName, ...], expand: Sequence[ExpandPlan]
-) -> tuple[Disclosed, ...]:
-    if not expand:
-        return disclosed(records, fields)
-    children = (
-        part
-        for plan in expand
-        for part in disclosed(
-            [child for record in records for child in _children(record, plan)], plan.child.fields
-        )
-    )
-    return (*disclosed(records, fields), *children)
-
-
 def _damaged(page: Page) -> list[RecordId]:
     return [*page.damaged, *(key for record in page.records for key in _damaged_children(record))]
 
 
 def _damaged_children(record: Record) -> list[RecordId]:
     return [key for children in record.expanded.values() for key in children.damaged]
-
-
-def _extent_shown(meta: Body, plan: PagePlan, scope: StreamScope) -> tuple[Disclosed, ...]:
-    """Name the time field, if the times that all records span are shown."""
-    time_field = _time_field(scope)
-    if time_field is None or "earliest_at" not in meta.get("window", ()):
-        return ()
-    return tuple(Disclosed(one, plan.reach.stream, (time_field,)) for one in plan.reach.connection_ids)
-
-
-def _children(record: Record, plan: ExpandPlan) -> tuple[Record, ...]:
-    children = record.expanded.get(plan.name)
-    if children is None:
-        return ()
-    # Of a relation to one record only that one is in the answer.
-    return children.records[:1] if plan.cardinality is Cardinality.HAS_ONE else children.records
-
-
-def _aggregated(plan: AggregatePlan) -> tuple[FieldName, ...]:
-    keys = (key.field if isinstance(key, TimeGroups) else key for key in (plan.group_by, plan.then_by))
-    named = [plan.field, *keys, *(one.field for one in plan.filters)]
-    return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
-def _hits_shown(
-    page: SearchPage, rows: Sequence[Body], scopes: Sequence[StreamScope]
-) -> tuple[Disclosed, ...]:
-    """Name the fields that hits show: those of the snippets, of the title, and of the record's time."""
-    times = {(one.id, scope.stream): _time_field(scope) for scope in scopes for one in scope.connections}
-    return tuple(
-        part
-        for hit, row in zip(page.hits, rows, strict=True)
-        for part in disclosed(
-            [hit.record], _hit_fields(hit, row, times[hit.record.connection_id, hit.record.stream])
-        )
-    )
-
-
-def _hit_fields(hit: Hit, row: Body, time_field: FieldName | None) -> tuple[FieldName, ...]:
-    time = None if hit.authored_at is None else time_field
-    named = [*(one.field for one in hit.snippets), *row.get("data", ()), time]
-    return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
-def _time_field(scope: StreamScope) -> FieldName | None:
-    return scope.declaration.consent_time_field or scope.declaration.cursor_field

@@ -89,7 +89,7 @@ def account_job(
         connector_key(key),
         name or source.label(settings),
         source.declare(settings),
-        lambda state: source.sync(settings, state),
+        lambda state, _form: source.sync(settings, state),
         notes={"sync": {"source": source.name, "settings": dict(settings), "every_seconds": every_seconds}},
     )
 

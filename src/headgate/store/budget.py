@@ -10,9 +10,9 @@ from headgate.model.ids import GrantId
 class BudgetCounter(Protocol):
     """Counts in one place for every process."""
 
-    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int | None:
-        """Count records of a grant for a day; gives how many there were before.
+    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int:
+        """Count as many of some records of a grant for a day as its limit leaves; a negative number is given back.
 
-        None: the limit was reached, and nothing was counted.
+        Returns how many were left before.
         """
         ...

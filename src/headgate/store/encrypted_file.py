@@ -27,7 +27,7 @@ from headgate.errors import AuthenticationFailed, IntegrityBroken
 MAGIC = b"age-encryption.org/v1\n"
 WORK = 18
 #: A file that asks for more work than this was not made for a person to open.
-_MOST_WORK = 22
+_MOST_WORK = 20
 _LABEL = b"age-encryption.org/v1/scrypt"
 _SALT_BYTES = _KEY_BYTES = _NONCE_BYTES = 16
 _PIECE_BYTES = 64 * 1024

@@ -113,6 +113,10 @@ class Ledger(Protocol):
         """Say how many bytes of a journal are in the chain."""
         ...
 
+    async def counted_entries(self) -> int:
+        """Return how many entries were ever added to the chain, which is counted beside it; 0 if that is not known."""
+        ...
+
     async def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
         """Read the chain in order as it is sealed, a piece at a time; begins with what ends after a place."""
         ...

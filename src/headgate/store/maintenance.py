@@ -42,7 +42,7 @@ class StoreCommands(Protocol):
         """Copy the store and its files into a new directory, and the named files of the home."""
         ...
 
-    def restore(self, source: Path, progress: Progress, revoke_at: int | None) -> Copied:
+    def restore(self, source: Path, progress: Progress, end_at: int | None) -> Copied:
         """Check a backup and put it into the home, which must have no store."""
         ...
 
@@ -168,9 +168,9 @@ def verify_backup(source: Path, progress: Progress) -> Copied:
     return backup.verify(source, progress)
 
 
-def restore_backup(source: Path, home: Home, progress: Progress, *, revoke_at: int | None) -> Copied:
-    """Check a backup and put it into a home that has no store, its grants revoked if a time is given."""
-    return _commands(home).restore(source, progress, revoke_at)
+def restore_backup(source: Path, home: Home, progress: Progress, *, end_at: int | None) -> Copied:
+    """Check a backup and put it into a home that has no store, its credentials ended if a time is given."""
+    return _commands(home).restore(source, progress, end_at)
 
 
 def erase_connection(home: Home, connection_id: ConnectionId) -> Erased:

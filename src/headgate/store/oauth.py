@@ -74,6 +74,10 @@ class OAuthStore(Protocol):
         """Read every document of a kind."""
         ...
 
+    async def decide(self, work: Callable[[OAuthRows], _T]) -> _T:
+        """Do some work in one write transaction if it writes; if not, which is known after a look, without waiting for one."""
+        ...
+
     async def change(self, work: Callable[[OAuthRows], _T]) -> _T:
         """Do some work in one write transaction; if it raises, nothing is written."""
         ...

@@ -30,7 +30,8 @@ async def gateway(request: WebRequest) -> None:
     services, context = request.services, request.context
     callers, caller = services.gateway_callers, context.gateway_caller or context.client_id
     assert services.gateway is not None
-    held = frozenset[str]() if caller is None or callers is None else await callers.scopes(caller)
+    grants = None if context.access is None else context.access.grant_ids
+    held = frozenset[str]() if caller is None or callers is None else await callers.scopes(caller, grants)
     identity = Identity(caller, held) if caller is not None and held else None
     await services.gateway(identity, request.scope, request.receive, request.send)
 

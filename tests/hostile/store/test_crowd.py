@@ -181,7 +181,7 @@ def test_a_backup_under_load_is_the_store_at_one_commit(tmp_path: Path):
     made = with_store(home, work)
     for number, newest in enumerate(made):
         other = open_home(tmp_path / f"restored{number}")
-        restore(tmp_path / f"copy{number}", other, lambda _done, _total: None, revoke_at=None)
+        restore(tmp_path / f"copy{number}", other, lambda _done, _total: None, end_at=None)
         assert damages(other) == []
         held = rows_of(other, 2**62)
         assert held == rows_of(home, newest)

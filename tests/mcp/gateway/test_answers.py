@@ -138,7 +138,7 @@ async def test_call_runs_an_operation_for_this_caller():
     [
         ({"operation": "ns/none"}, "NOT_FOUND"),
         ({"operation": "ns/hidden"}, "NOT_FOUND"),
-        ({"operation": "ns/secret"}, "FORBIDDEN"),
+        ({"operation": "ns/secret"}, "NOT_FOUND"),
         ({"operation": "ns/events"}, "INVALID_OPERATION_TYPE"),
         ({"operation": "ns/echo", "input": {}}, "INVALID_INPUT"),
         ({"operation": "ns/echo", "input": [1]}, "INVALID_INPUT"),
@@ -185,6 +185,17 @@ async def test_a_batch_keeps_order_and_mixes_outcomes():
     assert (await ask("batch", calls=[])).structured == {"results": []}
     for wrong in ([{"input": {}}], [1], [{"operation": "ns/echo"}] * 101):
         assert (await error_of("batch", calls=wrong))["code"] == "INVALID_INPUT"
+
+
+async def test_an_operation_that_is_not_for_the_caller_is_refused_like_one_that_is_not_there():
+    calls = [{"operation": name, "input": {}} for name in ("ns/secret", "ns/absent")]
+    for identity in (None, Identity("weak", frozenset({"other"}))):
+        results = (await ask("batch", identity, calls=calls)).structured["results"]
+        single = [await error_of("call", identity, **call) for call in calls]
+        for hidden, absent in (results, single):
+            shown = json.dumps(hidden).replace("ns/secret", "ns/absent")
+            assert shown == json.dumps(absent)
+            assert "NOT_FOUND" in shown
 
 
 async def test_an_unknown_tool_is_none_of_the_four():

@@ -116,7 +116,7 @@ async def test_the_identity_comes_from_the_bearer_of_the_request(mode, authoriza
         members = await connected.call_tool("call", {"operation": "ns/members"})
         assert members.is_error is not may
         if not may:
-            assert members.structured_content["error"]["code"] == "FORBIDDEN"
+            assert members.structured_content["error"]["code"] == "NOT_FOUND"
         listed = (await connected.call_tool("search", {})).structured_content["operations"]
         assert ("ns/members" in [one["id"] for one in listed]) is may
 

@@ -106,7 +106,7 @@ def test_an_erasure_leaves_no_byte_of_the_vectors(home: Path):
 def test_a_backup_holds_the_vectors(home: Path, tmp_path: Path):
     back_up_store(open_home(home), tmp_path / "copy", lambda _done, _total: None)
     second = tmp_path / "second"
-    restore_backup(tmp_path / "copy", open_home(second), lambda _done, _total: None, revoke_at=None)
+    restore_backup(tmp_path / "copy", open_home(second), lambda _done, _total: None, end_at=None)
     assert _checked(second).damages == ()
     blocks = _blocks(second)
     store = opened(MeaningHome(second), words_model())

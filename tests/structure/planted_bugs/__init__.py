@@ -8,12 +8,17 @@ from tests.structure.planted_bugs import (
     entrypoint,
     envelopes,
     faults,
+    identity,
     imports,
     ladder,
+    loops,
+    origins,
+    parsing,
     promises,
     reads,
     search,
     servers,
+    store_faults,
 )
 
 BUGS = (
@@ -27,7 +32,12 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *parsing.BUGS,
+    *store_faults.BUGS,
+    *loops.BUGS,
+    *origins.BUGS,
     *edges.BUGS,
+    *identity.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.
 WITHOUT_BUG = frozenset({"S4-10"})

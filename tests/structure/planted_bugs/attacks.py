@@ -78,7 +78,7 @@ BUGS = (
         "tests/audit/test_budget.py::test_requests_at_the_same_time_cannot_pass_under_the_same_rest",
         "records are not counted when an answer leaves",
         "src/headgate/audit/budget.py",
-        "write_at(handle, _LINE % (day, used + records), 0)",
+        "write_at(handle, _LINE % (day, used + counts), 0)",
         "write_at(handle, _LINE % (day, used), 0)",
     ),
     Bug(
@@ -128,15 +128,15 @@ BUGS = (
         "tests/auth/test_admission.py::test_what_has_expired_stays_expired_when_the_clock_goes_back",
         "a clock that goes back revives a grant",
         "src/headgate/auth/latest_time.py",
-        "latest = max(now, shared, self._seen, others)",
-        "latest = now",
+        "        return max(now, noted)\n",
+        "        return now\n",
     ),
     Bug(
         "tests/cli/test_store.py::test_a_grant_that_was_revoked_after_a_backup_does_not_come_back_with_it",
         "a restore keeps the grants",
         "src/headgate/cli/store.py",
-        "revoke_at = None if keep_grants else now()",
-        "revoke_at = None if keep_grants else None",
+        "end_at = None if keep_grants else now()",
+        "end_at = None if keep_grants else None",
     ),
     Bug(
         "tests/audit/test_journal.py::test_what_cannot_be_checked_is_not_reported_as_changed",

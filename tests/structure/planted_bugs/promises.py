@@ -133,8 +133,10 @@ BUGS = (
         f"{_AUDIT}::test_a_key_that_is_empty_or_short_is_refused_in_one_line_and_left_alone",
         "an empty key is made anew",
         _HOME,
-        "    if content is None:\n        content = create()",
-        "    if not content:\n        content = create()",
+        "    if content is None:\n        with _creating(path.parent):\n            content = read_private(path)\n"
+        "            if content is None:\n",
+        "    if not content:\n        with _creating(path.parent):\n            content = read_private(path)\n"
+        "            if not content:\n",
     ),
     Bug(
         "tests/auth/test_keys.py::test_a_damaged_password_of_resource_servers_is_refused_and_left_alone",
@@ -253,15 +255,15 @@ BUGS = (
         _LATE,
         "a new client is approved long after the sign-in",
         _CONSENT,
-        "    if pending.needs_proof(is_fresh=asked.session.is_fresh):\n        back",
-        "    if pending.needs_proof(is_fresh=True):\n        back",
+        "needs_proof(is_fresh=asked.session.is_fresh, may_call=bool(calls))",
+        "needs_proof(is_fresh=True, may_call=bool(calls))",
     ),
     Bug(
         _PASSKEY,
         "a new client is shown long after the sign-in",
         _CONSENT,
-        "    if pending.needs_proof(is_fresh=asked.session.is_fresh):\n        return",
-        "    if pending.needs_proof(is_fresh=True):\n        return",
+        "needs_proof(is_fresh=asked.session.is_fresh, may_call=may_call)",
+        "needs_proof(is_fresh=True, may_call=may_call)",
     ),
     Bug(
         _USED,

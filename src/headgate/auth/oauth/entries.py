@@ -31,9 +31,12 @@ class PendingRequest:
     device: bytes | None = None
     is_decided: bool = False
 
-    def needs_proof(self, *, is_fresh: bool) -> bool:
-        """Say whether the owner must first show again who decides: for a client that was never approved."""
-        return not self.client.is_approved and not is_fresh
+    def needs_proof(self, *, is_fresh: bool, may_call: bool) -> bool:
+        """Say whether the owner must first show again who decides.
+
+        That is for a client that was never approved, and for one that could call remote tools under the new grant.
+        """
+        return (may_call or not self.client.is_approved) and not is_fresh
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,7 +291,6 @@ class _DeviceEndpoint(DeviceAuthorizationEndpoint):
         allowed = self._request.client.get_allowed_scope(scope)
         details = self._request.form.get(DETAILS, "")
         device = DeviceCode(client_id, allowed, expires_at, digest, details, data["user_code"])
-        rows.remove_ended(self.server.now)
         entries.put(rows, digest, device, expires_at=expires_at)
 
 

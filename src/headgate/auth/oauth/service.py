@@ -9,16 +9,17 @@ from typing import Any
 from authlib.consts import default_json_headers
 from authlib.oauth2 import OAuth2Error
 
+from headgate.auth.gateway import bind_grants
 from headgate.auth.grants import Conditions, granted_terms
 from headgate.auth.limits import RegistrationLimits
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.client_documents import ClientDocuments
-from headgate.auth.oauth.clients import NONE, SECRET_METHODS, ClientOrigin, OAuthClient, from_registration
+from headgate.auth.oauth.clients import ClientOrigin, OAuthClient, from_registration
 from headgate.auth.oauth.entries import DeviceCode, PendingRequest, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, Pairs, posted
 from headgate.auth.oauth.server import REQUEST_SECONDS, SECOND_US, OAuthPlace, OAuthReply, TokenServer
 from headgate.auth.tokens import digest_of, fresh_id, mint
-from headgate.errors import InvalidClientMetadata, NotFound, RateLimited
+from headgate.errors import NotFound, RateLimited
 from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US
 from headgate.policy.resolve import Terms
@@ -28,6 +29,7 @@ _FAMILY_US = 365 * DAY_US
 #: A client that registered itself and was never approved is removed after this.
 _UNUSED_CLIENT_US = 3600 * SECOND_US
 _MOST_CLIENTS = 500
+_SELF = ClientOrigin.REGISTERED
 _NO_STORE = tuple(default_json_headers)
 
 
@@ -46,6 +48,8 @@ class AuthorizationService:
     store: OAuthStore
     #: Gives the latest time that was seen: what has ended stays ended when the clock goes back.
     now: Callable[[], int]
+    #: Gives the latest time that is certain: what has ended by it is removed.
+    certain: Callable[[], int]
     documents: ClientDocuments
     reuse_window_seconds: int
     #: Is called when a refresh token is used again after its window, which looks like a theft.
@@ -76,14 +80,18 @@ class AuthorizationService:
         return OAuthReply(201, _registered(client, secret), _NO_STORE)
 
     def _put_client(self, rows: OAuthRows, client: OAuthClient) -> OAuthClient:
-        rows.remove_ended(self.now())
+        rows.remove_ended(self.certain())
         known = entries.find_all(rows, OAuthClient)
-        same = next((one for one in known if _identity(one) == _identity(client)), None)
+        unused = [one for one in known if not one.is_approved]
+        same = next((one for one in unused if _identity(one) == _identity(client)), None)
         if same is not None:
-            # Some clients register at every connection; they get the same id.
+            # Some clients register at every connection; they get the same id. One that was approved is not given
+            # away: any program could register under its name, and be taken for it.
             return same
         if len(known) >= _MOST_CLIENTS:
-            unused = [one for one in known if not one.is_approved]
+            # After them those whose approvals have all ended: a program that registers anew leaves one each time.
+            living = {one.client_id for one in entries.find_all(rows, TokenFamily) if not one.is_revoked}
+            unused = unused or [one for one in known if one.id not in living and one.origin is _SELF]
             if not unused:
                 raise RateLimited(data={"retry_after_seconds": 60})
             entries.drop(rows, OAuthClient, min(unused, key=lambda one: one.made_at).id)
@@ -119,18 +127,17 @@ class AuthorizationService:
             self._put_pending(rows, PendingRequest(digest_of(request_id), client, session, *wanted))
             return request_id
 
-        return await self.store.change(work)
+        return await self.store.decide(work)
 
     async def begin_device(self, user_code: str, session: bytes) -> str | None:
         """Find the device that shows a code to the owner; gives the id of its request."""
 
         def work(rows: OAuthRows) -> str | None:
-            typed, request_id = user_code.strip().upper(), mint()
-            device = next((one for one in entries.find_all(rows, DeviceCode) if one.user_code == typed), None)
-            if device is None or device.family is not None or self.now() >= device.expires_at:
-                return None
-            client = entries.find(rows, OAuthClient, device.client_id)
-            if client is None:
+            typed, request_id = _letters(user_code), mint()
+            waiting = filter(self._is_waiting, entries.find_all(rows, DeviceCode))
+            device = next((one for one in waiting if _letters(one.user_code) == typed), None)
+            client = None if device is None else entries.find(rows, OAuthClient, device.client_id)
+            if device is None or client is None:
                 return None
             wanted = "", device.scope, (), device.details, device.digest
             self._put_pending(rows, PendingRequest(digest_of(request_id), client, session, *wanted))
@@ -139,7 +146,7 @@ class AuthorizationService:
         return await self.store.change(work)
 
     def _put_pending(self, rows: OAuthRows, pending: PendingRequest) -> None:
-        rows.remove_ended(self.now())
+        rows.remove_ended(self.certain())
         ends_at = self.now() + REQUEST_SECONDS * SECOND_US
         entries.put(rows, pending.digest, pending, expires_at=ends_at)
 
@@ -176,6 +183,7 @@ class AuthorizationService:
                 ends_at=min(now + _FAMILY_US, issued[0].grant.expires_at or now + _FAMILY_US),
             )
             rows.put_grants(issued)
+            bind_grants(rows, pending.client.id, family.grant_ids)
             entries.put(rows, family.id, family, expires_at=family.ends_at)
             entries.put(rows, pending.client.id, replace(pending.client, is_approved=True), expires_at=None)
             return self._decided(rows, pending, place, family)
@@ -193,10 +201,15 @@ class AuthorizationService:
         if pending.device is None:
             return self._server(rows, place).decided(pending.pairs, pending.client, family)
         device = entries.find(rows, DeviceCode, pending.device)
-        if device is not None:
-            noted = replace(device, family="" if family is None else family.id)
-            entries.put(rows, device.digest, noted, expires_at=device.expires_at)
+        # Another page may have decided for the device, and each decision would leave a grant.
+        if device is None or not self._is_waiting(device):
+            raise _is_over()
+        noted = replace(device, family="" if family is None else family.id)
+        entries.put(rows, device.digest, noted, expires_at=device.expires_at)
         return ""
+
+    def _is_waiting(self, device: DeviceCode) -> bool:
+        return device.family is None and self.now() < device.expires_at
 
     # Tokens
 
@@ -206,8 +219,9 @@ class AuthorizationService:
         """Answer what a client sent to ``token``, ``revocation`` or ``device_authorization``.
 
         Raises:
-            RateLimited: too many devices asked lately.
+            RateLimited: too many devices asked lately, or the address asks too often.
         """
+        self.limits.check_request(address)
         if endpoint == "device_authorization":
             await self.limits.check(address)
 
@@ -221,7 +235,7 @@ class AuthorizationService:
                 return server.create_token_response(request), server.reused
             return server.create_endpoint_response(endpoint, request), None
 
-        reply, reused = await self.store.change(work)
+        reply, reused = await self.store.decide(work)
         if reused is not None:
             self.on_reuse(reused)
         return reply
@@ -230,33 +244,23 @@ class AuthorizationService:
         return TokenServer(rows, place, now=self.now(), window_us=self.reuse_window_seconds * SECOND_US)
 
 
-async def add_owner_client(
-    store: OAuthStore, name: str, redirect_uris: Sequence[str], *, now: int, has_secret: bool
-) -> tuple[OAuthClient, str | None]:
-    """Register a client by the owner's word; gives its secret if it has one.
-
-    Raises:
-        InvalidClientMetadata: an address is not one that an authorization may be sent to.
-    """
-    method = SECRET_METHODS[0] if has_secret else NONE
-    document = {"client_name": name, "redirect_uris": [*redirect_uris], "token_endpoint_auth_method": method}
-    try:
-        made, secret = from_registration(document, now=now)
-    except OAuth2Error as error:
-        raise InvalidClientMetadata(error.get_error_description()) from None
-    client = replace(made, origin=ClientOrigin.OWNER, is_approved=True)
-    await store.change(lambda rows: entries.put(rows, client.id, client, expires_at=None))
-    return client, secret
-
-
 def _again(rows: OAuthRows, asked: PendingRequest) -> PendingRequest:
     return _undecided(entries.find(rows, PendingRequest, asked.digest), asked.session)
 
 
 def _undecided(found: PendingRequest | None, session: bytes) -> PendingRequest:
     if found is None or found.is_decided or found.session != session:
-        raise NotFound("This request is over.", hint="Start again in the program that asks for access.")
+        raise _is_over()
     return found
+
+
+def _is_over() -> NotFound:
+    return NotFound("This request is over.", hint="Start again in the program that asks for access.")
+
+
+def _letters(user_code: str) -> str:
+    """Ignore case and whatever is typed between the letters of a code, as RFC 8628 advises."""
+    return "".join(one for one in user_code.upper() if one.isalnum())
 
 
 def _identity(client: OAuthClient) -> tuple[object, ...]:

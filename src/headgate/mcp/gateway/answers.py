@@ -92,7 +92,11 @@ async def _schema(registry: Registry, arguments: dict[str, Any], identity: Ident
 
 
 async def _call(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> ToolResult:
-    envelope = await registry.execute(arguments["operation"], arguments.get("input"), identity=identity)
+    operation_id = arguments["operation"]
+    try:
+        envelope = await registry.execute(operation_id, arguments.get("input"), identity=identity)
+    except CallError as error:
+        raise _unless_hidden(registry, identity, operation_id, error) from None
     if envelope.error is not None:
         return failed(envelope.error, _own_words(envelope))
     structured = {"output": _json(envelope.data)}
@@ -102,13 +106,31 @@ async def _call(registry: Registry, arguments: dict[str, Any], identity: Identit
 async def _batch(registry: Registry, arguments: dict[str, Any], identity: Identity | None) -> ToolResult:
     entries = [BatchEntry(call["operation"], call.get("input")) for call in arguments["calls"]]
     outcomes = await registry.batch(entries, identity=identity)
-    structured = {"results": [_result(outcome) for outcome in outcomes]}
+    results = [
+        _result(registry, identity, entry, outcome) for entry, outcome in zip(entries, outcomes, strict=True)
+    ]
+    structured = {"results": results}
     return ToolResult(structured, _mirror(structured))
 
 
-def _result(outcome: BatchOutcome) -> dict[str, Any]:
+def _unless_hidden(
+    registry: Registry, identity: Identity | None, operation_id: str, error: CallError
+) -> CallError:
+    """Refuse an operation that this caller cannot see as one that does not exist, as search and schema do."""
+    if error.code == "FORBIDDEN":
+        try:
+            find_visible(registry, identity, operation_id)
+        except CallError as missing:
+            return missing
+    return error
+
+
+def _result(
+    registry: Registry, identity: Identity | None, entry: BatchEntry, outcome: BatchOutcome
+) -> dict[str, Any]:
     if outcome.envelope is None or outcome.error is not None:
-        return {"isError": True, "error": _shown(outcome.error or CallError("INTERNAL"))}
+        error = _unless_hidden(registry, identity, entry.operation_id, outcome.error or CallError("INTERNAL"))
+        return {"isError": True, "error": _shown(error)}
     try:
         return {"isError": False, "output": _json(outcome.envelope.data)}
     except CallError as error:

@@ -14,15 +14,16 @@ from pathlib import Path
 from headgate.errors import StorageUnusable
 from headgate.home import Home
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
-from headgate.model.maintenance import CheckReport, Copied, Erased, Progress, StoreStats
+from headgate.model.maintenance import CheckReport, Copied, EndedCredentials, Erased, Progress, StoreStats
 from headgate.store.places import HomeInDatabase
-from headgate.store.postgres.blobs import BlobRows
+from headgate.store.postgres.blobs import BlobRows, remove_parts
 from headgate.store.postgres.copying import PostgresSide
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.migrate import open_place, place_to_fill
 from headgate.store.relational import copying
 from headgate.store.relational.maintenance import erase, fsck
+from headgate.store.relational.maintenance.credentials import end_credentials
 from headgate.store.relational.maintenance.stats import TakenSpace, stats
 from headgate.store.sqlite.copying import finish_file, side_to_fill
 from headgate.store.sqlite.maintenance import backup
@@ -55,18 +56,18 @@ class PostgresCommands:
         with self.to_read() as source:
             return backup.back_up(_RowCopy(source, progress), self._home, target, names=names)
 
-    def restore(self, source: Path, progress: Progress, revoke_at: int | None) -> Copied:
+    def restore(self, source: Path, progress: Progress, end_at: int | None) -> Copied:
         """Check a backup and copy it into the home, which must be empty in the database."""
         with backup.restoring(source, self._home, progress) as (copy, copied), self.to_fill() as target:
-            revoked = 0
+            ended = EndedCredentials()
 
-            def revoke() -> None:
-                nonlocal revoked
-                if revoke_at is not None and target.columns("grant_issued"):
-                    revoked = len(target.database.all(SQL["revoke_all_grants"], (revoke_at,)))
+            def end() -> None:
+                nonlocal ended
+                if end_at is not None:
+                    ended = end_credentials(target, end_at)
 
-            copying.copy_store(copy, target, progress, before_opening=revoke)
-        return replace(copied, revoked_count=revoked)
+            copying.copy_store(copy, target, progress, before_opening=end)
+        return replace(copied, ended=ended)
 
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
         """Erase a connection with all its records and files."""
@@ -138,8 +139,7 @@ class _PostgresRemains:
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
         """Remove the parts of files."""
-        if blob_ids:
-            self._database.run(SQL["delete_blob_parts"], (list(blob_ids),))
+        remove_parts(self._database, blob_ids)
 
     def remove_copies(self) -> int:
         """Nothing is copied before a migration here."""

@@ -89,14 +89,19 @@ class PostgresLedger(RelationalLedger):
 
         return await self.connections.look_up(work)
 
-    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int | None:
-        """Count records of a grant for a day, on every machine alike; gives how many there were before.
+    async def count_records(self, grant_id: GrantId, day: int, records: int, limit: int) -> int:
+        """Count as many of some records of a grant for a day as are left; returns how many were left before."""
 
-        None: the limit was reached, and nothing was counted.
-        """
-        values = grant_id, day, records, limit
-        rows = await self.connections.look_up(lambda database: database.all(SQL["count_budget"], values))
-        return rows[0][0] - records if rows else None
+        def work(database: Database) -> int:
+            database.run(SQL["begin_budget"], (grant_id, day))
+            while True:
+                left = max(limit - database.value(SQL["counted_budget"], (grant_id, day)), 0)
+                counts = min(records, left)
+                # No row: another machine has counted in between.
+                if not counts or database.all(SQL["count_budget"], (grant_id, day, counts, limit)):
+                    return left
+
+        return await self.connections.look_up(work)
 
 
 def has_log(place: HomePlace) -> bool:

@@ -200,9 +200,18 @@ class RelationalLedger:
         rows = await self._all("journal_taken", (journal,))
         return rows[0][0] if rows else 0
 
+    async def counted_entries(self) -> int:
+        """Return how many entries were ever added to the chain; 0 if that is not known."""
+        rows = await self._all("counted_entries")
+        return rows[0][0] if rows else 0
+
     async def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
         """Read the chain in order as it is sealed, a piece at a time; begins with what ends after a place."""
-        return tuple(_block(*row) for row in await self._all("chain_blocks", (after, limit)))
+
+        def work(database: Database) -> tuple[AuditBlock, ...]:
+            return tuple(_block(*row) for row in database.all(database.sql["chain_blocks"], (after, limit)))
+
+        return await self.connections.scan(work)
 
     async def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain in order, a piece at a time."""
@@ -301,6 +310,7 @@ def _append(database: Database, journal: str, start: int, lines: bytes, seal: Se
     sealed = seal(head, new)
     block = sealed.block
     database.run(database.sql["insert_audit"], (block.last, block.events, block.seal))
+    database.run(database.sql["count_entries"], (block.last,))
     database.many(database.sql["add_spent"], [(*at, count) for at, count in sealed.shown.items() if count])
     database.run(database.sql["put_journal"], (journal, start + len(lines)))
     return ChainHead(block.last, block.seal)
@@ -322,6 +332,7 @@ def _fold(
     database.run(database.sql["delete_folded"], (block.last,))
     note = seal(_head(database), made.note).block
     database.run(database.sql["insert_audit"], (note.last, note.events, note.seal))
+    database.run(database.sql["count_entries"], (note.last,))
     return made, note.head
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from headgate.model.ids import GrantId
 from headgate.model.ledger import IssuedGrant, IssuedToken
@@ -29,6 +29,15 @@ class RelationalOAuthStore:
     async def all(self, kind: str) -> Sequence[bytes]:
         """Read every document of a kind."""
         return await self._ledger.connections.look_up(lambda database: _every(database, kind))
+
+    async def decide(self, work: Callable[[OAuthRows], _T]) -> _T:
+        """Do some work in one write transaction if it writes; what strangers send is mostly refused, and does not."""
+        try:
+            return await self._ledger.connections.look_up(
+                lambda database: work(_LookingRows(database, self._ledger))
+            )
+        except _NeedsWriting:
+            return await self.change(work)
 
     async def change(self, work: Callable[[OAuthRows], _T]) -> _T:
         """Do some work in one write transaction; if it raises, nothing is written."""
@@ -84,6 +93,21 @@ class _OAuthRows:
 
     def revoke_family(self, family: str, at: int) -> None:
         self._database.run(self._database.sql["revoke_family"], (at, family))
+
+
+class _NeedsWriting(Exception):
+    """Raised where work that only looks would write."""
+
+
+class _LookingRows(_OAuthRows):
+    """The rows of a connection that only reads."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_given: object, **_named: object) -> NoReturn:
+        raise _NeedsWriting
+
+    put = remove = remove_ended = put_grants = consume = put_token = revoke_grants = revoke_family = _refuse
 
 
 def _get(database: Database, kind: str, key: bytes) -> bytes | None:

@@ -131,7 +131,7 @@ def test_every_declaration_that_is_accepted_survives_backup_restore_check_erasur
             Snapshot().run(database, enough=1)
         assert damages(home) == []
         back_up_store(home, Path(place) / "copy", _quiet)
-        assert restore_backup(Path(place) / "copy", other, _quiet, revoke_at=None).record_count == 2
+        assert restore_backup(Path(place) / "copy", other, _quiet, end_at=None).record_count == 2
         assert damages(other) == []
         _export(home, Path(place), {*fields, "id"})
         everything = tuple(map(FieldName, ("id", *fields)))

@@ -48,7 +48,7 @@ def test_a_backup_is_private_and_lists_what_it_holds(made: tuple[Home, Path]):
 def test_a_restored_backup_serves_the_same_records(made: tuple[Home, Path], tmp_path: Path):
     home, copy = made
     other = open_home(tmp_path / "other")
-    assert restore(copy, other, quiet, revoke_at=None).record_count == 100
+    assert restore(copy, other, quiet, end_at=None).record_count == 100
     assert damages(other) == []
 
     async def all_of(store: SqliteStore) -> list[bytes]:
@@ -74,7 +74,7 @@ def test_a_home_that_holds_any_file_of_a_store_is_not_changed(
     other = open_home(tmp_path / "other")
     (other.path / name).write_bytes(b"mine")
     with pytest.raises(Conflict):
-        restore(copy, other, quiet, revoke_at=None)
+        restore(copy, other, quiet, end_at=None)
     assert (other.path / name).read_bytes() == b"mine"
 
 
@@ -89,7 +89,7 @@ def test_every_kind_of_damage_to_a_backup_is_found(made: tuple[Home, Path], tmp_
             with pytest.raises((IntegrityBroken, NotFound)):
                 verify(broken, quiet)
             with pytest.raises((IntegrityBroken, NotFound)):
-                restore(broken, open_home(tmp_path / "other"), quiet, revoke_at=None)
+                restore(broken, open_home(tmp_path / "other"), quiet, end_at=None)
             assert not (tmp_path / "other" / "records.db").exists()
             shutil.rmtree(broken)
 

@@ -38,7 +38,7 @@ def test_hidden_records_are_counted_checked_and_backed_up(tmp_path: Path):
     assert (found.record_count, list(found.damages)) == (3, [])
     copied = maintenance.back_up_store(home, tmp_path / "backup", progress)
     assert copied == maintenance.verify_backup(tmp_path / "backup", progress)
-    maintenance.restore_backup(tmp_path / "backup", open_home(tmp_path / "other"), progress, revoke_at=None)
+    maintenance.restore_backup(tmp_path / "backup", open_home(tmp_path / "other"), progress, end_at=None)
     ledger = Ledger.__new__(Ledger)
     ledger.store = Driven("sqlite", tmp_path / "other")
     ledger.ids = (connection.connection_id,)

@@ -76,6 +76,15 @@ DELETE FROM audit_journal WHERE home=:home AND name=?
 -- Add a block to the chain.
 INSERT INTO audit VALUES(:home, ?, ?, ?)
 
+-- name: counted_entries
+-- How many entries the chain should have.
+SELECT v FROM meta WHERE home=:home AND k='audit_entries'
+
+-- name: count_entries
+-- Note how many entries the chain has; it never has fewer.
+INSERT INTO meta AS m VALUES(:home, 'audit_entries', ?)
+ON CONFLICT (home, k) DO UPDATE SET v = greatest(m.v, excluded.v)
+
 -- name: add_spent
 -- Count records that were shown under a grant on a day.
 INSERT INTO spent VALUES(:home, ?, ?, ?)
@@ -250,8 +259,17 @@ UPDATE meta SET v = v + 1 WHERE home=:home AND k='ledger' RETURNING v
 -- Begin to add to the chain: no other transaction of the home does until this one ends.
 UPDATE meta SET v = v + 1 WHERE home=:home AND k='chain' RETURNING v
 
+-- name: begin_budget
+-- Start the count of a grant for a day from what the log has, unless there is one.
+INSERT INTO budget
+SELECT :home, ?1, ?2, coalesce((SELECT records FROM spent WHERE home=:home AND grant_id=?1 AND day=?2), 0)
+ON CONFLICT DO NOTHING
+
+-- name: counted_budget
+-- How many records of a grant were counted for a day.
+SELECT records FROM budget WHERE home=:home AND grant_id=? AND day=?
+
 -- name: count_budget
--- Count records of a grant for a day unless its limit is reached; the first count of a day starts from what the log has.
-INSERT INTO budget AS b
-SELECT :home, ?1, ?2, coalesce((SELECT records FROM spent WHERE home=:home AND grant_id=?1 AND day=?2), 0) + ?3
-ON CONFLICT (home, grant_id, day) DO UPDATE SET records = b.records + ?3 WHERE b.records < ?4 RETURNING b.records
+-- Count records of a grant for a day if its limit leaves that many; one row if it does. Some may be given back.
+UPDATE budget SET records = records + ?3
+WHERE home=:home AND grant_id=?1 AND day=?2 AND (?3 < 0 OR records + ?3 <= ?4) RETURNING records

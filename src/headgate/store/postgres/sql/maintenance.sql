@@ -132,6 +132,19 @@ ON CONFLICT DO NOTHING
 DELETE FROM blob b
 WHERE b.home=:home AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
 
+-- name: unused_blobs
+-- Files that were last stored before a time, and that no record uses.
+SELECT blob_id FROM blob b WHERE b.home=:home AND coalesce(noted_at, 0) < ?
+AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
+
+-- name: note_gone_blob
+-- Note a file as one to be removed.
+INSERT INTO blob_gone VALUES(:home, ?) ON CONFLICT DO NOTHING
+
+-- name: delete_blob
+-- Forget a file.
+DELETE FROM blob WHERE home=:home AND blob_id=?
+
 -- name: unnote_stored_blobs
 -- Files that were stored again are not gone.
 DELETE FROM blob_gone WHERE home=:home AND blob_id IN (SELECT blob_id FROM blob WHERE home=:home)
@@ -186,11 +199,32 @@ SELECT length(body), long FROM record WHERE home=:home AND rid=? AND NOT deleted
 
 -- name: revoke_all_grants
 -- End every grant that has not ended.
-UPDATE grant_issued SET revoked_at = ? WHERE home=:home AND revoked_at IS NULL RETURNING 1
+UPDATE grant_issued SET revoked_at = ? WHERE home=:home AND revoked_at IS NULL RETURNING id
+
+-- name: revoke_owner_tokens
+-- End every token of the owner that has not ended.
+UPDATE token SET revoked_at = ? WHERE home=:home AND kind = 'owner' AND revoked_at IS NULL RETURNING kind
+
+-- name: end_password
+-- Remove the password and the link by which one is set.
+DELETE FROM owner WHERE home=:home RETURNING 'password'
+
+-- name: end_passkeys
+-- Remove every passkey.
+DELETE FROM owner_passkey WHERE home=:home RETURNING name
+
+-- name: end_browser_secrets
+-- Remove every session, and the marks of browsers that the owner signed in with.
+DELETE FROM owner_browser WHERE home=:home RETURNING kind
+
+-- name: end_gateway_callers
+-- Remove every caller of the gateway, and its token.
+DELETE FROM oauth_entry WHERE home=:home AND kind IN ('gateway_caller', 'gateway_token') RETURNING kind
 
 -- name: last_revocation
--- When a grant was last revoked.
-SELECT max(revoked_at) FROM grant_issued WHERE home=:home
+-- When a grant or a token was last revoked.
+SELECT max(at) FROM (
+  SELECT max(revoked_at) AS at FROM grant_issued WHERE home=:home UNION ALL SELECT max(revoked_at) FROM token WHERE home=:home) AS revoked
 
 -- name: take_lease
 -- Take or renew a lease; one row if it is held.

@@ -20,7 +20,8 @@ import msgspec
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, make_private_directory, write_private
 from headgate.model.ids import BlobId
-from headgate.model.maintenance import Copied, Progress
+from headgate.model.maintenance import Copied, EndedCredentials, Progress
+from headgate.store.relational.maintenance.credentials import end_credentials
 from headgate.store.relational.row_numbers import RID_SHIFT
 from headgate.store.relational.write.blobs import BlobFiles
 from headgate.store.sqlite.copying import SqliteSide
@@ -131,11 +132,11 @@ def verify(source: Path, progress: Progress) -> Copied:
     return _copied(manifest)
 
 
-def restore(source: Path, home: Home, progress: Progress, *, revoke_at: int | None) -> Copied:
+def restore(source: Path, home: Home, progress: Progress, *, end_at: int | None) -> Copied:
     """Check a backup, then put it into a home that has no store.
 
-    The copy's grants are revoked before it is put in place: the backup does not know which were revoked after it.
-    With None for the time they stay as they were.
+    The copy's grants and other credentials are ended before it is put in place: the backup does not know which
+    were ended after it. With None for the time they stay as they were.
 
     A home that holds exactly this backup is left as it is: a command that was stopped can be given again.
 
@@ -146,7 +147,7 @@ def restore(source: Path, home: Home, progress: Progress, *, revoke_at: int | No
     """
     manifest = _read_manifest(source)
     partial = _partial(home)
-    if _is_done(source, manifest, home, revoked=revoke_at is not None):
+    if _is_done(source, manifest, home, ended=end_at is not None):
         shutil.rmtree(partial, ignore_errors=True)
         return verify(source, progress)
     _refuse_live(home)
@@ -158,11 +159,11 @@ def restore(source: Path, home: Home, progress: Progress, *, revoke_at: int | No
             made = partial / name
             make_private_directory(made.parent)
             _refuse_unless(_copy_file(source / name, made) == manifest.files[name], f"{name} has changed.")
-        revoked = 0 if revoke_at is None else _revoke_grants(partial / FILE, revoke_at)
+        ended = EndedCredentials() if end_at is None else _end_credentials(partial / FILE, end_at)
         _put_in_place(partial, home)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return replace(copied, revoked_count=revoked)
+    return replace(copied, ended=ended)
 
 
 @contextmanager
@@ -270,14 +271,13 @@ def _put_in_place(partial: Path, home: Home) -> None:
     sync_directory(home.path)
 
 
-def _revoke_grants(path: Path, at: int) -> int:
-    """Revoke the grants of a copy that is not in use yet; returns how many were not revoked before."""
-    with closing(connect(str(path))) as copy:
-        copy.execute(SQL["revoke_all_grants"], (at,)).fetchall()
-        return copy.changes()
+def _end_credentials(path: Path, at: int) -> EndedCredentials:
+    """End the credentials of a copy that is not in use yet."""
+    with closing(connect(str(path))) as copy, copy:
+        return end_credentials(SqliteSide(SqliteDatabase(path, copy), BlobFiles(path.parent / BLOBS)), at)
 
 
-def _is_done(source: Path, manifest: Manifest, home: Home, *, revoked: bool) -> bool:
+def _is_done(source: Path, manifest: Manifest, home: Home, *, ended: bool) -> bool:
     """Say whether a home holds exactly this backup, unused since it was restored."""
     store = home.path / FILE
     if list(home.path.glob(f"{FILE}*")) != [store]:
@@ -285,7 +285,7 @@ def _is_done(source: Path, manifest: Manifest, home: Home, *, revoked: bool) -> 
     others = (name for name in manifest.files if name != FILE)
     if not all(_holds(home.path / name, manifest.files[name]) for name in others):
         return False
-    expected = _revoked_sum(source / FILE, home) if revoked else manifest.files[FILE]
+    expected = _ended_sum(source / FILE, home) if ended else manifest.files[FILE]
     return expected is not None and _holds(store, expected)
 
 
@@ -293,8 +293,8 @@ def _holds(path: Path, content: _FileSum) -> bool:
     return path.is_file() and path.stat().st_size == content.bytes and _sum(path) == content
 
 
-def _revoked_sum(backed_up: Path, home: Home) -> _FileSum | None:
-    """Revoke the grants of a copy as of the time at which they were revoked in a home: the same bytes come out."""
+def _ended_sum(backed_up: Path, home: Home) -> _FileSum | None:
+    """End the credentials of a copy as of the time at which they were ended in a home: the same bytes come out."""
     made = _partial(home) / FILE
     try:
         with closing(connect(str(home.path / FILE), flags=apsw.SQLITE_OPEN_READONLY)) as store:
@@ -302,7 +302,7 @@ def _revoked_sum(backed_up: Path, home: Home) -> _FileSum | None:
         shutil.rmtree(made.parent, ignore_errors=True)
         make_private_directory(made.parent)
         _copy_file(backed_up, made)
-        _revoke_grants(made, at or 0)
+        _end_credentials(made, at or 0)
         return _sum(made)
     except apsw.Error:
         return None

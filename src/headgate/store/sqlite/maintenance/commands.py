@@ -50,11 +50,11 @@ class SqliteCommands:
             copy = backup.FileCopy(database, blob_files(self._home), progress)
             return backup.back_up(copy, self._home, target, names=names)
 
-    def restore(self, source: Path, progress: Progress, revoke_at: int | None) -> Copied:
+    def restore(self, source: Path, progress: Progress, end_at: int | None) -> Copied:
         """Check a backup and put it into the home, which must have no store."""
         from headgate.store.sqlite.maintenance import backup
 
-        return backup.restore(source, self._home, progress, revoke_at=revoke_at)
+        return backup.restore(source, self._home, progress, end_at=end_at)
 
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
         """Erase a connection with all its records and files."""

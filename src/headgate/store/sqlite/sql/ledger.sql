@@ -76,6 +76,14 @@ DELETE FROM audit_journal WHERE name=?
 -- Add a block to the chain.
 INSERT INTO audit VALUES(?, ?, ?)
 
+-- name: counted_entries
+-- How many entries the chain should have.
+SELECT v FROM meta WHERE k='audit_entries'
+
+-- name: count_entries
+-- Note how many entries the chain has; it never has fewer.
+INSERT INTO meta VALUES('audit_entries', ?) ON CONFLICT (k) DO UPDATE SET v = max(v, excluded.v)
+
 -- name: add_spent
 -- Count records that were shown under a grant on a day.
 INSERT INTO spent VALUES(?, ?, ?)

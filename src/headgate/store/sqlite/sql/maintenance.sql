@@ -127,6 +127,19 @@ INSERT OR IGNORE INTO blob_gone SELECT blob_id FROM blob WHERE blob_id NOT IN (S
 -- Forget the files that no record refers to.
 DELETE FROM blob WHERE blob_id NOT IN (SELECT blob_id FROM blob_use)
 
+-- name: unused_blobs
+-- Files that were last stored before a time, and that no record uses.
+SELECT blob_id FROM blob b WHERE coalesce(noted_at, 0) < ?
+AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.blob_id = b.blob_id)
+
+-- name: note_gone_blob
+-- Note a file as one to be removed.
+INSERT OR IGNORE INTO blob_gone VALUES(?)
+
+-- name: delete_blob
+-- Forget a file.
+DELETE FROM blob WHERE blob_id=?
+
 -- name: unnote_stored_blobs
 -- Files that were stored again are not gone.
 DELETE FROM blob_gone WHERE blob_id IN (SELECT blob_id FROM blob)
@@ -180,8 +193,29 @@ SELECT length(body), long FROM record WHERE rid=? AND deleted=0
 
 -- name: revoke_all_grants
 -- End every grant that has not ended.
-UPDATE grant_issued SET revoked_at = ? WHERE revoked_at IS NULL;
+UPDATE grant_issued SET revoked_at = ? WHERE revoked_at IS NULL RETURNING id
+
+-- name: revoke_owner_tokens
+-- End every token of the owner that has not ended.
+UPDATE token SET revoked_at = ? WHERE kind = 'owner' AND revoked_at IS NULL RETURNING kind
+
+-- name: end_password
+-- Remove the password and the link by which one is set.
+DELETE FROM owner RETURNING 'password'
+
+-- name: end_passkeys
+-- Remove every passkey.
+DELETE FROM owner_passkey RETURNING name
+
+-- name: end_browser_secrets
+-- Remove every session, and the marks of browsers that the owner signed in with.
+DELETE FROM owner_browser RETURNING kind
+
+-- name: end_gateway_callers
+-- Remove every caller of the gateway, and its token.
+DELETE FROM oauth_entry WHERE kind IN ('gateway_caller', 'gateway_token') RETURNING kind
 
 -- name: last_revocation
--- When a grant was last revoked.
-SELECT max(revoked_at) FROM grant_issued;
+-- When a grant or a token was last revoked.
+SELECT max(at) FROM (
+  SELECT max(revoked_at) AS at FROM grant_issued UNION ALL SELECT max(revoked_at) FROM token) AS revoked
