@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
 import shutil
 import stat
 import tempfile
@@ -44,10 +46,37 @@ _PRIVATE = (
     "reserve",
     "reserve-revocation",
 )
+#: The commands that work on a home, as hints name them.
+COMMANDS = (
+    *(
+        "audit",
+        "clients",
+        "config",
+        "connect",
+        "demo",
+        "doctor",
+        "export",
+        "grants",
+        "import",
+        "keys",
+        "mcp",
+        "ops",
+    ),
+    *("owner", "rules", "serve", "service", "sources", "stop-all", "store", "try", "watch"),
+)
+_COMMAND = re.compile(rf"\bheadgate(?= (?:{'|'.join(COMMANDS)})\b)|(?<=')headgate(?=')")
 #: Is locked while a file of a directory is created.
 _CREATING = ".creating"
 #: With less free disk space than this nothing is begun that needs much of it.
 _LEAST_FREE_BYTES = 512 * 1024
+
+
+def with_home(text: str, home: str | None) -> str:
+    """Write the commands that a text names for a home; None is the one that commands take by themselves."""
+    if home is None:
+        return text
+    named = f"headgate --home {shlex.quote(home)}"
+    return _COMMAND.sub(lambda _: named, text)
 
 
 @dataclass(frozen=True, slots=True)

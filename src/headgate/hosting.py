@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -41,7 +42,7 @@ from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ClientId, RequestId
 from headgate.reading.extents import StreamSpans
-from headgate.settings import Settings
+from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
@@ -83,6 +84,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
+        home_path="" if settings.home == Path(DEFAULT_HOME) else str(settings.home.resolve()),
         supervisor=program.supervisor,
         home_mark=_home_mark(settings),
     )
@@ -222,7 +224,10 @@ async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncG
     try:
         from headgate.sources.syncing import Accounts, scheduled  # noqa: PLC0415 - needs the extra
         from headgate.wiring import live_sources  # noqa: PLC0415 - needs the extra
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "headgate":
+            # A module of the program is always there: this is a fault, and no missing extra.
+            raise
         yield
         return
     accounts = Accounts(

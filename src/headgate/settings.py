@@ -18,6 +18,7 @@ from headgate.errors import ConfigInvalid
 
 _PREFIX = "HEADGATE_"
 CONFIG_VARIABLE = f"{_PREFIX}CONFIG"
+DEFAULT_HOME = platformdirs.user_data_dir("headgate")
 #: How an address of PostgreSQL names a password outside of its first part.
 _IN_QUERY = "password="
 _PORT_MAX = 65535
@@ -177,7 +178,7 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "home",
         "The directory that holds your records, grants and log.",
-        platformdirs.user_data_dir("headgate"),
+        DEFAULT_HOME,
         _path,
     ),
     Setting(

@@ -32,7 +32,7 @@ def run(home: Path, *words: str, where: Mapping[str, str] = IN_FILE) -> Outcome:
 def logged(home: Path, where: Mapping[str, str] = IN_FILE) -> Path:
     """Make a home with two entries in its log."""
     for _ in range(2):
-        assert run(home, "owner", "reset", where=where).code == 0
+        assert run(home, "owner", "reset", "--yes", where=where).code == 0
     assert verified(home, where) == WHOLE
     return home
 

@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 
 from headgate.clients.programs import PROGRAMS, HttpServer
 from tests.in_process import local_program, record
-from tests.on_socket import Outcome, environment, headgate
+from tests.on_socket import Outcome, environment, headgate, serving
 from tests.schema.declarations import declaration
 
 
@@ -33,8 +33,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, *arguments: str) -> Outcome:
-    return headgate(place, "--home", str(place / "home"), *arguments, HOME=str(place / "person"))
+def run(place: Path, *arguments: str, **variables: str) -> Outcome:
+    person = str(place / "person")
+    return headgate(place, "--home", str(place / "home"), *arguments, HOME=person, **variables)
 
 
 def connected(place: Path, *arguments: str) -> dict[str, Any]:
@@ -120,6 +121,63 @@ def test_a_server_that_does_not_run_yet_is_a_warning(place: Path):
     assert made["entry"]["url"].endswith("/mcp")
     assert made["entry"]["headers"]["Authorization"].startswith("Bearer hg_")
     assert "headgate serve" in made["warning"]
+
+
+def test_the_address_of_another_homes_server_is_neither_tried_nor_written(place: Path, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    with serving(tmp_path / "elsewhere", log=tmp_path / "log") as other:
+        port = other.address.rpartition(":")[2]
+        refused = run(place, "connect", "cursor", "--http", "--write", "--yes", HEADGATE_PORT=port)
+        assert refused.code == 1
+        assert f"No server of {place / 'home'} runs" in refused.err
+        assert json.loads(run(place, "grants", "list", "--json").out) == []
+        assert not (place / "person" / ".cursor").exists()
+        shown = run(place, "connect", "cursor", "--http", "--yes", HEADGATE_PORT=port)
+        assert f"No server of {place / 'home'} runs yet: start it with 'headgate --home " in shown.err
+    # No token was sent there: a server logs every one that it does not know.
+    assert "/v1/streams" not in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def test_the_address_of_the_homes_own_server_is_written_whatever_its_port(place: Path):
+    with serving(place, log=place / "log") as own:
+        made = connected(place, "cursor", "--http", "--write")
+        assert made["entry"]["url"] == f"{own.address}/mcp"
+        assert (made["streams_seen"], made["warning"]) == (2, None)
+
+
+def test_a_stream_of_two_accounts_is_counted_once_as_the_agent_reads_it(place: Path):
+    async def more() -> None:
+        async with local_program(place) as program:
+            await program.connect("mail", "Work")
+
+    asyncio.run(more())
+    (place / "home" / "latest-time").unlink()
+    assert connected(place, "cursor")["streams_seen"] == 2
+    shown = run(place, "try", "schema", "--as", "cursor").out
+    assert "streams=2" in shown.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml")],
+)
+def test_a_program_whose_directory_was_moved_is_connected_there(
+    place: Path, name: str, variable: str, file: str
+):
+    moved = place / "moved"
+    options = ("connect", name, "--write", "--yes", "--json")
+    made = json.loads(run(place, *options, **{variable: str(moved)}).out)
+    assert Path(made["file"]) == moved / file
+    assert "headgate" in (moved / file).read_text(encoding="utf-8")
+    assert not (place / "person").exists()
+
+
+def test_a_program_that_may_read_already_is_refused_before_a_preview_is_made(place: Path):
+    connected(place, "cursor")
+    refused = run(place, "connect", "cursor", "--yes")
+    assert refused.code == 1
+    assert "Cursor may read already" in refused.err
+    assert "will see" not in refused.err
 
 
 def test_a_program_without_addresses_refuses_http_before_a_grant_is_made(place: Path):

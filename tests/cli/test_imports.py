@@ -54,6 +54,20 @@ def test_a_file_is_imported_once_and_the_command_that_is_printed_grants_it(tmp_p
     assert again["next"] == shlex.join(["headgate", *words])
 
 
+PHOTO = "PHOTO;ENCODING=b;TYPE=PNG:iVBORw0KGgo="
+
+
+def test_files_of_a_repeated_import_are_not_reported_as_stored(tmp_path: Path):
+    path = tmp_path / "cards.vcf"
+    path.write_text(CARDS.replace("FN:Ada\n", f"FN:Ada\n{PHOTO}\n"), encoding="utf-8")
+    first = headgate(tmp_path, "--home", "home", "import", str(path))
+    again = headgate(tmp_path, "--home", "home", "import", str(path))
+    for done in (first, again):
+        assert "\n  with 1 file\n" in done.out
+        assert "stored" not in done.out
+    assert "contacts: 0 new, 3 known already" in again.out
+
+
 @pytest.mark.parametrize("kind", ["file", "directory", "archive"])
 def test_files_whose_names_are_not_unicode_are_imported(tmp_path: Path, kind: str):
     table = tmp_path / os.fsdecode(b"in \xff") / os.fsdecode(b"table \xff.csv")

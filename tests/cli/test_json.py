@@ -32,7 +32,7 @@ CALLS: dict[str, tuple[str, int]] = {
     "grants list": ("", 0),
     "grants show": ("{grant}", 0),
     "grants revoke": ("{grant}", 0),
-    "owner reset": ("", 0),
+    "owner reset": ("--yes", 0),
     "owner token": ("", 0),
     "owner tokens": ("", 0),
     "clients add": ("Name --redirect https://a.example/", 0),

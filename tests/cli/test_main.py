@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from headgate import __version__
+from headgate.cli.main import app
+from headgate.home import COMMANDS
+from tests.cli.forking import headgate_each
 from tests.on_socket import headgate
 
 
@@ -99,3 +105,35 @@ def test_without_the_serve_extra_the_command_names_it(tmp_path: Path):
     outcome = headgate(tmp_path, "serve", PYTHONPATH=str(tmp_path))
     assert outcome.code == 78
     assert "headgate[serve]" in outcome.err
+
+
+HINTING = (
+    ("mcp",),
+    ("mcp", "--client", "a"),
+    ("grants", "list"),
+    ("grants", "show", "nothing"),
+    ("grants", "create", "--client", "a"),
+    ("sources", "sync"),
+    ("sources", "show", "x"),
+    ("ops", "pins"),
+    ("connect",),
+    ("doctor",),
+)
+
+
+def test_every_command_that_a_hint_may_name_is_known_to_hints():
+    shown: Any = typer.main.get_command(app)
+    assert {name for name, one in shown.commands.items() if not one.hidden} == set(COMMANDS)
+
+
+def test_commands_in_hints_name_the_home_that_was_given(tmp_path: Path):
+    bare = re.compile(rf"headgate (?:{'|'.join(COMMANDS)})\b")
+    options = (("--home", "my home"), ("--home=my home",))
+    calls = [(tmp_path, (*option, *words)) for words in HINTING for option in options]
+    for call, done in zip(calls, headgate_each(calls), strict=True):
+        shown = done.out + done.err
+        assert "headgate --home 'my home' " in shown, (call, done)
+        assert not bare.search(shown), (call, done)
+    # A variable holds for the next command as well.
+    for done in headgate_each([(tmp_path, words) for words in HINTING], HEADGATE_HOME="my home"):
+        assert bare.search(done.out + done.err)

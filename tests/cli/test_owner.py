@@ -27,7 +27,7 @@ def test_serve_prints_a_link_while_no_password_is_set_and_reset_prints_another(t
         printed = LINK.search(server.process.stdout.readline())
         assert printed
         assert printed[1] == server.address
-        replaced = LINK.search(command(tmp_path, "owner", "reset"))
+        replaced = LINK.search(command(tmp_path, "owner", "reset", "--yes"))
         assert replaced
         assert replaced[1] == server.address
         assert ask_once(server.address, "GET", printed[2]).status == 410
@@ -38,8 +38,21 @@ def test_serve_prints_a_link_while_no_password_is_set_and_reset_prints_another(t
         assert "/console/welcome/" not in server.process.stdout.read()
 
 
+def test_a_reset_asks_first_and_says_what_it_did(tmp_path: Path):
+    home = tmp_path / "home"
+    asked = headgate(tmp_path, "--home", str(home), "owner", "reset")
+    assert (asked.code, asked.out) == (1, "")
+    assert f"This removes the password and the passkeys of {home}, and ends every session. " in asked.err
+    assert "--yes" in asked.err
+    assert not home.exists()
+    done = command(tmp_path, "owner", "reset", "--yes")
+    assert done.startswith(
+        f"The password and the passkeys of {home} are removed, and every session has ended.\n"
+    )
+
+
 def test_a_reset_is_logged(tmp_path: Path):
-    command(tmp_path, "owner", "reset")
+    command(tmp_path, "owner", "reset", "--yes")
     (entry,) = json.loads(command(tmp_path, "audit", "list", "--json"))
     assert (entry["via"], entry["client_id"]) == ("headgate owner reset", None)
 

@@ -89,7 +89,13 @@ async def test_a_grant_is_narrowed_after_a_look_at_what_stays(scene: Scene):
 
 @pytest.mark.parametrize(
     "form",
-    [{"keep": []}, {"since/messages": "soon"}, {"days": "0"}, {"daily_records": "-1"}],
+    [
+        {"keep": []},
+        {"since/messages": "soon"},
+        {"days": "0"},
+        {"daily_records": "-1"},
+        {"daily_records": "101"},
+    ],
 )
 async def test_what_cannot_be_done_is_explained_and_changes_nothing(scene: Scene, form: dict[str, Any]):
     before = await scene.seen()
@@ -99,10 +105,17 @@ async def test_what_cannot_be_done_is_explained_and_changes_nothing(scene: Scene
     assert await scene.seen() == before
 
 
+async def test_a_higher_limit_than_the_one_that_holds_is_refused_in_words(scene: Scene):
+    done = await scene.browser.post(scene.path, **chosen(do="narrow", daily_records="5000"))
+    assert done.status == 400
+    assert "The grant has 100 records a day already, and narrowing cannot raise that." in done.words
+    assert "of 100;" in (await scene.browser.get("/console/agents/agent")).words
+
+
 async def test_a_form_cannot_widen_a_grant(scene: Scene):
     wide = {
         "keep": ["messages", "notes"], "fields/messages": [*FIELDS, "body"], "since/messages": "1999-01-01",
-        "days": "36500", "daily_records": "1000000",
+        "days": "36500", "daily_records": "100",
     }  # fmt: skip
     assert (await scene.browser.post(scene.path, **wide, do="narrow")).status == 303
     assert set((await scene.seen())[0]) == set(FIELDS)

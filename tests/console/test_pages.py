@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 from zipfile import ZipFile
 
 import pytest
@@ -551,3 +552,10 @@ async def test_a_file_of_the_owner_is_embedded_by_no_page_of_another_origin_and_
     assert (shown.status, shown.content) == (200, b"\x89PNG")
     assert shown.header("cross-origin-resource-policy") == "same-origin"
     assert shown.header("content-security-policy") == "sandbox; default-src 'none'"
+
+
+@pytest.mark.parametrize("number", ["9" * 30, "9" * 5000, "٣", "²", "-1", "", "x", "9" * 18])
+async def test_a_number_that_no_page_writes_into_an_address_is_not_read(scene: Scene, number: str):
+    for place in ("activity?before=", "agents?stopped=", "rules?hidden=", "rules?shown="):
+        shown = await scene.browser.get(f"/console/{place}{quote(number)}")
+        assert shown.status == 200, place

@@ -309,3 +309,23 @@ async def test_static_files_are_served_by_name_alone(program: LocalProgram):
     shown = await Browser(program).get("/console/static/console.css")
     assert (shown.status, shown.header("content-type")) == (200, "text/css; charset=utf-8")
     assert (await Browser(program).get("/console/static/..%2f__init__.py")).status == 404
+
+
+async def test_the_page_of_an_ended_link_offers_to_sign_in_first_and_resets_no_other_home(
+    program: LocalProgram,
+):
+    home = program.services.home.path
+    ended = (await Browser(program).get("/console/welcome/none")).text
+    assert ended.index("/console/sign-in") < ended.index("owner reset")
+    assert f"headgate --home {home} owner reset" in ended
+    assert f"headgate --home {home} owner reset" in (await Browser(program).get("/console/sign-in")).text
+    browser = await signed_in(program)
+    wrong = await Browser(program).post("/console/sign-in", password=OTHER)
+    assert f"headgate --home {home} owner reset" in wrong.words
+    assert f"headgate --home {home} owner token" in (await browser.get("/console/settings")).text
+    # Strangers do not learn where it is.
+    for path in ("/console/sign-in", "/console/welcome/none"):
+        for stranger in (Browser(program, address="192.0.2.9"), Browser(program, host="192.168.1.20")):
+            shown = (await stranger.get(path)).text
+            assert str(home) not in shown
+            assert "headgate owner reset" not in shown

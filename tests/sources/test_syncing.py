@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from headgate.sources.declaring import TEXT, StreamSpec, declaration
 from headgate.sources.protocol import Item, Mark, Row
 from headgate.sources.syncing import Accounts, scheduled
 from headgate.tasks import Supervisor
+from tests.in_process import local_program
 from tests.store.engines import NOW, Driven
 
 SECOND = 1_000_000
@@ -218,6 +220,17 @@ def test_a_machine_whose_turn_it_is_not_fetches_nothing(belfry: Belfry, bell: Be
 
     assert belfry.driven.run(fetched(has_turn=False)) == 0
     assert belfry.driven.run(fetched(has_turn=True)) == 1
+
+
+@pytest.mark.anyio
+async def test_a_broken_module_of_the_program_is_a_fault_and_no_missing_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "headgate.sources.syncing", None)
+    with pytest.raises(ExceptionGroup) as raised:
+        async with local_program(tmp_path):
+            pass
+    assert raised.group_contains(ModuleNotFoundError, match=r"headgate\.sources\.syncing")
 
 
 def test_an_account_that_fails_as_no_account_should_stops_no_other_and_is_tried_again(

@@ -25,7 +25,7 @@ from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.grants import DAYS, issue_choice, read_budget, read_choice, read_days, save_token
 from headgate.cli.mcp import cache_root_of
 from headgate.cli.stores import require_home, with_stores
-from headgate.cli.terminal import AsJson, State, settings_of
+from headgate.cli.terminal import AsJson, State, echo, settings_of
 from headgate.clients.merging import toml_table, with_json_entry, with_toml_entry
 from headgate.clients.programs import (
     ENTRY,
@@ -38,7 +38,7 @@ from headgate.clients.programs import (
 )
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
-from headgate.model.ids import ClientId
+from headgate.model.ids import ClientId, GrantId
 from headgate.settings import CONFIG_VARIABLE, Settings
 
 if TYPE_CHECKING:
@@ -100,59 +100,95 @@ def connect(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     """Connect an agent program: create its grant and configuration."""
     if program is None:
-        _list_programs(as_json=as_json)
+        _list_programs(context, as_json=as_json)
         return
     found = program_of(program)
     choice = read_choice(connection, stream, fields, since, until)
     daily, days = read_budget(budget), read_days(days)
+    file, settings = _file(context, found), settings_of(context).settings
     # What cannot work is refused before anything is granted.
     tried = found.entry(HttpServer("", "") if http else StdioServer([""]))
     if write:
-        _merged(found, tried)
-    require_home(settings := settings_of(context).settings)
+        _merged(found, file, tried)
+    require_home(settings)
+    if http and write:
+        _require_server(settings)
+    if not again:
+        _refuse_connected(settings, found)
     if not as_json:
         show_preview(settings, choice, found.title, days)
     ask_for_everything(choice, is_confirmed=yes)
-    issued = _issue(context, found, choice, _Terms(days, daily, is_again=again))
-    made = _connection(context, found, issued, is_http=http)
+    issued = _issue(context, found, choice, _Terms(days, daily))
+    made = _connection(context, found, file, issued, is_http=http)
     backup = _write(made) if write else None
     seen, warning = _check(settings, made.server, issued.access_token)
     if as_json:
         typer.echo(json.dumps(_document(made, issued, seen, warning, is_written=write)))
-        return
-    typer.echo(_words(made, issued, seen, backup, days, is_written=write))
+    else:
+        _print(context, _words(made, issued, seen, backup, days, is_written=write), warning)
+
+
+def _print(context: typer.Context, words: str, warning: str | None) -> None:
+    echo(context, words)
     if warning:
-        typer.echo(warning, err=True)
+        echo(context, warning, err=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """How long and how much a day, and whether an earlier grant ends."""
+    """How long and how much a day."""
 
     days: int
     daily_records: int | None
-    is_again: bool
+
+
+def _require_server(settings: Settings) -> None:
+    """Refuse to write an address at which the server of another home may answer.
+
+    Raises:
+        Conflict: no server of this home runs.
+    """
+    from headgate.wiring import server_address  # noqa: PLC0415 - needs the extra
+
+    if not server_address(settings):
+        raise Conflict(
+            f"No server of {settings.home} runs, so its address is not known.",
+            hint="Start it with 'headgate serve' and repeat the command, or leave out --http.",
+        )
+
+
+def _refuse_connected(settings: Settings, program: AgentProgram) -> None:
+    """Refuse to connect a program twice.
+
+    Raises:
+        Conflict: the program may read already.
+    """
+
+    async def work(stores: HomeStores) -> list[GrantId]:
+        return await _active_grants(stores, program)
+
+    if older := with_stores(settings, work):
+        raise Conflict(
+            f"{program.title} may read already, by {older[0]}.",
+            hint=f"See 'headgate grants show {program.name}'; replace it with --again.",
+        )
+
+
+async def _active_grants(stores: HomeStores, program: AgentProgram) -> list[GrantId]:
+    at, granted = stores.judged_at(), await stores.ledger.grants()
+    of_program = [one for one in granted if one.grant.client_id == ClientId(program.name)]
+    return [one.grant.id for one in of_program if one.state(at) == "active"]
 
 
 def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms: _Terms) -> Issued:
-    """Make the program's one grant; an earlier one ends if it is to be replaced.
-
-    Raises:
-        Conflict: the program may read already, and that is not to be replaced.
-    """
+    """Make the program's one grant; an earlier one ends."""
 
     async def work(stores: HomeStores) -> Issued:
         from headgate.auth.grants import Conditions  # noqa: PLC0415 - needs the extra
         from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
-        client, at = ClientId(program.name), stores.judged_at()
-        granted = [one for one in await stores.ledger.grants() if one.grant.client_id == client]
-        older = [one.grant.id for one in granted if one.state(at) == "active"]
-        if older and not terms.is_again:
-            raise Conflict(
-                f"{program.title} may read already, by {older[0]}.",
-                hint="See 'headgate grants show'; replace it with --again.",
-            )
+        older = await _active_grants(stores, program)
+        client = ClientId(program.name)
         conditions = Conditions(client, days=terms.days, daily_records=terms.daily_records)
         issued = await issue_choice(stores, choice, conditions)
         for one in older:
@@ -162,8 +198,8 @@ def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms:
     return with_stores(settings_of(context).settings, work)
 
 
-def _list_programs(*, as_json: bool) -> None:
-    files = {one.name: _file(one) for one in PROGRAMS.values()}
+def _list_programs(context: typer.Context, *, as_json: bool) -> None:
+    files = {one.name: _file(context, one) for one in PROGRAMS.values()}
     if as_json:
         rows = [
             {"name": one.name, "title": one.title, "file": str(files[one.name])} for one in PROGRAMS.values()
@@ -172,11 +208,11 @@ def _list_programs(*, as_json: bool) -> None:
         return
     for one in PROGRAMS.values():
         typer.echo(f"{one.name:<15} {one.title:<15} {files[one.name]}")
-    typer.echo("Connect one with 'headgate connect NAME'.", err=True)
+    echo(context, "Connect one with 'headgate connect NAME'.", err=True)
 
 
 def _connection(
-    context: typer.Context, program: AgentProgram, issued: Issued, *, is_http: bool
+    context: typer.Context, program: AgentProgram, file: Path, issued: Issued, *, is_http: bool
 ) -> _Connection:
     from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
@@ -184,7 +220,7 @@ def _connection(
     state: State = context.obj
     address = mcp_url(settings)
     if is_http:
-        return _Connection(program, HttpServer(address, issued.access_token), _file(program))
+        return _Connection(program, HttpServer(address, issued.access_token), file)
     save_token(context, program.name, issued, address)
     executable = shutil.which("headgate") or str(Path(sys.executable).with_name("headgate"))
     root = (
@@ -194,19 +230,18 @@ def _connection(
     )
     command = [executable, "--home", str(settings.home), "mcp", "--client", program.name, *root]
     variables = {name: state.environment[name] for name in (CONFIG_VARIABLE,) if name in state.environment}
-    return _Connection(program, StdioServer(command, variables), _file(program))
+    return _Connection(program, StdioServer(command, variables), file)
 
 
-def _file(program: AgentProgram) -> Path:
-    import os  # noqa: PLC0415 - only for the place of a file of another program
+def _file(context: typer.Context, program: AgentProgram) -> Path:
+    state: State = context.obj
+    return program.file(sys.platform, Path.home(), state.environment)
 
-    return program.file(sys.platform, Path.home(), os.environ)
 
-
-def _merged(program: AgentProgram, entry: dict[str, Any]) -> tuple[Path, bytes | None, str]:
+def _merged(program: AgentProgram, file: Path, entry: dict[str, Any]) -> tuple[Path, bytes | None, str]:
     """Read the program's file, and give its place, its content and what it becomes."""
     # A link to a file elsewhere stays a link.
-    path = _file(program).resolve()
+    path = file.resolve()
     before = path.read_bytes() if path.exists() else None
     put = with_toml_entry if program.is_toml else with_json_entry
     return path, before, put("" if before is None else before.decode(), program.servers, ENTRY, entry)
@@ -214,7 +249,7 @@ def _merged(program: AgentProgram, entry: dict[str, Any]) -> tuple[Path, bytes |
 
 def _write(made: _Connection) -> Path | None:
     """Put the entry into the program's file, and give the copy of the file as it was."""
-    path, before, after = _merged(made.program, made.entry)
+    path, before, after = _merged(made.program, made.file, made.entry)
     path.parent.mkdir(parents=True, exist_ok=True)
     backup = path.with_name(f"{path.name}.before-headgate")
     if before is not None:
@@ -224,12 +259,18 @@ def _write(made: _Connection) -> Path | None:
 
 
 def _check(settings: Settings, server: StdioServer | HttpServer, token: str) -> tuple[int, str | None]:
-    """Read as the program will, and count the streams; the second value says what is missing."""
+    """Read as the program will, and count the streams as it does; the second value says what is missing."""
     import asyncio  # noqa: PLC0415 - slow to import
 
+    from headgate.wiring import server_address  # noqa: PLC0415 - needs the extra
+
+    if isinstance(server, HttpServer) and not server_address(settings):
+        # Not tried: at the address that is configured, the server of another home may answer.
+        return 0, f"No server of {settings.home} runs yet: start it with 'headgate serve'."
     try:
         reading = _over_http(server) if isinstance(server, HttpServer) else _in_home(settings, token)
-        return len(asyncio.run(reading).body()["data"]), None
+        rows = asyncio.run(reading).body()["data"]
+        return len({(row["connector_key"], row["name"]) for row in rows}), None
     except ResourceServerUnreachable:
         return 0, "No server answers there yet: start it with 'headgate serve'."
     except HeadgateError as error:

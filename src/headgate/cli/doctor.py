@@ -10,7 +10,7 @@ import typer
 
 from headgate.cli.extras import needs_extra
 from headgate.cli.mcp import cache_root_of
-from headgate.cli.terminal import AsJson, State, settings_of
+from headgate.cli.terminal import AsJson, State, echo, settings_of
 
 if TYPE_CHECKING:
     from headgate.doctor.judging import Finding
@@ -34,7 +34,7 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
     else:
         for one in found:
-            typer.echo(_line(one))
+            echo(context, _line(one))
     if any(one.level == "problem" for one in found):
         raise typer.Exit(1)
 

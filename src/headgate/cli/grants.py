@@ -23,7 +23,7 @@ from headgate.cli.grant_options import (
 from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.mcp import cache_root_of
 from headgate.cli.stores import require_home, with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, State, many, settings_of, table
+from headgate.cli.terminal import AsJson, State, echo, many, settings_of, table
 from headgate.cli.times import typed_instant
 from headgate.clients.programs import PROGRAMS, HttpServer, shell_line
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
@@ -102,10 +102,16 @@ def create(  # noqa: PLR0913 - each is an option of the command
     if save:
         path = save_token(context, client, issued, mcp_url(settings))
         document = {"saved": str(path), "grant_ids": [grant.id for grant in issued.grants]}
-        typer.echo(json.dumps(document) if as_json else f"Saved for 'headgate mcp' in {path}")
+        if as_json:
+            typer.echo(json.dumps(document))
+        else:
+            echo(context, f"Saved for 'headgate mcp' in {path}")
         return
     address = mcp_url(settings)
-    typer.echo(json.dumps(_issued(issued, address)) if as_json else _issued_text(client, issued, address))
+    if as_json:
+        typer.echo(json.dumps(_issued(issued, address)))
+    else:
+        echo(context, _issued_text(client, issued, address))
 
 
 async def issue_choice(stores: HomeStores, choice: Choice, conditions: Conditions) -> Issued:
@@ -197,7 +203,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([document | _use(overview) for document, overview in found], indent=2))
         return
     if not found:
-        typer.echo("There are no grants yet. See 'headgate grants create --help'.", err=True)
+        echo(context, "There are no grants yet. See 'headgate grants create --help'.", err=True)
         return
     heads = ("grant", "state", "client", "issued", "last used", "expires", "budget", "streams")
     for line in table([heads, *(_row(document, overview) for document, overview in found)]):

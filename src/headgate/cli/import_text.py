@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
+from headgate.cli.terminal import many
+
 if TYPE_CHECKING:
     from headgate.sources.importing import ImportProgress, ImportReport
     from headgate.sources.previewing import ImportPreview, StreamPreview
@@ -79,7 +81,8 @@ def report_lines(report: ImportReport) -> Iterable[str]:
             gone = f", {count.removed:,} removed" if count.removed else ""
             yield f"  {name}: {count.added:,} new" + (f", {known:,} known already" if known else "") + gone
     if report.attachment_count:
-        yield f"  {report.attachment_count:,} files stored"
+        # Known ones among them are not stored again.
+        yield f"  with {many(report.attachment_count, 'file')}"
     if report.reject_count:
         yield f"  {report.reject_count:,} rejected:"
         for one in report.rejects[:_REJECTS_SHOWN]:

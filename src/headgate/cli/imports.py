@@ -15,8 +15,9 @@ import typer
 from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
 from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, State, json_text, settings_of
-from headgate.errors import InvalidRequest
+from headgate.cli.terminal import AsJson, home_option, json_text, settings_of
+from headgate.errors import InvalidRequest, StorageFull
+from headgate.home import with_home
 
 if TYPE_CHECKING:
     from headgate.sources.file_parser import FileParser
@@ -119,6 +120,9 @@ def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[Impor
 
     try:
         return with_stores(settings_of(context).settings, work)
+    except StorageFull as error:
+        error.hint = "Free some space and run the same command again: it goes on from there."
+        raise
     except KeyboardInterrupt:
         typer.echo("Interrupted. What was read is stored; the same command goes on from there.", err=True)
         raise
@@ -174,15 +178,10 @@ def _print_reports(
 
 def next_command(context: typer.Context, reports: Sequence[ImportReport]) -> str:
     """Write the command that grants what came in."""
-    return shlex.join(["headgate", *_home(context), "grants", "create", "--client", "agent", *_of(reports)])
+    command = shlex.join(["headgate", "grants", "create", "--client", "agent", *_of(reports)])
+    return with_home(command, home_option(context))
 
 
 def _of(reports: Sequence[ImportReport]) -> Iterator[str]:
     for connection in dict.fromkeys(report.connection_id for report in reports):
         yield from ("--connection", connection)
-
-
-def _home(context: typer.Context) -> list[str]:
-    state = context.find_object(State)
-    home = None if state is None else state.flags.get("home")
-    return [] if home is None else ["--home", home]

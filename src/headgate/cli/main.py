@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -113,6 +113,17 @@ def _sentence(error: typer.TyperException) -> str:
     return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
+def _given_home(words: Sequence[str]) -> str | None:
+    """Find the option that names the home; it stands before the command."""
+    for number, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == "--home":
+            return value if equals else next(iter(words[number + 1 :]), None)
+        if not word.startswith("-"):
+            break
+    return None
+
+
 def run() -> None:
     """Run the command and end the process with its exit code."""
     command = typer.main.get_command(app)
@@ -123,7 +134,7 @@ def run() -> None:
         where = context.command_path if context else "headgate"
         fail(_sentence(error), f"See '{where} --help'.", EXIT_USAGE)
     except HeadgateError as error:
-        fail(error.message, error.hint, error.exit_code)
+        fail(error.message, error.hint, error.exit_code, _given_home(sys.argv[1:]))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(EXIT_INTERRUPTED)
     except OSError as error:

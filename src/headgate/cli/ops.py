@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import AsJson, json_text, settings_of
+from headgate.cli.terminal import AsJson, echo, json_text, settings_of
 from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
 
@@ -170,7 +170,7 @@ def pins(
     """
     store = _pins(context)
     if url is None:
-        _show_servers(store, as_json=as_json)
+        _show_servers(context, store, as_json=as_json)
         return
 
     async def compare(imported: ImportedOperations) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def _json_input(text: str) -> Any:
         raise InvalidRequest("The --input is not JSON.", hint="Quote it for the shell.") from error
 
 
-def _show_servers(store: FilePins, *, as_json: bool) -> None:
+def _show_servers(context: typer.Context, store: FilePins, *, as_json: bool) -> None:
     pinned = {server: sorted(store.read(server) or {}) for server in store.servers()}
     if as_json:
         typer.echo(json.dumps({"servers": pinned}, indent=2))
@@ -297,7 +297,7 @@ def _show_servers(store: FilePins, *, as_json: bool) -> None:
     for server, tools in pinned.items():
         typer.echo(f"{server}  {len(tools)} pinned")
     if not pinned:
-        typer.echo("Nothing is pinned yet; the first 'headgate ops list URL' pins the tools of a server.")
+        echo(context, "Nothing is pinned yet; the first 'headgate ops list URL' pins the tools of a server.")
 
 
 def _report_text(report: dict[str, Any]) -> str:

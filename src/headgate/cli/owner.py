@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,6 +12,7 @@ import typer
 from headgate.auth.gateway import stop_callers
 from headgate.cli.stores import with_stores, with_stores_if_any
 from headgate.cli.terminal import AsJson, many, settings_of
+from headgate.errors import InvalidRequest
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
 
@@ -25,12 +28,18 @@ def _noun() -> None:
 
 
 @app.command()
-def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
+def reset(
+    context: typer.Context,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Reset the password, and print a link to set a new one.
 
     It also removes the passkeys and ends every session.
     """
     settings = settings_of(context).settings
+    _ask_to_reset(settings.home, is_confirmed=yes)
 
     async def work(stores: HomeStores) -> str:
         from headgate.auth.sessions import fresh_link  # noqa: PLC0415 - needs the extra
@@ -42,11 +51,25 @@ def reset(context: typer.Context, *, as_json: AsJson = False) -> None:
         return welcome_url(mcp_url(settings).removesuffix("/mcp"), secret)
 
     made = with_stores(settings, work)
-    typer.echo(
-        json.dumps({"link": made})
-        if as_json
-        else f"{made}\nopens once, within 15 minutes, while the server runs"
-    )
+    if as_json:
+        typer.echo(json.dumps({"link": made}))
+        return
+    typer.echo(f"The password and the passkeys of {settings.home} are removed, and every session has ended.")
+    typer.echo(f"{made}\nopens once, within 15 minutes, while the server runs")
+
+
+def _ask_to_reset(home: Path, *, is_confirmed: bool) -> None:
+    """Ask before anything ends.
+
+    Raises:
+        InvalidRequest: there is no terminal to ask on, and it was not confirmed by an option.
+    """
+    if is_confirmed:
+        return
+    what = f"the password and the passkeys of {home}, and ends every session"
+    if not sys.stdin.isatty():
+        raise InvalidRequest(f"This removes {what}.", hint="Confirm it with --yes.")
+    typer.confirm(f"This removes {what}. Go on?", abort=True, err=True)
 
 
 @app.command()

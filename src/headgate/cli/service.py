@@ -13,7 +13,7 @@ from pathlib import Path
 import platformdirs
 import typer
 
-from headgate.cli.terminal import AsJson, settings_of
+from headgate.cli.terminal import AsJson, echo, settings_of
 from headgate.errors import ConfigInvalid
 
 _UNIT = "headgate.service"
@@ -78,7 +78,7 @@ def status(context: typer.Context, *, as_json: AsJson = False) -> None:
     state = "installed" if found["installed"] else "not installed; run 'headgate service install'"
     if found["installed"] and not found["enabled"]:
         state = "installed, but disabled; run 'systemctl --user enable headgate'"
-    typer.echo(f"unit     {unit}: {state}\nserving  {found['address'] or 'no'}")
+    echo(context, f"unit     {unit}: {state}\nserving  {found['address'] or 'no'}")
 
 
 @app.command()

@@ -15,7 +15,7 @@ from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, printable, report_lines
 from headgate.cli.imports import EXIT_REJECTED
 from headgate.cli.stores import with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, json_text, many, settings_of, table
+from headgate.cli.terminal import AsJson, echo, json_text, many, settings_of, table
 from headgate.errors import HeadgateError, NotFound
 
 if TYPE_CHECKING:
@@ -173,7 +173,10 @@ def add(
     made = with_stores(settings_of(context).settings, work)
     document = {"connection_id": made.id, "display_name": made.display_name}
     text = f"Added {printable(made.display_name, 60)} ({made.id}). Fetch it with: headgate sources sync"
-    typer.echo(json_text(document) if as_json else text)
+    if as_json:
+        typer.echo(json_text(document))
+    else:
+        echo(context, text)
 
 
 def _seconds(text: str) -> int:
@@ -218,7 +221,7 @@ def sync(
     if as_json:
         typer.echo(json_text([dataclasses.asdict(one) for one in reports], indent=2))
     else:
-        _print(reports)
+        _print(context, reports)
     if failures:
         raise failures[0]
     if any(one.failure or one.reject_count for one in reports):
@@ -240,9 +243,9 @@ async def _fetch(
         return await accounts.fetch(connection, show_progress)
 
 
-def _print(reports: Sequence[ImportReport]) -> None:
+def _print(context: typer.Context, reports: Sequence[ImportReport]) -> None:
     if not reports:
-        typer.echo("There is no account to fetch from. See 'headgate sources add --help'.", err=True)
+        echo(context, "There is no account to fetch from. See 'headgate sources add --help'.", err=True)
     for one in reports:
         typer.echo(f"{printable(one.display_name, 60)} ({one.connection_id})")
         for line in report_lines(one):

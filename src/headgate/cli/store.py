@@ -17,7 +17,7 @@ from headgate.cli import passphrases
 from headgate.cli.extras import needs_extra
 from headgate.cli.passphrases import PassphraseFile
 from headgate.cli.stores import require_home
-from headgate.cli.terminal import AsJson, many, progress_line, settings_of
+from headgate.cli.terminal import AsJson, echo, many, progress_line, settings_of
 from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
@@ -120,7 +120,7 @@ def restore(
     done = "The backup is good:" if only_verify else "Restored"
     typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
     if copied.ended != EndedCredentials():
-        typer.echo(_ended(copied.ended), err=True)
+        echo(context, _ended(copied.ended), err=True)
 
 
 def _ended(ended: EndedCredentials) -> str:
@@ -315,7 +315,10 @@ def _json(value: Any) -> str:
 
 
 def _amount(copied: Copied) -> str:
-    return f"{many(copied.record_count, 'record')}, {many(copied.file_count, 'file')}, {_size(copied.bytes)}"
+    # The files are those of the home, of which a home without attached files has some too.
+    return (
+        f"{many(copied.record_count, 'record')}, {_size(copied.bytes)} in {many(copied.file_count, 'file')}"
+    )
 
 
 def _keys(copied: Copied) -> str:

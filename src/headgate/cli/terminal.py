@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from headgate.home import with_home
 from headgate.settings import CONFIG_VARIABLE, Resolved, config_path, read_config, resolve
 
 #: The option of every command that can print JSON.
@@ -34,9 +35,20 @@ def settings_of(context: typer.Context, **flags: str | None) -> Resolved:
     return resolve({**state.flags, **flags}, state.environment, file, path)
 
 
-def fail(message: str, hint: str, exit_code: int) -> NoReturn:
+def home_option(context: typer.Context) -> str | None:
+    """Return the home that the command was given."""
+    state = context.find_object(State)
+    return None if state is None else state.flags.get("home")
+
+
+def echo(context: typer.Context, text: str, *, err: bool = False) -> None:
+    """Print a text; commands in it are for the home that this one was given."""
+    typer.echo(with_home(text, home_option(context)), err=err)
+
+
+def fail(message: str, hint: str, exit_code: int, home: str | None = None) -> NoReturn:
     """Print the message and the hint on one line of standard error, and exit."""
-    text = " ".join(f"{message} {hint}".split())
+    text = with_home(" ".join(f"{message} {hint}".split()), home)
     typer.echo(f"headgate: {text}", err=True)
     sys.exit(exit_code)
 

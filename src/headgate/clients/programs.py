@@ -41,6 +41,8 @@ class AgentProgram:
     #: The member that holds the servers by name.
     servers: str = "mcpServers"
     is_toml: bool = False
+    #: The variable by which the person moves the program's directory, and the file in it.
+    moved_by: tuple[str, str] | None = None
     #: The member for the address of a server; None if the program only starts servers itself.
     url_member: str | None = "url"
     headers_member: str = "headers"
@@ -52,6 +54,10 @@ class AgentProgram:
 
     def file(self, platform: str, home: Path, environment: Mapping[str, str]) -> Path:
         """Find the configuration file of the person who runs this."""
+        if self.moved_by is not None:
+            variable, name = self.moved_by
+            if environment.get(variable):
+                return Path(environment[variable]).expanduser() / name
         text = self.files.get(platform, self.files[""])
         first, *rest = text.split("/")
         root = home if first == "~" else Path(environment.get(first.removeprefix("$")) or home)
@@ -87,6 +93,7 @@ PROGRAMS: Mapping[str, AgentProgram] = {
             "claude-code",
             "Claude Code",
             _everywhere("~/.claude.json"),
+            moved_by=("CLAUDE_CONFIG_DIR", ".claude.json"),
             http_kind={"type": "http"},
             stdio_kind={"type": "stdio"},
             then="Start a new session; /mcp shows the connection.",
@@ -120,6 +127,7 @@ PROGRAMS: Mapping[str, AgentProgram] = {
             "codex",
             "Codex",
             _everywhere("~/.codex/config.toml"),
+            moved_by=("CODEX_HOME", "config.toml"),
             servers="mcp_servers",
             is_toml=True,
             headers_member="http_headers",

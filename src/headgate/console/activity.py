@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from headgate.audit.activity import Conversation, LogFilter, LoggedRead, conversations
 from headgate.audit.alarms import Alarm
-from headgate.console.pages import Frame, OwnerRequest, page, part
+from headgate.console.pages import Frame, OwnerRequest, number_in, page, part
 from headgate.console.services import ConsoleServices
 from headgate.console.words import counted, day, number
 from headgate.model.ids import ClientId, client_id, stream_name
@@ -183,10 +183,7 @@ async def _view(
 ) -> ActivityView:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
-    before = query.get("before")
-    found = await console.activity.page(
-        _filter(asked), before=int(before) if before.isdecimal() else None, limit=_PAGE
-    )
+    found = await console.activity.page(_filter(asked), before=number_in(query, "before"), limit=_PAGE)
     chosen_texts = {
         name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
     }
@@ -210,7 +207,9 @@ async def _view(
         alarm_factor=console.alarm_factor,
         export_query=urlencode(chosen_texts),
         newest=newest,
-        live_path="" if before else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
+        live_path=""
+        if query.get("before")
+        else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
         verdict=verdict,
         is_whole=is_whole,
     )

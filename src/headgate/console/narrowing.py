@@ -100,11 +100,15 @@ def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
         for one in issued.grant.streams
         if one.name in form.all("keep")
     }
-    return Narrowing(
-        streams,
-        now + _number(days, _MOST_DAYS, "days") * DAY_US if days else None,
-        _number(daily, _MOST_RECORDS, "daily_records") if daily else None,
-    )
+    records = _number(daily, _MOST_RECORDS, "daily_records") if daily else None
+    if records is not None and issued.daily_records is not None and records > issued.daily_records:
+        raise InvalidRequest(
+            f"The grant has {issued.daily_records:,} records a day already, and narrowing cannot raise that.",
+            hint="Choose a smaller number, or leave it empty to keep the limit.",
+            param="daily_records",
+        )
+    ends_at = now + _number(days, _MOST_DAYS, "days") * DAY_US if days else None
+    return Narrowing(streams, ends_at, records)
 
 
 def _since(form: Form, stream: StreamName) -> int | None:

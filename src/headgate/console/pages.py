@@ -31,6 +31,7 @@ from starlette.requests import cookie_parser
 from headgate.auth.sessions import BrowserCookies, OwnerSession, OwnerSessions, SignedIn, check_form
 from headgate.console import words
 from headgate.errors import HeadgateError, InvalidRequest
+from headgate.home import with_home
 from headgate.web.addresses import Handler, WebRequest
 from headgate.web.context import RequestContext
 from headgate.web.replies import HTML, NO_STORE, Header, HttpReply
@@ -41,6 +42,8 @@ HOME = "/console"
 _MAX_FORM_BYTES = 256 * 1024
 _MAX_FORM_FIELDS = 5000
 _SEE_OTHER = 303
+#: Fits into 63 bits.
+_MOST_DIGITS = 18
 #: What a page sends along when it asks by itself, without a person.
 _POLL = b"headgate-poll"
 _KNOWN_SECONDS = 365 * 24 * 3600
@@ -130,6 +133,8 @@ class Frame:
     headers: tuple[Header, ...] = field(default=PAGE_HEADERS)
     #: Whether the page is one decision, which no navigation leads away from.
     is_decision: bool = False
+    #: The request of a page before a sign-in, where it names commands.
+    request: WebRequest | None = None
 
 
 OwnerHandler: TypeAlias = Callable[[OwnerRequest], Awaitable[HttpReply]]
@@ -209,11 +214,21 @@ def cookies_of(request: WebRequest) -> BrowserCookies:
 
 def is_private_line(context: RequestContext) -> bool:
     """Say whether a cookie is safe on its way: over https, or on this machine."""
-    if context.scheme == "https":
-        return True
+    return context.scheme == "https" or _is_at_loopback(context)
+
+
+def _is_on_this_machine(context: RequestContext) -> bool:
+    return _is_at_loopback(context) and _is_loopback(context.client_address)
+
+
+def _is_at_loopback(context: RequestContext) -> bool:
     name = (urlsplit(f"//{context.headers.host}").hostname or "").removesuffix(".")
+    return name in _LOOPBACK_NAMES or _is_loopback(name)
+
+
+def _is_loopback(address: str) -> bool:
     try:
-        return name in _LOOPBACK_NAMES or ipaddress.ip_address(name).is_loopback
+        return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
 
@@ -262,6 +277,12 @@ def query_of(request: WebRequest) -> Form:
     return _fields(request.scope["query_string"])
 
 
+def number_in(query: Form, name: str) -> int | None:
+    """Read a number from a query; None for what is none, or is larger than any number that a page writes there."""
+    text = query.get(name)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
 def _fields(content: bytes) -> Form:
     try:
         return Form(parse_qs(content.decode(), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS))
@@ -294,7 +315,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     own = cast("dict[str, Any]", made.globals)
-    own |= {"static": static_path, "form_key": _form_key}
+    own |= {"static": static_path, "form_key": _form_key, "command": _command}
     for name in words.FILTERS:
         made.filters[name] = getattr(words, name)
     return made
@@ -303,6 +324,18 @@ def _environment() -> Environment:
 @pass_context
 def _form_key(context: Context) -> Markup:
     return Markup('<input type="hidden" name="form_key" value="{}">').format(context["session"].form_key)
+
+
+@pass_context
+def _command(context: Context, text: str) -> str:
+    """Write commands in a text for the home that is served."""
+    frame: Frame = context["frame"]
+    request = frame.request if frame.asked is None else frame.asked.request
+    if request is None or not request.services.home_path:
+        return text
+    # Strangers see the pages before a sign-in, and learn nothing there about the machine.
+    is_shown = frame.asked is not None or _is_on_this_machine(request.context)
+    return with_home(text, request.services.home_path if is_shown else "DIR")
 
 
 @cache

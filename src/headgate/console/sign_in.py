@@ -98,7 +98,7 @@ async def sign_out(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 async def welcome(console: ConsoleServices, request: WebRequest) -> HttpReply:
     """Ask for a first password, if the link is open. Opening the page does not use the link up."""
     if not await console.sessions.is_open(request.places["link"]):
-        return page("link_ended.html", Frame("Link ended"), SignInView(), status=410)
+        return page("link_ended.html", Frame("Link ended", request=request), SignInView(), status=410)
     return _welcome_page(request)
 
 
@@ -114,7 +114,7 @@ async def set_password(console: ConsoleServices, request: WebRequest) -> HttpRep
         link, cookies = request.places["link"], cookies_of(request)
         made = await console.sessions.set_first_password(link, form.get("password"), cookies)
     except AuthenticationFailed:
-        return page("link_ended.html", Frame("Link ended"), SignInView(), status=410)
+        return page("link_ended.html", Frame("Link ended", request=request), SignInView(), status=410)
     except InvalidRequest as error:
         return _welcome_page(request, f"{error.message} {error.hint}", error.status)
     except HeadgateError as error:
@@ -187,7 +187,7 @@ async def _sign_in_page(
         passkey_elsewhere=await _passkey_elsewhere(console, request, back),
         is_private_line=is_private_line(request.context),
     )
-    return page("sign_in.html", Frame("Sign in"), view, status=status)
+    return page("sign_in.html", Frame("Sign in", request=request), view, status=status)
 
 
 async def _passkey_elsewhere(console: ConsoleServices, request: WebRequest, back: str) -> str:

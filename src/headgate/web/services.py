@@ -32,6 +32,8 @@ class WebServices:
     gateway_callers: GatewayCallers | None = None
     #: The address the owner set for this server; empty when it is whatever the caller used.
     public_url: str = ""
+    #: The home as commands have to name it; empty if they take it by themselves.
+    home_path: str = ""
     #: Tells the cookies of this home from those of others on the same machine.
     home_mark: str = ""
     metrics: Metrics = field(default_factory=Metrics)

@@ -46,8 +46,10 @@ _MAX_LENGTH_DIGITS = 15
 _BACKGROUND_SECONDS = 5.0
 _MAX_BACKGROUND = 16
 _MAX_STREAMS = 4
-# The library opens a notification stream again whenever the server ends it.
+# The library opens a notification stream again whenever the server, or a proxy before it, ends it: so many at once,
+# and one more after each of these times. It never opens one again after a refusal.
 _MAX_STREAM_STARTS = 100
+_STREAM_START_SECONDS = 30.0
 # The one notification that later requests must not overtake.
 _INITIALIZED = b'"notifications/initialized"'
 _OURS = [(b"accept-encoding", b"identity"), (b"user-agent", f"headgate/{__version__}".encode())]
@@ -67,7 +69,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._keys = itertools.count(1)
         self._background: set[asyncio.Task[None]] = set()
         self._streams = 0
-        self._stream_starts = 0
+        #: How many streams were opened, less those that the time since has made up for.
+        self._stream_starts = 0.0
+        self._stream_started_at = 0.0
         #: The token for requests that belong to the session rather than to a call.
         self.session_token: Secret | None = None
         #: The state of every request while the session is opened.
@@ -120,7 +124,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def _stream(self, request: httpx2.Request, headers: Mapping[bytes, bytes]) -> httpx2.Response:
         """Open a notification stream, or resume an answer; few at once."""
-        self._stream_starts += 1
+        now = asyncio.get_running_loop().time()
+        passed = (now - self._stream_started_at) / _STREAM_START_SECONDS
+        self._stream_starts, self._stream_started_at = max(0.0, self._stream_starts - passed) + 1, now
         if self._streams >= _MAX_STREAMS or self._stream_starts > _MAX_STREAM_STARTS:
             return httpx2.Response(HTTPStatus.METHOD_NOT_ALLOWED, request=request)
         resumed = headers.get(b"last-event-id")
