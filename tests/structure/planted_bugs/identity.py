@@ -211,4 +211,13 @@ BUGS = (
         "or seconds >= _CERTAIN_AFTER_SECONDS)",
         "or seconds >= 1e9)",
     ),
+    # What a grant means
+    Bug(
+        "tests/reading/test_dropped_fields.py"
+        "::test_a_granted_field_that_gets_another_meaning_needs_a_new_grant",
+        "a granted field is described otherwise, and stays granted",
+        "src/headgate/policy/allowance.py",
+        "return all(old is None or new is None or old == new for old, new in pairs)",
+        "return all(old is None or new is None or old or new for old, new in pairs)",
+    ),
 )
