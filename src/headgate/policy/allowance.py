@@ -179,7 +179,7 @@ def _fields_since(granted: StreamGrant, versions: Sequence[SourceDeclaration]) -
     One that was dropped and comes back may mean something else, and one that is described otherwise does.
     """
     streams = [version.streams.get(granted.name) for version in versions]
-    declared = [{} if one is None else one.fields for one in streams]
+    declared = [dict[FieldName, Field]() if one is None else one.fields for one in streams]
     return tuple(
         name
         for name in granted.fields
