@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -475,3 +476,17 @@ async def test_reads_under_a_package_are_counted_once(scene: Scene):
     )
     assert answer.status == 200
     assert "Read today: 1 ·" in (await scene.browser.get("/console/agents")).words
+
+
+@pytest.mark.parametrize("digits", ["9" * 18, "9" * 19, "9" * 30, "9" * 5000, "²", "٣", "-1", "1e9"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/console/activity?before=",
+        "/console/agents?stopped=",
+        "/console/rules?hidden=",
+        "/console/rules?shown=",
+    ],
+)
+async def test_a_number_in_an_address_may_be_anything(scene: Scene, path: str, digits: str):
+    assert (await scene.browser.get(path + quote(digits))).status == 200

@@ -173,10 +173,8 @@ async def _view(
 ) -> ActivityView:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
-    before = query.get("before")
-    found = await console.activity.page(
-        _filter(asked), before=int(before) if before.isdecimal() else None, limit=_PAGE
-    )
+    before = query.number("before")
+    found = await console.activity.page(_filter(asked), before=before, limit=_PAGE)
     chosen_texts = {
         name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
     }
@@ -200,7 +198,9 @@ async def _view(
         alarm_factor=console.alarm_factor,
         export_query=urlencode(chosen_texts),
         newest=newest,
-        live_path="" if before else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
+        live_path=""
+        if before is not None
+        else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
         verdict=verdict,
         is_whole=is_whole,
     )

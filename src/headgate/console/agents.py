@@ -90,8 +90,8 @@ async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     await console.flush_log()
     names = await _names(console)
     view = AgentsView(tuple(_card(one, names) for one in await console.clients.overview()))
-    stopped = asked.query.get("stopped")
-    notice = f"Stopped: {counted(int(stopped), 'grant')} ended." if stopped.isdecimal() else ""
+    stopped = asked.query.number("stopped")
+    notice = "" if stopped is None else f"Stopped: {counted(stopped, 'grant')} ended."
     return page("agents.html", Frame("Agents", asked, "agents", notice), view)
 
 

@@ -40,6 +40,8 @@ CONFIRM = "/console/confirm"
 HOME = "/console"
 _MAX_FORM_BYTES = 256 * 1024
 _MAX_FORM_FIELDS = 5000
+#: A number of so many digits fits wherever the store keeps one.
+_MOST_DIGITS = 18
 _SEE_OTHER = 303
 _SESSION, _KNOWN = "headgate", "headgate-browser"
 #: What a page sends along when it asks by itself, without a person.
@@ -80,6 +82,11 @@ class Form:
     def all(self, name: str) -> list[str]:
         """Return every value of a name."""
         return self.fields.get(name, [])
+
+    def number(self, name: str) -> int | None:
+        """Return a number that a page of the console wrote; None for anything else."""
+        text = self.get(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,10 +55,10 @@ class RulesView:
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the rules."""
-    hidden, shown = asked.query.get("hidden"), asked.query.get("shown")
-    notice = f"The rule hides {counted(int(hidden), 'record')} from now on." if hidden.isdecimal() else ""
-    if shown.isdecimal():
-        notice = f"The rule is removed; {counted(int(shown), 'record')} may be shown again."
+    hidden, shown = asked.query.number("hidden"), asked.query.number("shown")
+    notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
+    if shown is not None:
+        notice = f"The rule is removed; {counted(shown, 'record')} may be shown again."
     view = await _view(console, ChosenRule(RuleKind.VALUE, ""))
     return page("rules.html", Frame("Rules", asked, "rules", notice), view)
 
