@@ -178,7 +178,7 @@ async def test_a_client_with_a_document_is_verified_by_its_host_and_remembered_a
     assert len(fetched) == 2
 
 
-async def test_where_no_document_can_be_fetched_the_page_says_so_and_clients_are_told_to_register(
+async def test_where_no_document_can_be_fetched_the_page_says_so_and_clients_register(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     url, registered, redirect, _ = BY_DOCUMENT["claude code"]

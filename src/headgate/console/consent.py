@@ -164,7 +164,7 @@ def _unknown(client_id: str) -> InvalidClient:
     return InvalidClient(
         f"The document at {host} that says which program asks could not be fetched, or is not acceptable.",
         hint=f"Let this machine reach {host}, or sign in again from the program (if it keeps what it chose, sign out "
-        "there first): for an hour it is told to register instead. 'headgate connect' gives it a token without signing in.",
+        "there first): for an hour it is asked to register instead. 'headgate connect' gives it a token without signing in.",
     )
 
 

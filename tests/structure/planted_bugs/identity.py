@@ -222,7 +222,7 @@ BUGS = (
     ),
     Bug(
         "tests/console/test_client_documents.py"
-        "::test_where_no_document_can_be_fetched_the_page_says_so_and_clients_are_told_to_register",
+        "::test_where_no_document_can_be_fetched_the_page_says_so_and_clients_register",
         "documents are asked for where none can be fetched",
         "src/headgate/web/api/oauth.py",
         "takes_documents = service.now() >= service.documents.offline_until",
