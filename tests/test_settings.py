@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,55 @@ def test_a_value_that_cannot_be_used_is_refused_with_its_name_and_place(name: st
         resolve({}, {f"HEADGATE_{name.upper()}": text}, {}, FILE)
     assert refused.value.param == name
     assert f"HEADGATE_{name.upper()}" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hunter2@db.example/name",
+        "postgresql://me:hunter2@@db.example/name",
+        "postgresql://me@db.example/name?password=hunter2",
+        "postgresql:///name?Password=hunter2",
+        "mysql://me:hunter2@db.example/name",
+        "me:hunter2@db.example",
+    ],
+)
+@pytest.mark.parametrize("name", ["store_url", "replica_url"])
+def test_a_password_in_an_address_is_refused_and_not_repeated(name: str, address: str):
+    with pytest.raises(ConfigInvalid) as refused:
+        resolve({}, {f"HEADGATE_{name.upper()}": address}, {}, FILE)
+    assert refused.value.param == name
+    assert "hunter2" not in f"{refused.value.message} {refused.value.hint}"
+    # A log of the error shows its cause as well.
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_list_in_the_file_is_read_as_a_list(tmp_path: Path):
+    content = b"""
+allowed_hosts = ["box.lan", "NAS.lan"]
+allowed_origins = ["https://a.example"]
+trusted_proxies = []
+gateway_clients = ["Agent-one", "b"]
+"""
+    (tmp_path / "config.toml").write_bytes(content)
+    found = resolve({}, {}, read_config(tmp_path / "config.toml", required=True), FILE).settings
+    assert found.allowed_hosts == {"box.lan", "nas.lan"}
+    assert found.allowed_origins == {"https://a.example"}
+    assert found.trusted_proxies == frozenset()
+    assert found.gateway_clients == {"Agent-one", "b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("host", "port", "home") for value in (["127.0.0.1"], {"a": 1}, [])),
+        *(("allowed_hosts", value) for value in (["a b"], ["a,b"], [1], [["a"]], [""], {"a": 1})),
+    ],
+)
+def test_a_list_or_a_table_that_a_setting_does_not_take_is_refused(name: str, value: object):
+    with pytest.raises(ConfigInvalid) as refused:
+        resolve({}, {}, {name: value}, FILE)
+    assert refused.value.param == name
 
 
 def test_a_file_that_sets_something_unknown_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import secrets
@@ -45,6 +46,7 @@ from headgate.sources.import_files import UploadDirectory
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.sources.upload_cleaning import UploadCleaning
 from headgate.store.maintenance import backup_to_send
 from headgate.store.places import home_in
 from headgate.store.semantic.choice import what_leaves
@@ -81,6 +83,8 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         public_url=settings.public_url,
+        supervisor=program.supervisor,
+        home_mark=_home_mark(settings),
     )
     console = build_console(settings, program, gateway)
     service = build_authorization(settings, program)
@@ -100,6 +104,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
             mcp.running,
             *([gateway.running] if gateway else []),
             partial(_fetching_accounts, settings, program),
+            partial(_cleaning(program, console).running, program.supervisor),
         ),
         more_addresses=(*console_addresses(console), *oauth_addresses(service), *consent_addresses(consent)),
     )
@@ -107,8 +112,15 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
 
 def build_intake(program: AppServices) -> Intake:
     """Put together what the owner brings records in by."""
-    uploads = UploadDirectory(program.home.path / "imports")
-    return Intake(program.store, clock=program.clock, uploads=uploads)
+    return Intake(program.store, clock=program.clock, uploads=_uploads(program))
+
+
+def _uploads(program: AppServices) -> UploadDirectory:
+    return UploadDirectory(program.home.path / "imports")
+
+
+def _cleaning(program: AppServices, console: ConsoleServices) -> UploadCleaning:
+    return UploadCleaning(program.home.path, _uploads(program), console.uploads, program.clock)
 
 
 def build_authorization(settings: Settings, program: AppServices) -> AuthorizationService:
@@ -167,7 +179,8 @@ def build_console(
         ),
         intake=intake,
         uploads=uploads,
-        imports=ImportRuns(intake, uploads),
+        imports=ImportRuns(intake, uploads, program.supervisor),
+        supervisor=program.supervisor,
         gateway=gateway,
         gateway_callers=build_callers(settings, program),
         key_ages=partial(key_ages, program.home),
@@ -185,6 +198,14 @@ def _make_backup(home: Home, passphrase: str) -> IO[bytes]:
 def build_callers(settings: Settings, program: AppServices) -> GatewayCallers:
     """Put together what knows the gateway's callers."""
     return GatewayCallers(program.oauth_store, settings.gateway_clients, program.clock)
+
+
+def _home_mark(settings: Settings) -> str:
+    # In a database the home has a name, under which several machines may serve it.
+    place = (
+        f"{settings.store_url}#{settings.store_home}" if settings.store_url else str(settings.home.resolve())
+    )
+    return hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def build_sessions(program: AppServices, names: Sequence[PasskeyParty] = ()) -> OwnerSessions:
@@ -210,7 +231,7 @@ async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncG
         program.clock,
         settings.sync_minutes * _MINUTE_SECONDS,
     )
-    async with scheduled(program.home, accounts, has_turn=program.has_turn):
+    async with scheduled(program.home, accounts, program.supervisor, program.has_turn):
         yield
 
 
@@ -247,6 +268,7 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
         lambda entry: import_entry(entry, secrets_of, adapter),
         __version__,
         pins.stamp,
+        program.supervisor,
     )
 
 
@@ -273,25 +295,26 @@ def run_server(
         log.info("serving", address=address, home=str(home.path))
         announce(address, home, None if link is None else welcome_url(settings.public_url or address, link))
 
-    def work(number: int) -> bool:
+    def work(number: int, begin: Callable[[], None]) -> bool:
         program = build_services(settings, home)
         config = build_config(settings, program)
         first = FirstLink(build_sessions(program))
         if number == 0:
             config = replace(config, lifespan=_then(config.lifespan, first.make))
-        return serve(
-            build_app(config),
-            bound,
-            (lambda: ready(first.secret)) if number == 0 else _announce_nothing,
-            settings.trusted_proxies,
-        )
+
+        def on_ready() -> None:
+            begin()
+            if number == 0:
+                ready(first.secret)
+
+        return serve(build_app(config), bound, on_ready, settings.trusted_proxies)
 
     # Created before the workers fork, so that they do not race to create them.
     load_ring(home)
     load_secret(home)
     load_audit_key(home_in(home, settings.store_url, settings.store_home))
     with serving_on(home, address):
-        in_order = work(0) if settings.workers == 1 else run_workers(settings.workers, work)
+        in_order = work(0, _begin_alone) if settings.workers == 1 else run_workers(settings.workers, work)
     log.info("stopped")
     if not in_order:
         raise ServerFault("The server was stopped before its work was done.", hint="Look at the log.")
@@ -339,5 +362,5 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _announce_nothing() -> None:
-    """Leave the announcement to the first worker."""
+def _begin_alone() -> None:
+    """Report to no other process."""

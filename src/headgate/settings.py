@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import platformdirs
 
@@ -18,6 +18,8 @@ from headgate.errors import ConfigInvalid
 
 _PREFIX = "HEADGATE_"
 CONFIG_VARIABLE = f"{_PREFIX}CONFIG"
+#: How an address of PostgreSQL names a password outside of its first part.
+_IN_QUERY = "password="
 _PORT_MAX = 65535
 _HOME_NAME_MOST = 200
 
@@ -153,7 +155,8 @@ def _model(text: str) -> str:
 def _database(text: str) -> str:
     if text and not text.startswith(("postgresql://", "postgres://")):
         raise ValueError("must be empty, or an address that starts with postgresql://")
-    if "@" in text and ":" in text.partition("://")[2].partition("@")[0]:
+    user, at, _ = text.partition("://")[2].rpartition("@")
+    if (at and ":" in user) or _IN_QUERY in text.casefold():
         raise ValueError("must not hold a password; put it into a .pgpass file or PGPASSWORD")
     return text
 
@@ -367,19 +370,42 @@ def _find(
     if setting.variable in environment:
         return environment[setting.variable], Origin("environment", setting.variable)
     if setting.name in file:
-        return str(file[setting.name]), Origin("file", str(file_path))
+        return _file_text(setting, file[setting.name], file_path), Origin("file", str(file_path))
     return setting.default, Origin("default", "")
+
+
+def _file_text(setting: Setting, value: Any, file_path: Path) -> str:
+    """Write a value of the file as the environment has it; a list is for settings that have several values.
+
+    Raises:
+        ConfigInvalid: it is a list or a table, and the setting takes one text.
+    """
+    if isinstance(value, list) and setting.read in {_names, _ids}:
+        names = cast("list[Any]", value)
+        if all(isinstance(one, str) and one.split() == [one] and "," not in one for one in names):
+            return ",".join(names)
+    if isinstance(value, list | dict):
+        rule = "takes a list of names" if setting.read in {_names, _ids} else "takes one value"
+        raise ConfigInvalid(
+            f"{setting.name} {rule}, and {file_path} has something else.",
+            hint="Correct it in the file.",
+            param=setting.name,
+        )
+    return str(value)
 
 
 def _read(setting: Setting, text: str, origin: Origin) -> Any:
     try:
         return setting.read(text)
     except ValueError as error:
+        # An address may hold a password, and what is refused is logged.
+        is_secret = "@" in text or _IN_QUERY in text.casefold()
+        shown = "" if is_secret else f", not '{text}'"
         raise ConfigInvalid(
-            f"{setting.name} {error}, not '{text}' ({origin.place or origin.kind}).",
+            f"{setting.name} {error}{shown} ({origin.place or origin.kind}).",
             hint=f"Correct it in the {origin.kind}.",
             param=setting.name,
-        ) from error
+        ) from None
 
 
 def _unknown(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What operating systems do differently: opening, locking and reading files by their handles.
+"""What operating systems do differently: opening, locking and reading files by their handles, and limits of a process.
 
 All other modules use only what Python has on every system, and what is here. Windows has no modes for other users:
 what a file there is open to follows from the directory of its user.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+    import resource
+    import signal
 
 #: Far behind the content of every locked file: Windows refuses to read bytes that another process has locked.
 _LOCKED_BYTE = 0x7FFF_FFF0
@@ -110,3 +113,22 @@ def is_of_other_user(status: os.stat_result) -> bool:
 def open_to_others(status: os.stat_result) -> int:
     """Give the bits of a file's mode that let other users read or change it."""
     return 0 if sys.platform == "win32" else status.st_mode & _GROUP_AND_OTHERS
+
+
+def limit_process(memory_bytes: int) -> None:
+    """Bound the address space of this process, and have it leave no image of its memory; not every system can."""
+    if sys.platform != "win32":
+        for kind, most in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0)):
+            with suppress(ValueError, OSError):
+                resource.setrlimit(kind, (most, most))
+
+
+def end_after(seconds: float) -> None:
+    """Have the system end this process after some time, whatever it is doing then; 0: never. Windows cannot."""
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def was_ended_by_time(exit_code: int | None) -> bool:
+    """Return whether a process was ended by `end_after`."""
+    return sys.platform != "win32" and exit_code == -signal.SIGALRM

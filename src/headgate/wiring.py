@@ -30,13 +30,7 @@ from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.auth.rounds import Rounds
-from headgate.errors import (
-    LogUnverifiable,
-    OwnerCredentialRefused,
-    StorageFull,
-    StorageReadOnly,
-    StorageUnusable,
-)
+from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
@@ -53,21 +47,21 @@ from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
+from headgate.sources.reading_note import READING_NOTES
 from headgate.store.engines import open_engine
 from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
 from headgate.store.places import home_in
 from headgate.store.protocol import Store
 from headgate.store.semantic.choice import chosen_model
-from headgate.store.sharing import MachineSharing
 from headgate.system import lock, open_private
-from headgate.telemetry import configure_logs, get_logger
+from headgate.tasks import Supervisor
+from headgate.telemetry import configure_logs
 
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
 _MAX_ADDRESS_BYTES = 1024
 _DEMO_DAYS = 30
-_NO_FOLD_HINT = "Run 'headgate audit verify'. Entries that another key sealed are never folded; log_details_days = 0 ends the attempts."
 
 
 def now() -> int:
@@ -177,6 +171,7 @@ class AppServices:
     limits: ServerLimits
     #: What this machine lets others know that share the home; None: no others share it.
     rounds: Rounds | None
+    supervisor: Supervisor
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
@@ -218,8 +213,11 @@ def build_services(
     """Open the home's files and construct the services, without starting anything."""
     key = load_audit_key(_place(settings, home))
     model = chosen_model(settings.semantic_model, settings.semantic_key_file)
-    opened = open_engine(_place(settings, home), clock, model, replica_url=settings.replica_url)
-    ledger, journal = opened.ledger, Journal(home)
+    supervisor, journal = Supervisor(), Journal(home)
+    opened = open_engine(
+        _place(settings, home), clock, model, replica_url=settings.replica_url, supervisor=supervisor
+    )
+    ledger = opened.ledger
 
     async def logged(grant_id: GrantId, day: int) -> int:
         return await ledger.spent(grant_id, day) + journal.unwritten(grant_id)
@@ -238,14 +236,14 @@ def build_services(
     attempts = opened.sharing or StoredAttempts(opened.oauth, clock, certain=lambda: latest.certain(clock()))
     limits = limits_of(settings.rate_limit, seconds, attempts)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
-    pump = Pump(home, journal, ledger, key=key, on_trouble=_log_trouble)
+    pump = Pump(home, journal, ledger, key=key, supervisor=supervisor)
     folding = Folding(
         home,
         ledger,
         key=key,
         days=settings.log_details_days,
         clock=clock,
-        on_trouble=_log_no_fold,
+        supervisor=supervisor,
         has_turn=opened.has_folding_turn,
     )
     return AppServices(
@@ -261,14 +259,11 @@ def build_services(
         opened.oauth,
         opened.has_turn,
         limits,
-        _rounds(opened.sharing, limits, latest),
+        None
+        if opened.sharing is None
+        else Rounds(opened.sharing, limits.requests.buckets, latest=latest, supervisor=supervisor),
+        supervisor,
     )
-
-
-def _rounds(sharing: MachineSharing | None, limits: ServerLimits, latest: LatestTime) -> Rounds | None:
-    if sharing is None:
-        return None
-    return Rounds(sharing, limits.requests.buckets, latest=latest, on_trouble=_log_alone)
 
 
 def live_sources(home: Path) -> dict[str, LiveSource]:
@@ -279,14 +274,19 @@ def live_sources(home: Path) -> dict[str, LiveSource]:
     from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
     from headgate.sources import registry  # noqa: PLC0415
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
+    from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
     from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
 
     def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
         check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
 
     remote = RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")))
-    calendar = CalendarAccount(check, now)
-    return {**registry.live_sources(), remote.name: remote, calendar.name: calendar}
+    built_in: tuple[LiveSource, ...] = (
+        ImapSource(home / READING_NOTES),
+        CalendarAccount(check, now, home / READING_NOTES),
+        remote,
+    )
+    return {**registry.live_sources(), **{source.name: source for source in built_in}}
 
 
 def mcp_url(settings: Settings) -> str:
@@ -400,16 +400,3 @@ def make_demo(settings: Settings, show: Callable[[int, int], None] = lambda _don
             return Demo(issued.access_token, records, connections)
 
     return asyncio.run(make())
-
-
-def _log_no_fold(trouble: Exception) -> None:
-    hint = _NO_FOLD_HINT if isinstance(trouble, LogUnverifiable) else ""
-    get_logger().warning(f"the log of disclosures was not folded{hint}", exc_info=trouble)
-
-
-def _log_alone(trouble: Exception) -> None:
-    get_logger().warning("limits of requests hold for this machine alone", exc_info=trouble)
-
-
-def _log_trouble(trouble: Exception) -> None:
-    get_logger().warning("disclosures wait in the journal", exc_info=trouble)

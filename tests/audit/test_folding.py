@@ -30,6 +30,7 @@ from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditEntry, ChainHead, SealedBlock
 from headgate.store.ledger import Ledger
 from headgate.store.sqlite.paths import FILE
+from headgate.tasks import Supervisor
 from tests.audit.chains import KEY, entries_of
 from tests.store.ledgers import LEDGERS, LedgerHome
 
@@ -438,58 +439,58 @@ def test_entries_between_which_a_number_is_missing_are_not_folded(
 
 def test_the_background_task_folds_what_is_older_than_its_days(ledgers: LedgerHome):
     async def work(ledger: Ledger) -> None:
-        home, troubles = ledgers.home, list[Exception]()
+        home, supervisor = ledgers.home, Supervisor()
         await _five_days(ledger, home)
-        task = Folding(home, ledger, key=KEY, days=3, clock=lambda: 5 * DAY_US, on_trouble=troubles.append)
+        task = Folding(home, ledger, key=KEY, days=3, clock=lambda: 5 * DAY_US, supervisor=supervisor)
         made = await task.step()
         assert made is not None
         assert made.reads == 6
         assert await task.step() is None
-        off = Folding(home, ledger, key=KEY, days=0, clock=lambda: LATER, on_trouble=troubles.append)
+        off = Folding(home, ledger, key=KEY, days=0, clock=lambda: LATER, supervisor=supervisor)
         off.start()
         await off.stop()
-        assert not troubles
+        assert not supervisor.troubles()
         assert len([one for one in await logged(ledger) if not isinstance(one, FoldedDisclosure)]) == 9
 
     ledgers.run(work)
 
 
-@pytest.mark.parametrize(
-    ("trouble", "hours"), [(LogUnverifiable("sealed by another key"), 24), (StorageFull(), 1), (None, 1)]
-)
-def test_entries_that_cannot_be_checked_are_warned_of_once_a_day(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: Exception | None, hours: int
+@pytest.mark.parametrize("trouble", [LogUnverifiable("sealed by another key"), StorageFull()])
+def test_entries_that_cannot_be_folded_are_reported_until_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ):
-    home, troubles, slept = open_home(tmp_path / "home"), list[Exception](), list[float]()
+    home, slept, left = open_home(tmp_path / "home"), list[float](), [trouble, trouble, None]
+    reported: list[list[str]] = []
 
     async def refuse(*_: object, **__: object) -> None:
-        if trouble is not None:
-            raise trouble
+        if (failure := left.pop(0)) is not None:
+            raise failure
 
     async def work(ledger: Ledger) -> None:
-        has_slept = asyncio.Event()
+        has_worked = asyncio.Event()
 
         async def sleep(seconds: float) -> None:
             slept.append(seconds)
-            has_slept.set()
-            await asyncio.Event().wait()
+            reported.append([one.code for one in supervisor.troubles()])
+            if not left:
+                has_worked.set()
+                await asyncio.Event().wait()
 
-        task = Folding(
-            home, ledger, key=KEY, days=3, clock=lambda: LATER, on_trouble=troubles.append, sleep=sleep
-        )
+        supervisor = Supervisor(sleep)
+        task = Folding(home, ledger, key=KEY, days=3, clock=lambda: LATER, supervisor=supervisor)
         task.start()
-        await asyncio.wait_for(has_slept.wait(), 5)
+        await asyncio.wait_for(has_worked.wait(), 5)
         await task.stop()
 
     monkeypatch.setattr(folding, "fold_step", refuse)
     SQLITE(home).run(work)
-    assert slept == [hours * 3600]
-    assert troubles == ([] if trouble is None else [trouble])
+    assert slept == [5, 10, 3600]
+    assert reported == [[trouble.code], [trouble.code], []]
 
 
 @pytest.mark.parametrize("has_turn", [True, False])
 def test_of_several_machines_the_one_that_has_its_turn_folds(tmp_path: Path, has_turn: bool):  # noqa: FBT001
-    home, troubles = open_home(tmp_path / "home"), list[Exception]()
+    home = open_home(tmp_path / "home")
 
     async def work(ledger: Ledger) -> int:
         await _five_days(ledger, home)
@@ -502,23 +503,17 @@ def test_of_several_machines_the_one_that_has_its_turn_folds(tmp_path: Path, has
         async def turn() -> bool:
             return has_turn
 
+        supervisor = Supervisor(sleep)
         task = Folding(
-            home,
-            ledger,
-            key=KEY,
-            days=3,
-            clock=lambda: LATER,
-            on_trouble=troubles.append,
-            sleep=sleep,
-            has_turn=turn,
+            home, ledger, key=KEY, days=3, clock=lambda: LATER, supervisor=supervisor, has_turn=turn
         )
         task.start()
         await asyncio.wait_for(has_slept.wait(), 5)
         await task.stop()
+        assert not supervisor.troubles()
         return len([one for one in await logged(ledger) if isinstance(one, FoldedDisclosure)])
 
     assert (SQLITE(home).run(work) > 0) is has_turn
-    assert not troubles
 
 
 @pytest.mark.parametrize("way", ["backwards", "forwards"])

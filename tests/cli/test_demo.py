@@ -176,6 +176,27 @@ def test_its_home_answers_grants_audit_and_store_while_it_runs(demo: RunningDemo
     assert demo.command("store", "stats").code == 0
 
 
+EXPORTS = {
+    "Calendar": ("jsonl", "csv", "sqlite", "ics"),
+    "Home mail": ("mbox",),
+    "Chat": ("jsonl",),
+    "Bank": ("csv",),
+    "Notes": ("sqlite",),
+}
+
+
+def test_everything_is_exported_and_its_calendar_in_every_format(demo: RunningDemo, tmp_path: Path):
+    for connection, formats in EXPORTS.items():
+        for form in formats:
+            out = tmp_path / f"{connection}.{form}"
+            done = demo.command("export", connection, str(out), "--format", form)
+            assert (done.code, done.err) == (0, ""), (connection, form)
+    events = sum(one.stream == "events" for one in invented())
+    written = b"".join(one.read_bytes() for one in (tmp_path / "Calendar.ics").rglob("*.ics"))
+    unfolded = written.decode().replace("\r\n ", "")
+    assert len(set(re.findall(r"^UID:.*$", unfolded, re.MULTILINE))) == events
+
+
 def test_every_record_is_different_and_every_time_the_same():
     first, again = list(invented()), list(invented())
     assert first == again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.on_socket import headgate, serving
+from tests.in_process import local_program, record
+from tests.on_socket import Outcome, headgate, serving
+from tests.schema.declarations import declaration
 
 
 def examined(place: Path, **extra: str) -> tuple[int, dict[str, Any]]:
@@ -78,3 +81,28 @@ def test_faults_are_named_with_what_to_do_and_the_doctor_ends_with_1(tmp_path: P
     shown = headgate(tmp_path, "--home", str(tmp_path / "home"), "doctor")
     assert shown.code == 1
     assert f"FAULT  {stray} is open to other users.\n       Run: chmod" in shown.out
+
+
+async def _fill(place: Path) -> None:
+    async with local_program(place) as program:
+        await program.declare("mail", declaration())
+        connection = await program.connect("mail", "Home")
+        await program.ingest(connection, "messages", [record("m1", sent_at="2026-03-01T00:00:00Z")])
+
+
+def test_a_saved_token_whose_grants_are_revoked_is_a_fault(tmp_path: Path):
+    asyncio.run(_fill(tmp_path))
+    (tmp_path / "home" / "latest-time").unlink()
+
+    def run(*arguments: str) -> Outcome:
+        return headgate(tmp_path, "--home", str(tmp_path / "home"), *arguments)
+
+    for client in ("agent one", "b"):
+        assert run("grants", "create", "--client", client, "--save", "--yes").code == 0
+    code, found = examined(tmp_path)
+    assert (code, found["token files"]["level"]) == (0, "good")
+    assert run("grants", "revoke", "agent one").code == 0
+    code, found = examined(tmp_path)
+    assert (code, found["token files"]["level"]) == (1, "problem")
+    assert "The grants of agent one are revoked: it can read nothing." in found["token files"]["text"]
+    assert found["token files"]["advice"].endswith("grants create --client 'agent one' --save")

@@ -114,3 +114,22 @@ def test_files_leave_with_the_records_that_refer_to_them(place: Path):
     assert run(place, "export", name, "out")["file_count"] == 1
     (file,) = (place / "out" / "files").iterdir()
     assert file.read_bytes() == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize("secret", ["hunter2", "hunter2:", "ENV:hunter2", "hunter2:env:X"])
+@pytest.mark.parametrize("source", ["imap", "calendar"])
+def test_a_secret_in_place_of_its_reference_is_refused_and_stored_nowhere(
+    tmp_path: Path, source: str, secret: str
+):
+    settings = {
+        "imap": ("host=127.0.0.1", "user=ada@example.org", f"secret={secret}"),
+        "calendar": ("url=https://calendar.example", "user=ada", f"secret={secret}"),
+    }[source]
+    options = [word for one in settings for word in ("--set", one)]
+    refused = headgate(tmp_path, "--home", "home", "sources", "add", source, *options)
+    assert refused.code == 78
+    assert "env:NAME, file:PATH or keyring:SERVICE/USER" in refused.err
+    assert "hunter2" not in refused.err + refused.out
+    assert run(tmp_path, "sources", "list")["connections"] == []
+    stored = b"".join(one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
+    assert b"hunter2" not in stored

@@ -12,6 +12,10 @@ from headgate.hosting import build_sessions
 from tests.in_process import LocalProgram
 
 PASSWORD = "six green boats at noon"
+#: What other programs of this machine have left in the browser, in their own ways.
+FOREIGN = (
+    'prefs={"a":1}; theme=dark blue; name=J\xf6rg; flag; =lost; "q"="x\\"; sid=a,b@c; headgate=other; $x=/'
+)
 FORM_KEY = re.compile(r'name="form_key" value="([0-9a-f]{64})"')
 
 
@@ -62,8 +66,9 @@ class Browser:
 
     async def _send(self, method: str, path: str, body: bytes, more: tuple[tuple[str, str], ...]) -> Shown:
         raw, _, query = path.partition("?")
-        cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        headers = [("host", self.host), ("cookie", cookie), *more]
+        cookie = "; ".join([FOREIGN, *(f"{name}={value}" for name, value in self.cookies.items())])
+        own = [] if any(name == "cookie" for name, _ in more) else [("cookie", cookie)]
+        headers = [("host", self.host), *own, *more]
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
             "scheme": self.scheme, "path": raw, "raw_path": raw.encode(), "query_string": query.encode(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 from collections.abc import AsyncIterator
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote
+from zipfile import ZipFile
 
 import pytest
 
 from headgate.console.addresses import console_addresses
 from headgate.hosting import build_console
 from headgate.model.ids import ConnectionId
+from headgate.sources import uploads
 from tests.console.browsers import PASSWORD, Browser, Shown, signed_in
 from tests.console.clients import Client, approve, query_of
 from tests.in_process import LocalProgram, local_program, record, settings_for
@@ -73,7 +76,7 @@ async def test_no_page_of_the_owner_is_shown_without_a_session(scene: Scene):
         shown = await (stranger.get(path) if row.method == "GET" else stranger.post(path))
         assert shown.status == 303, row.route
         assert (shown.location or "").startswith("/console/sign-in?next="), row.route
-        held = Browser(scene.program, {"headgate": "guess"})
+        held = Browser(scene.program, dict.fromkeys(scene.browser.cookies, "guess"))
         shown = await (held.get(path) if row.method == "GET" else held.post(path))
         assert shown.status == 303, row.route
 
@@ -398,14 +401,54 @@ async def test_several_files_of_a_folder_come_in_as_one_and_rejects_are_listed(s
     body, kind = multipart(scene.browser.form_key, *files.items())
     sent = await scene.browser.send("/console/add", body, kind)
     shown = await scene.browser.get(sent.location or "")
-    assert "This is what bank.zip contains" in shown.words
+    assert "This is what bank contains" in shown.words
     assert "Ada" in shown.words
     assert "Roof" in shown.words
-    assert "Not read: bank/odd.bin" in shown.words
+    assert "Not read: odd.bin" in shown.words
     assert "DS_Store" not in shown.text
     done = await imported(scene, await scene.browser.post(sent.location or "", do="import"))
     assert "1 part could not be read" in done.words
     assert not list((scene.program.services.home.path / "uploads").glob("*")), "nothing is left behind"
+
+
+def calendar(*titles: str) -> bytes:
+    events = "".join(
+        f"BEGIN:VEVENT\nUID:{title}\nDTSTART:20260301T080000Z\nSUMMARY:{title}\nEND:VEVENT\n"
+        for title in titles
+    )
+    return f"BEGIN:VCALENDAR\nVERSION:2.0\n{events}END:VCALENDAR\n".encode()
+
+
+def card(name: str) -> bytes:
+    return f"BEGIN:VCARD\nVERSION:3.0\nFN:{name}\nEND:VCARD\n".encode()
+
+
+async def dropped(scene: Scene, *files: tuple[str, bytes]) -> Shown:
+    body, kind = multipart(scene.browser.form_key, *files)
+    sent = await scene.browser.send("/console/add", body, kind)
+    return await imported(scene, await scene.browser.post(sent.location or "", do="import"))
+
+
+async def test_files_that_are_dropped_together_come_in_as_each_would_alone(scene: Scene):
+    family, work = ("family.ics", calendar("Picnic", "Concert")), ("work.ics", calendar("Review"))
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as archive:
+        archive.writestr("club/club.ics", calendar("Match"))
+    shown = await dropped(scene, family, ("contacts.vcf", card("Ada")), ("club.zip", packed.getvalue()))
+    assert "family.ics and 2 more is imported" in shown.words
+    await dropped(scene, work, ("work.vcf", card("Bo")))
+    await dropped(scene, family)
+    names = [one.display_name for one in await scene.program.services.store.connections()]
+    assert sorted(names) == [
+        "Calendar: club", "Calendar: family", "Calendar: work", "Contacts", "Contacts: work", "Home mail",
+    ]  # fmt: skip
+    found = await scene.program.get("/v1/streams/events/records?limit=100", scene.program.owner)
+    assert sorted(one["data"]["title"] for one in found.body["data"]) == [
+        "Concert",
+        "Match",
+        "Picnic",
+        "Review",
+    ]
 
 
 async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
@@ -429,6 +472,24 @@ async def test_a_file_is_uploaded_previewed_and_imported(scene: Scene):
     assert "2 records" in done.words
     assert "House repairs" in (await scene.browser.get("/console/data")).words
     assert (await scene.browser.get(path)).status == 404, "the upload is gone after its import"
+
+
+async def test_an_import_that_fails_by_our_fault_ends_and_is_shown(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    async def fail(*_: object) -> None:
+        raise KeyError("a secret")
+
+    monkeypatch.setattr(uploads, "_import", fail)
+    body, kind = multipart(scene.browser.form_key, ("repairs.csv", b"id,title\n1,Roof repair\n"))
+    sent = await scene.browser.send("/console/add", body, kind)
+    begun = await scene.browser.post(sent.location or "", do="import")
+    done = await imported(scene, begun)
+    assert "A fault in Headgate ended the import" in done.words
+    assert "Work in the background fails (imports): KeyError" in (await scene.browser.get("/console")).words
+    ready = await scene.program.get("/readyz")
+    assert ready.body == {"status": "degraded", "troubles": [{"loop": "imports", "code": "unexpected"}]}
+    assert b"secret" not in ready.content
 
 
 async def test_a_record_is_called_by_the_title_that_its_stream_declares(scene: Scene):
@@ -490,3 +551,18 @@ async def test_reads_under_a_package_are_counted_once(scene: Scene):
 )
 async def test_a_number_in_an_address_may_be_anything(scene: Scene, path: str, digits: str):
     assert (await scene.browser.get(path + quote(digits))).status == 200
+
+
+async def test_a_file_of_the_owner_is_embedded_by_no_page_of_another_origin_and_runs_nothing(scene: Scene):
+    """Other ports of this machine are other origins that share the cookies; a picture they load tells what is here."""
+    program = scene.program
+    stored = await program.ask(
+        "POST", "/v1/blobs", program.owner, body=b"\x89PNG", headers=[("content-type", "image/png")]
+    )
+    reference = {"blob_id": stored.body["blob_id"], "mime_type": "image/png"}
+    await program.ingest(scene.connection, "messages", [record("m9", headers=reference)])
+    path = f"/console/files/{stored.body['blob_id']}?connection_id={scene.connection}"
+    shown = await scene.browser.get(path)
+    assert (shown.status, shown.content) == (200, b"\x89PNG")
+    assert shown.header("cross-origin-resource-policy") == "same-origin"
+    assert shown.header("content-security-policy") == "sandbox; default-src 'none'"

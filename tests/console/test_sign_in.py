@@ -113,9 +113,46 @@ async def test_cookies_of_this_machine_are_plain_and_those_of_https_are_bound_to
         shown = await browser.post("/console/sign-in", password=PASSWORD)
         cookies = [value for name, value in shown.headers if name == "set-cookie"]
         ends = rf"; Path=/; HttpOnly; SameSite=Lax{secure}"
-        assert re.fullmatch(rf"{prefix}headgate=[\w-]{{43}}{ends}", cookies[0])
-        assert re.fullmatch(rf"{prefix}headgate-browser=[\w-]{{43}}; Max-Age=31536000{ends}", cookies[1])
+        assert re.fullmatch(rf"{prefix}headgate-[0-9a-f]{{8}}=[\w-]{{43}}{ends}", cookies[0])
+        assert re.fullmatch(
+            rf"{prefix}headgate-[0-9a-f]{{8}}-browser=[\w-]{{43}}; Max-Age=31536000{ends}", cookies[1]
+        )
         assert await is_inside(browser)
+
+
+async def test_a_session_is_found_among_cookies_of_other_programs_written_in_any_way(program: LocalProgram):
+    browser = await signed_in(program)
+    ((name, value), *_) = browser.cookies.items()
+    others = [
+        'prefs={"a":1}',
+        "city=M\xfcnchen",
+        "a b=c d",
+        "flag",
+        "=x",
+        'q="',
+        "x=a,b;;",
+        "k[0]=(1)",
+        "$v=1",
+    ]
+    for before in others:
+        for after in others:
+            cookie = f"{before}; {name}={value}; {after}"
+            shown = await Browser(program, {}).get("/console", ("cookie", cookie))
+            assert shown.status == 200, cookie
+
+
+async def test_two_homes_on_one_machine_do_not_sign_each_other_out(tmp_path: Path):
+    async with local_program(tmp_path / "one") as one, local_program(tmp_path / "two") as two:
+        first, second = await signed_in(one), await signed_in(two)
+        # Ports share the cookies of their host.
+        first.cookies |= second.cookies
+        second.cookies = first.cookies
+        assert await is_inside(first)
+        assert await is_inside(second)
+        await second.get("/console")
+        assert (await second.post("/console/sign-out")).status == 303
+        assert not await is_inside(second)
+        assert await is_inside(first)
 
 
 async def test_a_plain_cookie_is_not_taken_over_https(program: LocalProgram):
@@ -263,7 +300,7 @@ async def test_every_page_forbids_frames_caches_and_foreign_files(program: Local
 async def test_a_session_is_no_token_of_the_rest_interface(program: LocalProgram):
     browser = await signed_in(program)
     assert (await browser.get("/v1/streams")).status == 401
-    secret = browser.cookies["headgate"]
+    secret = next(iter(browser.cookies.values()))
     assert (await program.get("/v1/streams", secret)).status == 401
     assert (await program.ask("POST", "/mcp", secret, body=b"{}")).status == 401
 

@@ -31,7 +31,7 @@ from tests.mcp.serve.product import settings_for
 
 
 class TextSession:
-    """What an agent has: the texts of tools and answers, files by URI, and nothing of the structure."""
+    """What an agent has: the texts of tools and answers, and files by URI; or the structures, of one whose host shows those."""
 
     def __init__(self, portal: BlockingPortal, client: Client, address: str, token: str) -> None:
         self._portal = portal
@@ -48,6 +48,12 @@ class TextSession:
         self.calls.append((tool, arguments))
         result = self._portal.call(self._client.call_tool, tool, arguments)
         return "\n".join(part.text for part in result.content if part.type == "text")
+
+    def structure(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Make a call that has to succeed as a host does that shows its model the structure alone."""
+        result = self._portal.call(self._client.call_tool, tool, arguments)
+        assert not result.is_error, (tool, arguments, result.structured_content)
+        return result.structured_content
 
     def file(self, uri: str) -> bytes | str:
         """Read a file; of a refusal give the text that the server wrote."""

@@ -136,6 +136,7 @@ def bare(answer: dict[str, Any]) -> dict[str, Any]:
     data.pop("field_capability_legend", None)
     for row in data.get("data", ()):
         row.pop("evidence_excerpts", None)
+        row.pop("fetch_id", None)
     # A cursor holds the second at which it ends.
     assert bool(data.pop("next_cursor", None)) == bool(data.pop("links").get("next"))
     return data

@@ -10,10 +10,10 @@ import pytest
 
 from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectionId, FieldName
-from headgate.store.sqlite.database import PAGE_BYTES
 from tests.in_process import local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration
+from tests.store.damages import FILLER, damage_page
 
 pytestmark = pytest.mark.anyio
 RECORDS = "/v1/streams/messages/records"
@@ -72,20 +72,9 @@ async def test_pages_go_on_after_a_damaged_record(tmp_path: Path):
         assert sorted(found) == ["m1", "m3", "m4"]
 
 
-def damage_page(home: Path, marker: bytes) -> None:
-    """Make the page of the file that holds a text unreadable."""
-    file = apsw.Connection(str(home / "records.db"))
-    file.pragma("wal_checkpoint(TRUNCATE)")
-    file.close()
-    content = bytearray((home / "records.db").read_bytes())
-    assert content.count(marker) == 1
-    content[content.index(marker) // PAGE_BYTES * PAGE_BYTES] = 0
-    (home / "records.db").write_bytes(content)
-
-
 def large(key: str, **values: str) -> dict[str, Any]:
     """A record that shares the page of the file with no other."""
-    return record(key, **values, headers={"mark": f"<{key}>", "filler": "x" * (PAGE_BYTES * 5 // 8)})
+    return record(key, **values, headers={"mark": f"<{key}>", "filler": FILLER})
 
 
 async def test_a_damaged_page_of_the_file_costs_the_records_on_it(tmp_path: Path):

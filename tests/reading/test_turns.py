@@ -38,6 +38,25 @@ async def run(turns: FairTurns, client: str, order: list[str]) -> None:
         await asyncio.sleep(0)
 
 
+async def test_reads_that_their_callers_left_do_not_count_among_those_that_wait():
+    turns, order = FairTurns(), list[str]()
+    held = [turns.of(access("a")) for _ in range(AT_ONCE)]
+    for one in held:
+        await one.__aenter__()
+    for _ in range(2):
+        waiting = [asyncio.create_task(run(turns, "a", order)) for _ in range(MOST_WAITING)]
+        await asyncio.sleep(0)
+        for one in waiting:
+            one.cancel()
+        await asyncio.wait(waiting)
+    last = asyncio.create_task(run(turns, "a", order))
+    await asyncio.sleep(0)
+    for one in held:
+        await one.__aexit__(None, None, None)
+    await last
+    assert order == ["a"]
+
+
 @given(
     st.lists(st.sampled_from("abcd"), min_size=1, max_size=60).filter(
         lambda asked: max(map(asked.count, "abcd")) < MOST_WAITING

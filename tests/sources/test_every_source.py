@@ -158,8 +158,8 @@ class Killed(Exception):
 def killed_after(job: ImportJob, count: int) -> ImportJob:
     """Read with a job until so many items came, rows and marks, and end there."""
 
-    def read(resume: Mapping[str, Any]) -> Iterator[Item]:
-        for number, item in enumerate(job.read(resume), 1):
+    def read(resume: Mapping[str, Any], form: int) -> Iterator[Item]:
+        for number, item in enumerate(job.read(resume, form), 1):
             yield item
             if number == count:
                 raise Killed

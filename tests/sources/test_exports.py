@@ -241,6 +241,35 @@ def test_a_calendar_comes_back_with_its_occurrences_and_tasks(tmp_path: Path):
     assert comparable(before["tasks"]) == comparable(after["tasks"])
 
 
+def test_events_whose_ids_and_times_are_none_of_a_calendar_are_written_without_them(tmp_path: Path):
+    path, home, out = tmp_path / "work.ics", tmp_path / "home", tmp_path / "out"
+    path.write_text(EVENTS, encoding="utf-8")
+    imported(path, home)
+    odd: list[dict[str, Any]] = [
+        {"id": "standup-0-Stand-up, office-0101", "series_id": "standup-0", "starts_at": "2026-03-02T09:00:00Z"},
+        {"id": "x", "series_id": "longer than its id", "starts_at": "some day", "created_at": "0001-01-01T00:00:00+14:00"},
+        {"id": "y", "starts_at": 5, "ends_at": "", "time_zone": "Europe/Berlin", "updated_at": "2026-02-30T00:00:00Z"},
+    ]  # fmt: skip
+
+    async def run() -> ExportReport:
+        store = SqliteStore(open_home(home), lambda: 0)
+        try:
+            (connection,) = await store.connections()
+            lines = [json.dumps({"data": one}).encode() for one in odd]
+            batch = Batch(connection.id, StreamName("events"), lines, 0, on_invalid=OnInvalid.KEEP)
+            assert (await store.ingest(batch)).accepted == len(odd)
+            return await export_connection(store, connection, out, ExportFormat.ICS)
+        finally:
+            await store.close()
+
+    assert asyncio.run(run()).records == {"events": 9, "tasks": 1}
+    written = b"".join(one.read_bytes() for one in out.rglob("*.ics")).decode().replace("\r\n ", "")
+    for one in odd:
+        # Each is an event by itself: two of one id would replace each other.
+        assert f"UID:{one['id'].replace(',', chr(92) + ',')}\r\n" in written
+    assert "some day" not in written
+
+
 def test_contacts_come_back_with_their_ids_and_photos(tmp_path: Path):
     path = tmp_path / "cards.vcf"
     path.write_text(CARDS, encoding="utf-8")

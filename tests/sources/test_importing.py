@@ -46,7 +46,10 @@ def rows(first: int, count: int, file: str = "a.txt") -> Iterator[Item]:
 
 
 def job(read: Any, name: str = "mine", fingerprint: str | None = "one") -> ImportJob:
-    return ImportJob(ConnectorKey("numbers"), name, DOCUMENT, read, 100, fingerprint)
+    return ImportJob(
+        ConnectorKey("numbers"), name, DOCUMENT, lambda resume, _form: read(resume),
+        total_bytes=100, fingerprint=fingerprint,
+    )  # fmt: skip
 
 
 def run(store: Driven, one: ImportJob, show: Any = None) -> importing.ImportReport:

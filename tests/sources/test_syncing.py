@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import pytest
 from headgate.errors import NotFound, UpstreamUnreachable
 from headgate.home import Home
 from headgate.model.freshness import Freshness
+from headgate.model.record import Connection
+from headgate.sources import deadlines
 from headgate.sources.accounts import account_job, add_account, state_of
 from headgate.sources.declaring import TEXT, StreamSpec, declaration
 from headgate.sources.protocol import Item, Mark, Row
 from headgate.sources.syncing import Accounts, scheduled
+from headgate.tasks import Supervisor
 from tests.store.engines import NOW, Driven
 
 SECOND = 1_000_000
@@ -31,6 +35,11 @@ class Bell:
     def __init__(self) -> None:
         self.is_down = False
         self.fetches = 0
+        #: What a fetch raises besides our own errors, by the account's tower.
+        self.faults: dict[str, Exception] = {}
+        self.has_rung = threading.Semaphore(0)
+        #: A fetch from the slow tower waits for this.
+        self.may_end = threading.Event()
 
     def label(self, settings: Mapping[str, str]) -> str:
         return f"Bell of {settings['tower']}"
@@ -42,11 +51,16 @@ class Bell:
 
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
         self.fetches += 1
+        if settings["tower"] == "slow":
+            assert self.may_end.wait(60)
+        if settings["tower"] in self.faults:
+            raise self.faults[settings["tower"]]
         if self.is_down:
             raise UpstreamUnreachable("The tower does not answer.")
         rung = state.get(settings["tower"], 0) + 1
         yield Row("rings", {"id": f"r{rung}"})
         yield Mark(settings["tower"], 0, rung)
+        self.has_rung.release()
 
 
 class Belfry:
@@ -57,8 +71,12 @@ class Belfry:
         self.home = Home(path)
         self.now = NOW
         self.accounts = Accounts(self.driven.bare, {"bell": bell}, lambda: self.now, HOUR)
-        job = account_job(bell, {"tower": "north"}, every_seconds=every)
-        self.connection = self.driven.run(add_account(self.driven.bare, job))
+        self._bell = bell
+        self.connection = self.add("north", every)
+
+    def add(self, tower: str, every: int | None = None) -> Connection:
+        job = account_job(self._bell, {"tower": tower}, every_seconds=every)
+        return self.driven.run(add_account(self.driven.bare, job))
 
     def due(self) -> bool:
         return bool(self.driven.run(self.accounts.due()))
@@ -66,10 +84,31 @@ class Belfry:
     def fetch(self) -> Any:
         return self.driven.run(self.accounts.fetch(self.connection))
 
-    def freshness(self) -> Freshness:
-        found = self.driven.run(state_of(self.driven.bare, self.connection)).freshness
+    def freshness(self, connection: Connection | None = None) -> Freshness:
+        found = self.driven.run(state_of(self.driven.bare, connection or self.connection)).freshness
         assert found is not None
         return found
+
+
+class Watcher:
+    """A supervisor that looks without a pause, and the event that it has looked. Given a belfry, hours pass."""
+
+    def __init__(self, belfry: Belfry | None = None) -> None:
+        self._belfry = belfry
+        self.has_looked = asyncio.Event()
+        self.supervisor = Supervisor(self._sleep)
+
+    async def _sleep(self, _seconds: float) -> None:
+        self.has_looked.set()
+        if self._belfry is not None:
+            self._belfry.now += HOUR * SECOND
+        await asyncio.sleep(0)
+
+
+async def rung(bell: Bell, times: int = 1) -> None:
+    """Wait until accounts were fetched so many times."""
+    for _ in range(times):
+        assert await asyncio.to_thread(bell.has_rung.acquire, timeout=60)
 
 
 @pytest.fixture
@@ -150,24 +189,16 @@ def test_a_connection_of_files_has_nothing_to_fetch(belfry: Belfry):
 
 def test_of_two_schedules_on_one_home_one_fetches_and_the_other_takes_over(belfry: Belfry, bell: Bell):
     async def both() -> list[int]:
-        looks = [asyncio.Event() for _ in range(3)]
         found: list[int] = []
-
-        def sleeper(number: int):
-            async def sleep(_seconds: float) -> None:
-                looks[number].set()
-                await asyncio.sleep(0)
-
-            return sleep
-
-        async with scheduled(belfry.home, belfry.accounts, sleeper(0)):
-            await looks[0].wait()
-            async with scheduled(belfry.home, belfry.accounts, sleeper(1)):
-                await looks[1].wait()
+        first, second, third = Watcher(), Watcher(), Watcher()
+        async with scheduled(belfry.home, belfry.accounts, first.supervisor):
+            await rung(bell)
+            async with scheduled(belfry.home, belfry.accounts, second.supervisor):
+                await second.has_looked.wait()
                 found.append(bell.fetches)
         belfry.now += HOUR * SECOND
-        async with scheduled(belfry.home, belfry.accounts, sleeper(2)):
-            await looks[2].wait()
+        async with scheduled(belfry.home, belfry.accounts, third.supervisor):
+            await rung(bell)
             found.append(bell.fetches)
         return found
 
@@ -176,18 +207,61 @@ def test_of_two_schedules_on_one_home_one_fetches_and_the_other_takes_over(belfr
 
 def test_a_machine_whose_turn_it_is_not_fetches_nothing(belfry: Belfry, bell: Bell):
     async def fetched(*, has_turn: bool) -> int:
-        looked = asyncio.Event()
-
-        async def sleep(_seconds: float) -> None:
-            looked.set()
-            await asyncio.sleep(0)
+        watcher = Watcher()
 
         async def turn() -> bool:
             return has_turn
 
-        async with scheduled(belfry.home, belfry.accounts, sleep, turn):
-            await looked.wait()
+        async with scheduled(belfry.home, belfry.accounts, watcher.supervisor, turn):
+            await (rung(bell) if has_turn else watcher.has_looked.wait())
         return bell.fetches
 
     assert belfry.driven.run(fetched(has_turn=False)) == 0
     assert belfry.driven.run(fetched(has_turn=True)) == 1
+
+
+def test_an_account_that_fails_as_no_account_should_stops_no_other_and_is_tried_again(
+    belfry: Belfry, bell: Bell
+):
+    broken = belfry.add("east")
+    bell.faults["east"] = RuntimeError("no keyring here")
+
+    async def fetched() -> tuple[Any, ...]:
+        watcher = Watcher(belfry)
+        async with scheduled(belfry.home, belfry.accounts, watcher.supervisor):
+            await rung(bell, 2)
+            return watcher.supervisor.troubles()
+
+    troubles = belfry.driven.run(fetched())
+    assert [(one.loop, one.subject, one.code) for one in troubles] == [("accounts", broken.id, "unexpected")]
+    noted = belfry.freshness(broken)
+    assert noted.failures >= 1
+    assert "RuntimeError" in noted.error
+    assert "keyring" not in noted.error
+    del bell.faults["east"]
+    assert belfry.driven.run(belfry.accounts.fetch(broken)).accepted == 1
+
+
+def test_a_slow_account_holds_up_no_other(belfry: Belfry, bell: Bell):
+    belfry.add("slow")
+
+    async def fetched() -> int:
+        async with scheduled(belfry.home, belfry.accounts, Watcher(belfry).supervisor):
+            await rung(bell, 3)
+            bell.may_end.set()
+            await rung(bell)
+        return bell.fetches
+
+    assert belfry.driven.run(fetched()) >= 4
+
+
+def test_an_account_that_never_ends_is_left_after_its_time_with_what_it_brought(
+    belfry: Belfry, bell: Bell, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", -1.0)
+    report = belfry.fetch()
+    assert "the rest is fetched next time" in report.failure
+    assert belfry.freshness().failures == 1
+    monkeypatch.undo()
+    assert belfry.fetch().failure == ""
+    assert bell.fetches == 2

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from time import time, time_ns
 from typing import Any
 
 import pytest
 
 from headgate.errors import InvalidRequest, NotFound, StorageFull
+from headgate.home import Home
 from headgate.sources import import_files, uploads
 from headgate.sources.import_files import UploadDirectory
 from headgate.sources.intake import Upload
+from headgate.sources.pending import PendingUploads
+from tests.on_socket import served_program
 from tests.store.engines import NOW, Driven
 
 CARD = b"BEGIN:VCARD\nVERSION:3.0\nUID:u\nFN:Ada\nEND:VCARD\n"
@@ -94,11 +98,67 @@ def test_a_file_that_would_fill_the_disk_is_refused_while_it_arrives(
 
 
 def test_what_is_older_than_a_day_is_forgotten(store: Driven, directory: UploadDirectory, tmp_path: Path):
-    given(store, directory, _once(CARD), Upload("a.vcf", import_id=ID))
+    for one in (ID, "another_one"):
+        given(store, directory, _once(CARD), Upload("a.vcf", import_id=one))
     os.utime(tmp_path / "imports" / f"{ID}.json", (1, 1))
-    given(store, directory, _once(CARD), Upload("a.vcf", import_id="another_one"))
+    directory.clean(time_ns() // 1000)
     with pytest.raises(NotFound):
         directory.get(ID)
+    assert directory.get("another_one")["status"] == "done"
+
+
+def test_an_upload_that_is_being_received_is_not_removed(directory: UploadDirectory):
+    with directory.receiving() as place:
+        (place / "a.vcf").write_bytes(CARD)
+        directory.clean(time_ns() // 1000)
+        assert (place / "a.vcf").read_bytes() == CARD
+    assert not place.exists()
+
+
+def test_an_entry_that_another_process_removes_meanwhile_fails_nothing(tmp_path: Path, monkeypatch):
+    """The removal falls between the listing and the look at the entry."""
+    directory, pending = UploadDirectory(tmp_path / "imports"), PendingUploads(Home(tmp_path), lambda: NOW)
+    for name in ("imports", "uploads"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "gone.json").write_bytes(b"")
+    listed = Path.glob
+
+    def removing(self: Path, pattern: str) -> Iterator[Path]:
+        found = list(listed(self, pattern))
+        for path in found:
+            path.unlink()
+        return iter(found)
+
+    monkeypatch.setattr(Path, "glob", removing)
+    directory.clean(NOW)
+    pending.clean()
+
+
+def test_a_server_removes_what_was_not_imported_and_what_was_killed_when_it_starts(tmp_path: Path):
+    home = tmp_path / "home"
+    with served_program(tmp_path) as program:
+        assert program.ask("GET", "/healthz").status == 200
+    killed = home / "imports" / "upload-0123456789abcdef"
+    for place, age in (
+        (home / "uploads" / ("a" * 32), 3700),
+        (home / "uploads" / f"{'b' * 32}.taken", 3700),
+        (home / "uploads" / ("c" * 32), 60),
+        (killed, 0),
+    ):
+        place.mkdir(parents=True)
+        for one in (place / "content", place):
+            if one is not place:
+                one.write_bytes(CARD)
+            os.utime(one, (time() - age, time() - age))
+    killed.with_suffix(".lock").write_bytes(b"")
+    with served_program(tmp_path, owner=program.owner) as program:
+        old = [killed, home / "uploads" / ("a" * 32), home / "uploads" / f"{'b' * 32}.taken"]
+        for _ in range(500):
+            assert program.ask("GET", "/healthz").status == 200
+            if not any(path.exists() for path in old):
+                break
+        assert [path.name for path in (home / "uploads").iterdir()] == ["c" * 32]
+        assert list((home / "imports").iterdir()) == []
 
 
 @pytest.mark.parametrize("wrong", ["", "short", "../../etc/passwd", "x" * 65, "with space"])

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from headgate.errors import CursorExpired
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.model.record import Record, Tombstone
+from headgate.store.relational.read import changes
 from tests.store.declared import NOTES
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger, body
@@ -212,3 +213,51 @@ def test_a_reader_that_only_hears_of_changes_ends_with_what_is_there(store: Driv
 
 def _line(line: dict[str, Any]) -> bytes:
     return json.dumps(line).encode()
+
+
+def _many(ledger: Ledger, count: int = 400) -> None:
+    """Fill a stream of which a narrow reader sees three records: two early ones, and the last."""
+    seen = {0, 7, count - 1}
+    ledger.put(
+        *(
+            {"id": f"n{n:04}", "title": f"t{n}", "at": FEBRUARY if n in seen else JANUARY}
+            for n in range(count)
+        )
+    )
+
+
+@pytest.mark.parametrize("is_by_key", [False, True])
+def test_a_request_looks_at_so_much_and_the_next_one_goes_on_from_there(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, *, is_by_key: bool
+):
+    monkeypatch.setattr(changes, "_WORK_MOST", 60)
+    monkeypatch.setattr(changes, "_LOOP_WORK", 1)
+    monkeypatch.setattr(changes, "_AT_ONCE", 2)
+    _many(ledger)
+    keys = ["n0000", "n0007", "n0399"]
+    reach = ledger.reach(resources=keys) if is_by_key else ledger.reach(since="2026-02-01T00:00:00Z")
+    plan = ChangesPlan(reach, 100, 0)
+    pages: list[list[str]] = []
+    while True:
+        page = ledger.store.changes(plan)
+        pages.append([entry.id for entry in page.entries])
+        if page.next is None:
+            break
+        plan = replace(plan, horizon=page.horizon, after=page.next)
+    assert [key for page in pages for key in page] == keys
+    # What a key names is found by the key; what time hides is passed over, so much by each request.
+    assert len(pages) <= 3 if is_by_key else [] in pages[1:-1]
+
+
+def test_a_reader_hears_of_what_left_its_time_however_little_a_request_looks_at(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+):
+    _many(ledger)
+    reader = _Reader(ledger, ledger.reach(since="2026-02-01T00:00:00Z"))
+    reader.read()
+    ledger.put(*({"id": f"n{n:04}", "title": "other", "at": JANUARY} for n in range(400)))
+    monkeypatch.setattr(changes, "_MANY", 1)
+    monkeypatch.setattr(changes, "_WORK_MOST", 60)
+    assert [(type(entry), entry.id) for entry in reader.read()] == [
+        (Tombstone, key) for key in ("n0000", "n0007", "n0399")
+    ]

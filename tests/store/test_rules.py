@@ -32,6 +32,7 @@ from headgate.model.query import Count, ExactFilter, Metric, Order
 from headgate.model.record import Record
 from headgate.model.reference import digest_of_key
 from headgate.policy.hiding import Hider
+from headgate.store.relational.write import hiding
 from tests.store.declared import DESK, LOOSE, MARKS, NOTES, declared, document
 from tests.store.engines import NOW, Driven, fresh
 from tests.store.ledger import Ledger, body
@@ -375,3 +376,67 @@ def test_there_is_an_end_to_the_number_of_rules(ledger: Ledger):
         add(ledger, RED)
     with pytest.raises(NotFound):
         remove(ledger, RED)
+
+
+# The same words
+
+
+_PIECES = st.sampled_from(
+    (
+        *(
+            "test",
+            "Result",
+            "r\u00e9sum\u00e9",
+            "\u6771\u4eac\u90fd",
+            "\u0e44\u0e17\u0e22",
+            "\ud55c\uad6d\uc5b4",
+        ),
+        *("stra\u00dfe", "\uff54\uff45\uff53\uff54", "x\u00b2", "7", "\u0915\u093f", "x" * 70, "\u0301"),
+        *("\u00ad", "\u200b", "\u034f", "\ufe0f", "\u2060"),
+        *(" ", " ", "-", "_", ".", "\n", "\u2013", "\u2100", "'"),
+    )
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.generate],
+)
+@given(
+    texts=st.lists(st.lists(_PIECES, min_size=1, max_size=6).map("".join), min_size=1, max_size=8),
+    data=st.data(),
+)
+def test_a_rule_hides_whatever_a_search_for_its_words_finds(texts: list[str], data: st.DataObject):
+    pieces = data.draw(st.lists(_PIECES, min_size=1, max_size=3).map("".join))
+    asked = data.draw(st.sampled_from([pieces, data.draw(st.sampled_from(texts))]))
+    if not any(character.isalnum() for character in asked):
+        return
+    one = rule(1, RuleKind.WORDS, asked)
+    with fresh("sqlite") as store:
+        ledger = Ledger(store, connections=1)
+        ledger.put(*({"id": f"n{n}", "body": text} for n, text in enumerate(texts)))
+        ledger.put({"id": "list", "body": None, "title": "x", "extra": texts})
+        term = Term(tuple(asked.split()), is_strict=True)
+        found = store.search(SearchPlan((SearchReach(ledger.reach(), TITLE),), (term,), 50))
+        unhidden = [hit.record.id for hit in found.hits if not Hider([one], NOTES).hides(body(hit.record))]
+    assert unhidden == []
+
+
+def test_records_are_compared_again_when_rules_find_more_than_before(
+    engine: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """The version before did not see through what is not seen."""
+    ledger = Ledger(Driven(engine, tmp_path / "home"), connections=2)
+    ledger.put(*({"id": f"n{n:04}", "title": "app\u00adle" if n % 3 else "pear"} for n in range(1200)))
+    with monkeypatch.context() as before:
+        before.setattr(Hider, "hides", lambda *_: False)
+        before.setattr(hiding, "VERSION", hiding.VERSION - 1)
+        add(ledger, APPLE)
+    assert len(ledger.keys(limit=2000)) == 1200
+    ledger.store = ledger.store.opened_again()
+    # Idle tasks are done before a store is closed.
+    ledger.store = ledger.store.opened_again()
+    assert len(ledger.keys(limit=2000)) == 400
+    ledger.store.close()

@@ -8,14 +8,15 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from msgspec.structs import replace
 
 from headgate.errors import InvalidRequest
-from headgate.model.ids import FieldName
+from headgate.model.ids import ConnectorKey, FieldName
 from headgate.model.plan import SearchPlan, SearchReach, Term
 from headgate.model.query import ExactFilter
 from headgate.model.rows import Hit, SearchPage
 from headgate.model.terms import parse_terms
+from headgate.store.protocol import Batch
 from headgate.store.relational.read import search as search_module
-from tests.store.declared import MARKS, NOTES, PAGES
-from tests.store.engines import Driven
+from tests.store.declared import MARKS, NOTES, PAGES, document
+from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
 
 TITLE, BODY = FieldName("title"), FieldName("body")
@@ -164,6 +165,14 @@ def test_a_character_of_half_a_word_of_a_spaced_script_finds_nothing(ledger: Led
 # What may be seen
 
 
+@pytest.mark.parametrize("letter", ["x", "\u00e9"])
+@pytest.mark.parametrize("length", [63, 64, 65, 130, 20_000])
+def test_a_word_of_any_length_is_found(ledger: Ledger, letter: str, length: int):
+    ledger.put({"id": "a", "body": f"see {letter * length}."}, {"id": "b", "body": f"{letter * 40}"})
+    assert _found(ledger, (letter * length)[:500]) == {"a"}
+    assert _found(ledger, f"{letter * 50}*") == {"a"}
+
+
 def test_only_named_fields_match_and_show(ledger: Ledger):
     ledger.put(
         {"id": "a", "title": "apple", "body": "secret"}, {"id": "b", "title": "secret", "body": "apple"}
@@ -214,6 +223,26 @@ def test_streams_are_searched_together_and_each_by_its_own_terms(ledger: Ledger)
         (MARKS, b'{"n":1}'),
     }
     assert ledger.store.search(SearchPlan(reaches, (Term(("pear",)),), 10)).hits == ()
+
+
+def test_a_filter_holds_in_streams_of_one_name_of_several_connectors(ledger: Ledger):
+    other = ConnectorKey("other desk")
+    source = document()
+    source["source"]["id"] = "https://registry.example/connectors/other"
+    ledger.store.declare(other, source)
+    second = ledger.store.create_connection(other, "Other").id
+    ledger.put({"id": "a", "title": "bridge", "size": 1}, {"id": "b", "title": "bridge", "size": 2})
+    for key, size in (("c", 1), ("d", 2)):
+        line = json.dumps({"data": {"id": key, "title": "bridge", "size": size}}).encode()
+        assert ledger.store.ingest(Batch(second, NOTES, [line], NOW)).accepted == 1
+    reaches = [ledger.reach(), replace(ledger.reach(), connection_ids=(second,))]
+    plan = SearchPlan(
+        tuple(SearchReach(reach, (TITLE,)) for reach in reaches),
+        parse_terms("bridge"),
+        5,
+        filters=(ExactFilter(FieldName("size"), 2),),
+    )
+    assert {hit.record.id for hit in ledger.store.search(plan).hits} == {"b", "d"}
 
 
 def test_the_time_of_a_hit_is_given_only_to_readers_that_may_see_it(ledger: Ledger):

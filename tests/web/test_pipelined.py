@@ -1,12 +1,14 @@
-"""Requests that are sent without waiting for answers: no more of them are parsed than one read brings."""
+"""Requests that are sent without waiting for answers: few of them are parsed, and the bytes of the others are bounded."""
 
 from __future__ import annotations
 
+import select
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.conftest import Figure
@@ -14,9 +16,12 @@ from tests.on_socket import MAIL, ServedProgram, line, served_program
 from tests.web.test_after_answers import SERVER
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-#: Fewer than a read brings at most.
+#: Fewer bytes than a read brings at most.
 REQUESTS = 2_000
 DIGITS = 10
+MOST_WAITING = 200_000
+#: A little more than a piece holds that is parsed at once.
+MOST_PARSED = 100
 WATCHED = (
     SERVER.replace(
         "async def app",
@@ -55,7 +60,55 @@ def test_a_flood_of_requests_is_parsed_only_as_far_as_it_was_read():
     finally:
         process.kill()
         process.communicate()
-    assert 0 < most <= REQUESTS
+    assert 0 < most <= MOST_PARSED
+
+
+#: The first request on a connection is not answered to others than those who ask for the number of waiting bytes.
+HELD = (
+    SERVER.replace("http.RECEIVE_SECONDS = 0.3", f"http.MAX_WAITING_BYTES = {MOST_WAITING}")
+    .replace("server._KEEP_ALIVE_SECONDS = 1", "import asyncio")
+    .replace(
+        "while (await receive())",
+        'if scope["path"] == "/held":\n        await asyncio.Event().wait()\n    while (await receive())',
+    )
+    .replace('b"2")', f'b"{DIGITS}")')
+    .replace('b"ok"', f'b"%0{DIGITS}d" % http.LimitedHttpProtocol._all_unparsed_bytes')
+)
+
+
+def waiting_bytes(port: int) -> int:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+        peer.sendall(REQUEST)
+        received = b""
+        while len(received.partition(b"\r\n\r\n")[2]) < DIGITS:
+            received += peer.recv(1 << 16)
+        return int(received[-DIGITS:])
+
+
+def is_closed(peer: socket.socket) -> bool:
+    try:
+        return peer.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_what_all_connections_sent_ahead_is_bounded_and_a_connection_that_adds_more_is_closed():
+    with subprocess.Popen([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        peers = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(20)]
+        try:
+            for peer in peers:
+                with suppress(ConnectionError):
+                    peer.sendall(REQUEST.replace(b"/", b"/held", 1) + REQUEST * REQUESTS)
+            closed, _, _ = select.select(peers, [], [], 60)
+            assert closed
+            assert all(map(is_closed, closed))
+            assert 0 < waiting_bytes(port) <= MOST_WAITING
+        finally:
+            for peer in peers:
+                peer.close()
+            process.kill()
 
 
 def slowest_ms(program: ServedProgram, token: str) -> float:

@@ -100,6 +100,14 @@ def test_answers_that_were_sent_are_in_the_log_after_a_kill(tmp_path: Path, owne
     assert json.loads(headgate(tmp_path, "--home", "home", "audit", "verify", "--json").out)["whole"] is True
 
 
+def test_a_worker_that_cannot_begin_stops_the_server_and_says_why(tmp_path: Path, owner: str):
+    (tmp_path / "home" / "records.db").write_bytes(b"no database at all" * 1000)
+    done = headgate(tmp_path, "--home", "home", "serve", "--port", "0", "--workers", "2")
+    assert done.code != 0
+    assert 1 <= done.err.count("in _be_worker") <= 2, "each of the two began once"
+    assert "Traceback" in done.err
+
+
 def test_several_workers_share_one_home(tmp_path: Path, owner: str):
     with serving(tmp_path, "--workers", "2") as served:
         connection = connect(served.address, owner)
@@ -384,14 +392,13 @@ def test_half_a_request_does_not_end_the_answer_to_the_one_before_it(impatient: 
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [b"X: " + b"a" * (http.MAX_HEADER_BYTES + 1), b"".join(b"X%d: 1\r\n" % n for n in range(150))],
+    ("headers", "answer"),
+    [
+        (b"X: " + b"a" * (2 * http.MAX_HEADER_BYTES), b"HTTP/1.1 431 "),
+        (b"".join(b"X%d: 1\r\n" % n for n in range(150)), b""),
+    ],
 )
-def test_headers_without_end_are_cut_off(impatient: int, headers: bytes):
+def test_headers_without_end_are_cut_off(impatient: int, headers: bytes, answer: bytes):
     made = dial(impatient, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers)
-    try:
-        received = made.recv(100)
-    except ConnectionResetError:
-        received = b""
-    assert received == b""
+    assert made.recv(100)[:13] == answer
     made.close()

@@ -70,7 +70,7 @@ def owner(place: Path, port: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def port(place: Path) -> Iterator[int]:
-    with serving(place) as served:
+    with serving(place, log=place / "log") as served:
         found = re.search(r":(\d+)$", served.address)
         assert found is not None
         yield int(found[1])
@@ -120,10 +120,13 @@ def test_a_connection_that_is_not_to_be_kept_ends_with_its_answer(line: Line, re
 
 
 def test_every_answer_has_the_headers_of_all_answers_once(line: Line):
-    for path in (b"/", b"/healthz", b"/v1/schema", b"/v1/none", b"/nothing", b"/mcp"):
+    paths = (b"/", b"/healthz", b"/v1/schema", b"/v1/none", b"/nothing", b"/mcp", b"/docs", b"/console")
+    for path in (*paths, b"/icon.svg", b"/console/sign-in", b"/console/none", b"/openapi.json"):
         line.send(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
         _, headers, _ = line.answer()
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"].startswith("default-src 'none'; ")
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert re.fullmatch(r"req_[0-9a-f]{16}", headers["request-id"])
         assert headers["date"].endswith("GMT")
 
@@ -231,8 +234,11 @@ def test_a_host_that_is_not_ours_is_refused_at_every_address_and_does_not_come_b
         assert "evil" not in f"{headers} {body}", request
 
 
-def test_a_target_that_is_too_long_for_a_head_is_not_read(line: Line):
-    line.send(b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 70_000))
+@pytest.mark.parametrize("size", [70_000, 2_000_000])
+def test_a_target_that_is_too_long_for_a_head_is_not_read_and_answered_414(line: Line, size: int):
+    line.send(b"GET /%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * size))
+    status, headers, _ = line.answer()
+    assert (status, headers["connection"]) == (414, "close")
     assert line.has_ended()
 
 
@@ -261,10 +267,18 @@ def test_a_request_with_too_large_a_head_is_not_run_alone_or_behind_others(
         line.send(HEALTH + b"\r\n")
         assert line.answer()[0] == 200
     counted = asked_for_health(port, owner)
-    line.send(HEALTH + LARGE_HEADS[kind] + b"\r\n")
+    # What comes behind it is not run either.
+    line.send(HEALTH + LARGE_HEADS[kind] + b"\r\n" + HEALTH + b"\r\n")
+    assert line.answer()[0] == 431
     assert line.has_ended()
     assert asked_for_health(port, owner) == counted
     assert counted or not before
+
+
+def test_requests_before_one_with_too_large_a_head_are_answered_first(line: Line):
+    line.send((HEALTH + b"\r\n") * 3 + HEALTH + LARGE_HEADS["many"] + b"\r\n")
+    assert [line.answer()[0] for _ in range(4)] == [200, 200, 200, 431]
+    assert line.has_ended()
 
 
 def test_every_request_on_a_connection_is_judged_by_its_own_headers(line: Line, owner: bytes):
@@ -329,6 +343,32 @@ def test_what_comes_behind_a_body_is_no_header(line: Line):
         assert line.answer()[0] == 401
         line.send(HEALTH + b"\r\n")
         assert line.answer()[0] == 200
+
+
+GARBAGE = {
+    "no request": b"\x00\x01 what\r\n\r\n",
+    "no method": b"garbage garbage garbage\r\n\r\n",
+    "another host": b"GET http://elsewhere.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a body without a size": POST + b"Transfer-Encoding: chunked\r\n\r\nno size\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("before", [1, 4])
+def test_requests_before_what_is_not_http_are_answered_by_what_they_did(
+    line: Line, port: int, owner: bytes, kind: str, before: int
+):
+    """A request that is run has to be answered as run: a client that reads 400 sends it again."""
+    body = b'{"name": "a", "days": 1}'
+    head = b"POST /v1/owner/tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n" % owner
+    request = head + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    line.send(request * before + GARBAGE[kind])
+    alone = Line(port)
+    alone.send(request)
+    expected = alone.answer()[0]
+    alone.close()
+    assert [line.answer()[0] for _ in range(before + 1)] == [expected] * before + [400]
+    assert line.has_ended()
 
 
 def test_what_is_not_http_ends_the_connection_with_one_answer(line: Line):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from headgate.model.disclosure import (
     FoldedDisclosure,
 )
 from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
+from headgate.model.ledger import AuditEntry
 from headgate.store.ledger import Ledger
 
 #: Reads of one client with pauses shorter than this belong together.
@@ -157,21 +159,30 @@ class Activity:
         self, record_id: RecordId, stream: StreamName, connection_id: ConnectionId, *, limit: int
     ) -> tuple[RecordRead, ...]:
         """Find who has read a record, newest first; the owner's own looks are left out."""
-        entries = report.who_read(self._ledger, record_id, stream, connection_id)
-        reads = [LoggedRead(one.seq, report.read_event(one)) async for one in entries]
-        found = [one for one in reads if one.event.client_id is not None][-limit:]
+        found: deque[LoggedRead] = deque(maxlen=limit)
+        async for one in report.who_read(self._ledger, record_id, stream, connection_id):
+            event = report.read_event(one)
+            if event.client_id is not None:
+                found.append(LoggedRead(one.seq, event))
         return tuple(
             _of_record(one, report.parts_of(one.event, record_id, stream, connection_id))
             for one in reversed(found)
         )
 
-    def export(self, chosen: LogFilter | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Read the log in order, as documents; without a filter all of it."""
-        return (
-            report.entry_document(entry)
-            async for entry in report.all_entries(self._ledger)
-            if chosen is None or chosen.takes(report.read_event(entry))
-        )
+    async def export(
+        self, write: Callable[[Iterable[dict[str, Any]]], bytes], chosen: LogFilter | None = None
+    ) -> AsyncIterator[bytes]:
+        """Write the log in order, a piece at a time in a thread, out of documents; without a filter all of it."""
+
+        def written(entries: Iterable[AuditEntry]) -> bytes:
+            return write(
+                report.entry_document(entry)
+                for entry in entries
+                if chosen is None or chosen.takes(report.read_event(entry))
+            )
+
+        async for piece in report.in_pieces(self._ledger):
+            yield await asyncio.to_thread(written, piece)
 
     async def verify(self) -> chain.Verdict:
         """Check that no entry was changed and none is missing."""

@@ -9,11 +9,12 @@ against it. That file is made with the key, before there is an entry; and the st
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -214,8 +215,19 @@ async def _verify(ledger: Ledger, noted: NotedChain) -> Verdict:
 
 
 async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict:
-    head, end = start, noted.head
-    async for block in _all_blocks(ledger, start.seq):
+    head = start
+    async for blocks in _all_blocks(ledger, start.seq):
+        # Blocks are large, and other requests go on meanwhile.
+        found = await asyncio.to_thread(_check_blocks, blocks, head, noted)
+        if isinstance(found, Verdict):
+            return found
+        head = found
+    return _ended(head, noted, await ledger.counted_entries())
+
+
+def _check_blocks(blocks: Iterable[AuditBlock], head: ChainHead, noted: NotedChain) -> ChainHead | Verdict:
+    """Check blocks that follow a head; returns the head after them, or what is wrong."""
+    for block in blocks:
         if block.folded is not None and block.first <= head.seq:
             return Verdict(
                 head.seq, block.first, "A fold stands beside what it replaced.", is_overlapped=True
@@ -225,9 +237,9 @@ async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> V
         if not _has_its_seal(noted.key, head, block):
             return Verdict(head.seq, block.first, _changed(block))
         head = block.head
-        if _misses(block, end):
+        if _misses(block, noted.head):
             return Verdict(head.seq, head.seq, "The chain is not the one whose end was noted.")
-    return _ended(head, noted, await ledger.counted_entries())
+    return head
 
 
 def _ended(head: ChainHead, noted: NotedChain, counted: int) -> Verdict:
@@ -253,11 +265,22 @@ def _misses(block: AuditBlock, noted: ChainHead | None) -> bool:
 async def _start(ledger: Ledger, key: bytes) -> ChainHead:
     """Find the end of the blocks that another key has sealed."""
     head = _GENESIS
-    async for block in _all_blocks(ledger, 0):
-        if _has_its_seal(key, head, block):
+    async for blocks in _all_blocks(ledger, 0):
+        others = await asyncio.to_thread(_sealed_by_others, key, head, blocks)
+        head = others[-1].head if others else head
+        if len(others) < len(blocks):
             break
-        head = block.head
     return head
+
+
+def _sealed_by_others(key: bytes, head: ChainHead, blocks: Iterable[AuditBlock]) -> list[AuditBlock]:
+    """Return the blocks before the first one that the key has sealed."""
+    found: list[AuditBlock] = []
+    for block in blocks:
+        if _has_its_seal(key, found[-1].head if found else head, block):
+            break
+        found.append(block)
+    return found
 
 
 def _changed(block: AuditBlock) -> str:
@@ -266,10 +289,9 @@ def _changed(block: AuditBlock) -> str:
     return f"An entry was changed: one of {block.first} to {block.last}, which were sealed together."
 
 
-async def _all_blocks(ledger: Ledger, after: int) -> AsyncIterator[AuditBlock]:
+async def _all_blocks(ledger: Ledger, after: int) -> AsyncIterator[tuple[AuditBlock, ...]]:
     while found := await ledger.blocks(after, _BLOCKS_AT_ONCE):
-        for block in found:
-            yield block
+        yield found
         after = found[-1].last
 
 

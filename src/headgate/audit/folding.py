@@ -7,7 +7,6 @@ within the day, the ids of requests, and which records were shown together.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from functools import partial
 import msgspec
 
 from headgate.audit.chain import read_head, seal_block, seal_fold, write_head
-from headgate.errors import LogUnverifiable
 from headgate.home import Home
 from headgate.model.disclosure import (
     ANSWERED,
@@ -30,15 +28,17 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId, RequestId, Str
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import AuditBlock, ChainHead, Fold
 from headgate.store.ledger import Ledger
+from headgate.tasks import Supervisor, stop
 
+LOOP = "folding of the log"
 #: Of the entry that notes a fold.
 FOLD_ROUTE = "audit fold"
 #: How many bytes of events are folded at once: a step holds the writer for some tens of milliseconds.
 _STEP_BYTES = 1024 * 1024
 _PAUSE_SECONDS = 1.0
 _BETWEEN_SECONDS = 3600.0
-#: After entries that cannot be checked: they stay so until a person acts, who is not warned every hour.
-_UNCHECKED_SECONDS = 24 * 3600.0
+#: Entries that cannot be checked stay so until a person acts: the attempts become rare.
+_MOST_PAUSE_SECONDS = 24 * 3600.0
 
 _encode = msgspec.json.Encoder().encode
 _read = msgspec.json.Decoder(Disclosure).decode
@@ -243,7 +243,16 @@ class Folding:
     """Folds in the background, a step at a time, what is older than so many days."""
 
     __slots__ = (
-        "_clock", "_days", "_has_turn", "_home", "_key", "_ledger", "_on_trouble", "_sleep", "_task", "_turn",
+        "_clock",
+        "_days",
+        "_has_turn",
+        "_home",
+        "_key",
+        "_ledger",
+        "_sleep",
+        "_supervisor",
+        "_task",
+        "_turn",
     )  # fmt: skip
 
     def __init__(
@@ -254,8 +263,7 @@ class Folding:
         key: bytes,
         days: int,
         clock: Callable[[], int],
-        on_trouble: Callable[[Exception], None],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        supervisor: Supervisor,
         has_turn: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._home = home
@@ -265,8 +273,7 @@ class Folding:
         self._key = key
         self._days = days
         self._clock = clock
-        self._on_trouble = on_trouble
-        self._sleep = sleep
+        self._supervisor = supervisor
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
@@ -280,28 +287,17 @@ class Folding:
     def start(self) -> None:
         """Begin to fold; with 0 days everything is kept."""
         if self._days:
-            self._task = asyncio.create_task(self._keep_folding(), name="headgate-folding")
+            self._task = self._supervisor.start(LOOP, self._round, most_seconds=_MOST_PAUSE_SECONDS)
 
     async def stop(self) -> None:
         """End after the step that is under way."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await stop(self._task)
         async with self._turn:
             self._task = None
 
-    async def _keep_folding(self) -> None:
-        while True:
-            await self._sleep(await self._round())
-
     async def _round(self) -> float:
         """Fold a part, and return how many seconds later to go on."""
-        try:
-            if self._has_turn is not None and not await self._has_turn():
-                return _BETWEEN_SECONDS
-            folded = await asyncio.shield(self.step())
-        except Exception as trouble:  # noqa: BLE001 - the log is whole as it is; a later round tries again
-            self._on_trouble(trouble)
-            return _UNCHECKED_SECONDS if isinstance(trouble, LogUnverifiable) else _BETWEEN_SECONDS
+        if self._has_turn is not None and not await self._has_turn():
+            return _BETWEEN_SECONDS
+        folded = await asyncio.shield(self.step())
         return _BETWEEN_SECONDS if folded is None else _PAUSE_SECONDS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
 from functools import partial
 
 from headgate.audit.chain import seal_block, write_head
@@ -13,11 +12,15 @@ from headgate.audit.journal import Journal, abandoned_journals, remove_journal, 
 from headgate.errors import LogUnverifiable, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home
 from headgate.store.ledger import Ledger
+from headgate.tasks import Supervisor, stop
 
+LOOP, HEAD = "log of disclosures", "head of the log"
 PAUSE_SECONDS = 0.2
 #: Every commit makes readers drop the pages they cache, so a busy server makes fewer and larger ones.
 _BUSY_PAUSE_SECONDS = 1.0
 _BUSY_LINES = 200
+#: The lines are safe in the file meanwhile, but nothing else shows them.
+_MOST_PAUSE_SECONDS = 5.0
 
 
 class Pump:
@@ -30,13 +33,13 @@ class Pump:
         ledger: Ledger,
         *,
         key: bytes,
-        on_trouble: Callable[[Exception], None],
+        supervisor: Supervisor,
     ) -> None:
         self._home = home
         self._journal = journal
         self._ledger = ledger
         self._key = key
-        self._on_trouble = on_trouble
+        self._supervisor = supervisor
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
@@ -45,19 +48,16 @@ class Pump:
         try:
             await take_over(self._home, self._ledger, self._key)
         except (StorageReadOnly, StorageFull) as trouble:
-            self._on_trouble(trouble)
-        self._task = asyncio.create_task(self._keep_up(), name="headgate-journal")
+            self._supervisor.failed(LOOP, trouble)
+        self._task = self._supervisor.start(LOOP, self._keep_up, most_seconds=_MOST_PAUSE_SECONDS)
 
     async def stop(self) -> None:
         """Move everything that waits, and remove the journal; one that cannot be moved is left for the next."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await stop(self._task)
         try:
             await self.flush()
         except StorageUnusable as trouble:
-            self._on_trouble(trouble)
+            self._supervisor.failed(LOOP, trouble)
             self._journal.leave()
         else:
             await self._journal.close(self._ledger)
@@ -75,18 +75,14 @@ class Pump:
                     await asyncio.to_thread(write_head, self._home, head)
                 except LogUnverifiable as trouble:
                     # The entries are in the chain. The damaged file is evidence, and stays as it is.
-                    self._on_trouble(trouble)
+                    self._supervisor.failed(HEAD, trouble)
+                else:
+                    self._supervisor.worked(HEAD)
 
-    async def _keep_up(self) -> None:
-        while True:
-            before = self._journal.waiting
-            await asyncio.sleep(PAUSE_SECONDS)
-            if self._journal.waiting - before >= _BUSY_LINES:
-                await asyncio.sleep(_BUSY_PAUSE_SECONDS - PAUSE_SECONDS)
-            try:
-                await asyncio.shield(self.flush())
-            except Exception as trouble:  # noqa: BLE001 - the lines are safe in the file; the next round tries again
-                self._on_trouble(trouble)
+    async def _keep_up(self) -> float:
+        is_busy = self._journal.waiting >= _BUSY_LINES
+        await asyncio.shield(self.flush())
+        return _BUSY_PAUSE_SECONDS if is_busy else PAUSE_SECONDS
 
 
 async def take_over(home: Home, ledger: Ledger, key: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -13,16 +14,22 @@ from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry
 from headgate.store.ledger import Ledger
 
-_AT_ONCE = 5000
+_AT_ONCE = 1000
+
+
+async def in_pieces(ledger: Ledger) -> AsyncIterator[tuple[AuditEntry, ...]]:
+    """Read the whole chain in order, a piece at a time."""
+    after = 0
+    while found := await ledger.entries(after, _AT_ONCE):
+        yield found
+        after = found[-1].seq
 
 
 async def all_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
     """Read the whole chain in order."""
-    after = 0
-    while found := await ledger.entries(after, _AT_ONCE):
-        for entry in found:
+    async for piece in in_pieces(ledger):
+        for entry in piece:
             yield entry
-        after = found[-1].seq
 
 
 async def newest_entries(ledger: Ledger) -> AsyncIterator[AuditEntry]:
@@ -40,10 +47,13 @@ async def who_read(
     """Find every disclosure of a record."""
     text = msgspec.json.encode(record_id).decode()
     after = 0
+
+    def showing(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
+        return [one for one in entries if parts_of(read_event(one), record_id, stream, connection_id)]
+
     while found := await ledger.entries_with(text, after, _AT_ONCE):
-        for entry in found:
-            if parts_of(read_event(entry), record_id, stream, connection_id):
-                yield entry
+        for entry in await asyncio.to_thread(showing, found):
+            yield entry
         after = found[-1].seq
 
 

@@ -29,7 +29,7 @@ from headgate.store.ledger import Ledger
 _NEVER = 2**63
 _REMEMBERED = 1024
 #: A grant for one use is consumed when its token is issued; the token stays valid.
-_READABLE = {GrantState.ACTIVE, GrantState.CONSUMED}
+READABLE = {GrantState.ACTIVE, GrantState.CONSUMED}
 #: The routes that an owner's token of a scope may call; every other one refuses it.
 SCOPE_ROUTES = {
     OwnerScope.METRICS: frozenset({"GET /metrics"}),
@@ -179,7 +179,7 @@ def _read_state(found: Holder, now: int) -> _TokenState:
     issued, grants = found.token, found.grants
     ends = [issued.expires_at, *(one.grant.expires_at for one in grants)]
     is_plain = _is_valid(issued, now) and all(
-        one.state(now) in _READABLE and one.daily_records is None for one in grants
+        one.state(now) in READABLE and one.daily_records is None for one in grants
     )
     is_plain = is_plain and issued.scope is None
     has_reason = bool(grants) or issued.kind is TokenKind.OWNER
@@ -211,7 +211,7 @@ def _access(issued: IssuedToken, granted: tuple[IssuedGrant, ...], version: int)
 def _granted(state: _TokenState, now: int) -> tuple[IssuedGrant, ...]:
     if state.issued.kind is TokenKind.OWNER:
         return ()
-    active = tuple(one for one in state.grants if one.state(now) in _READABLE)
+    active = tuple(one for one in state.grants if one.state(now) in READABLE)
     if active:
         return active
     if state.issued.kind is TokenKind.MCP_PACKAGE:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from headgate.auth.tokens import digest_of, fresh_id, mint
 from headgate.errors import InvalidAuthorizationDetails
+from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import OWNER, AccessMode, Grant, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName
 from headgate.model.instants import DAY_US
@@ -60,40 +61,58 @@ class Issued:
 def selections(choice: Choice, catalog: SourceCatalog) -> tuple[SelectionRequest, ...]:
     """Turn an owner's choice into one request for each source it touches.
 
+    Several sources may have a stream of the same name: each is touched, with those of the chosen fields
+    that it has. A source that has none of them is left out.
+
     Raises:
-        InvalidAuthorizationDetails: it names a connection or stream that is not there, or touches nothing.
+        InvalidAuthorizationDetails: it names what no chosen source has, or touches nothing.
     """
     chosen = choice.connection_ids or tuple(catalog.connections)
     for name in chosen:
         if name not in catalog.connections:
             raise InvalidAuthorizationDetails(f"There is no connection '{name}'.", param="connection")
-    asked = {*choice.streams, *(stream for stream, _ in choice.fields)}
-    found: list[SelectionRequest] = []
+    touched: list[tuple[SourceDeclaration, tuple[ConnectionId, ...]]] = []
     for key, source in catalog.declarations.items():
-        connections = tuple(one for one in chosen if catalog.connections[one].connector_key == key)
-        names = [name for name in source.streams if name in asked]
-        asked -= set(names) if connections else set()
-        if connections and (names or not (choice.streams or choice.fields)):
-            found.append(SelectionRequest(source.source_id, _streams(choice, names, connections)))
-    if asked:
-        raise InvalidAuthorizationDetails(f"There is no stream '{min(asked)}'.", param="stream")
-    if not found:
+        if connections := tuple(one for one in chosen if catalog.connections[one].connector_key == key):
+            touched.append((source, connections))
+    if not touched:
         raise InvalidAuthorizationDetails(
             "There is nothing to grant: nothing is connected.", param="connection"
         )
-    return tuple(found)
+    _refuse_unknown(choice, [source for source, _ in touched])
+    requests = (
+        SelectionRequest(source.source_id, _streams(choice, source, connections))
+        for source, connections in touched
+    )
+    return tuple(request for request in requests if request.streams)
+
+
+def _refuse_unknown(choice: Choice, sources: Sequence[SourceDeclaration]) -> None:
+    """Refuse a stream that no source has, and a field that the stream has in none."""
+    for name in (*choice.streams, *dict(choice.fields)):
+        if not any(name in source.streams for source in sources):
+            raise InvalidAuthorizationDetails(f"There is no stream '{name}'.", param="stream")
+    for name, fields in choice.fields:
+        there = {
+            field for source in sources if name in source.streams for field in source.streams[name].fields
+        }
+        for field in fields:
+            if field not in there:
+                raise InvalidAuthorizationDetails(f"'{name}' has no field '{field}'.", param="fields")
 
 
 def _streams(
-    choice: Choice, names: Sequence[StreamName], connections: tuple[ConnectionId, ...]
+    choice: Choice, source: SourceDeclaration, connections: tuple[ConnectionId, ...]
 ) -> tuple[StreamRequest, ...]:
-    if not names:
+    if not (choice.streams or choice.fields):
         return (StreamRequest(WILDCARD, connections, since=choice.since, until=choice.until),)
     fields = dict(choice.fields)
-    return tuple(
-        StreamRequest(name, connections, fields.get(name), since=choice.since, until=choice.until)
-        for name in names
-    )
+    requests: list[StreamRequest] = []
+    for name, stream in source.streams.items():
+        chosen = tuple(one for one in fields.get(name, ()) if one in stream.fields) or None
+        if chosen or (name in choice.streams and name not in fields):
+            requests.append(StreamRequest(name, connections, chosen, since=choice.since, until=choice.until))
+    return tuple(requests)
 
 
 async def issue(

@@ -7,16 +7,17 @@ and subtracts what the others have used as soon as it knows. Without other machi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import TokenBuckets, shared_name
 from headgate.store.sharing import MachineSharing
+from headgate.tasks import Supervisor, stop
 
+LOOP = "limits shared between machines"
 _BETWEEN_SECONDS = 1.0
 #: For how many rounds after its last use here a limit is followed: as many as it was used, within these.
 _FOLLOWED_LEAST, _FOLLOWED_ROUNDS = 5, 60
@@ -102,14 +103,12 @@ class Rounds:
         buckets: Mapping[str, TokenBuckets],
         *,
         latest: LatestTime,
-        on_trouble: Callable[[Exception], None],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        supervisor: Supervisor,
     ) -> None:
         self._sharing = sharing
         self._limits = SharedLimits(sharing, buckets)
         self._latest = latest
-        self._on_trouble = on_trouble
-        self._sleep = sleep
+        self._supervisor = supervisor
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -122,25 +121,14 @@ class Rounds:
 
     def start(self) -> None:
         """Begin with the rounds."""
-        self._task = asyncio.create_task(self._keep_going(), name="headgate-rounds")
+        self._task = self._supervisor.start(LOOP, self._step, most_seconds=_BETWEEN_SECONDS)
 
     async def stop(self) -> None:
         """End after the round that is under way."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await stop(self._task)
         async with self._turn:
             await self._sharing.close()
 
-    async def _keep_going(self) -> None:
-        is_well = True
-        while True:
-            try:
-                await asyncio.shield(self.round())
-                is_well = True
-            except Exception as trouble:  # noqa: BLE001 - limits hold on this machine, and a later round tries again
-                if is_well:
-                    self._on_trouble(trouble)
-                is_well = False
-            await self._sleep(_BETWEEN_SECONDS)
+    async def _step(self) -> float:
+        await asyncio.shield(self.round())
+        return _BETWEEN_SECONDS

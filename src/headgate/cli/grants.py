@@ -30,6 +30,7 @@ from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFoun
 from headgate.model.ids import (
     ClientId,
     ConnectionId,
+    ConnectorKey,
     client_id,
     connection_id,
     field_name,
@@ -41,6 +42,7 @@ from headgate.model.instants import DAY_US, iso
 if TYPE_CHECKING:
     from headgate.auth.clients import GrantOverview
     from headgate.auth.grants import Choice, Conditions, Issued
+    from headgate.model.declaration import SourceDeclaration
     from headgate.model.ledger import IssuedGrant
     from headgate.policy.allowance import SourceCatalog
     from headgate.wiring import HomeStores
@@ -303,7 +305,6 @@ def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) ->
     """Build a hint that lists the valid values of the option at fault."""
     if not catalog.connections:
         return "Import something first: headgate import PATH"
-    declared = {name: one for source in catalog.declarations.values() for name, one in source.streams.items()}
     match param:
         case "connection":
             names = [
@@ -311,14 +312,39 @@ def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) ->
             ]
             return f"Connections are {', '.join(sorted(names))}."
         case "stream":
-            return f"Streams are {', '.join(sorted(declared))}."
+            streams = {name for _, source in _chosen_sources(catalog, choice) for name in source.streams}
+            return f"Streams are {', '.join(sorted(streams))}."
         case "fields":
-            named = [
-                f"{one} has {', '.join(declared[one].fields)}" for one, _ in choice.fields if one in declared
-            ]
-            return f"{'; '.join(named)}."
+            return f"{'; '.join(_offered_fields(catalog, choice))}."
         case _:
             return "See 'headgate grants create --help'."
+
+
+def _chosen_sources(catalog: SourceCatalog, choice: Choice) -> list[tuple[str, SourceDeclaration]]:
+    """Give the sources of the connections that were chosen, each after the names of these connections."""
+    chosen = [catalog.connections[one] for one in choice.connection_ids or catalog.connections]
+    labels: dict[ConnectorKey, list[str]] = {}
+    for one in chosen:
+        labels.setdefault(one.connector_key, []).append(one.display_name or one.id)
+    return [
+        (", ".join(sorted(labels[key])), source)
+        for key, source in catalog.declarations.items()
+        if key in labels
+    ]
+
+
+def _offered_fields(catalog: SourceCatalog, choice: Choice) -> Iterable[str]:
+    """Write the fields of each named stream; by source, where several have it with other fields."""
+    for name in dict(choice.fields):
+        there = [
+            (label, ", ".join(source.streams[name].fields))
+            for label, source in _chosen_sources(catalog, choice)
+            if name in source.streams
+        ]
+        if len({fields for _, fields in there}) == 1:
+            yield f"{name} has {there[0][1]}"
+        else:
+            yield from (f"{name} of {label} has {fields}" for label, fields in there)
 
 
 def read_choice(

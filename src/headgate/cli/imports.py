@@ -7,7 +7,6 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,9 +19,9 @@ from headgate.cli.terminal import AsJson, State, json_text, settings_of
 from headgate.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from headgate.sources.file_parser import FileParser
+    from headgate.sources.import_plan import ImportPlan, PlannedImport
     from headgate.sources.importing import ImportReport
-    from headgate.sources.inputs.tree import InputTree
-    from headgate.sources.planning import ImportPlan, PlannedImport
     from headgate.wiring import HomeStores
 
 #: Something was left out: rows were rejected, a file could not be read, or reading ended early.
@@ -59,11 +58,18 @@ def import_files(
     On a terminal it shows a preview and asks. It ends with 65 if rows were rejected or a file could not be read.
     """
     corrections = _corrections(declare)
-    with ExitStack() as stack, needs_extra("sources"):
-        from headgate.sources.inputs.opening import opened_tree  # noqa: PLC0415 - needs the extra
-
-        trees = [stack.enter_context(opened_tree(path)) for path in paths]
-        plan = _plan(trees, source, connection, corrections)
+    with needs_extra("sources"):
+        from headgate.sources.file_parser import FileChoice, FileParser  # noqa: PLC0415 - needs the extra
+        from headgate.sources.reading_note import READING_NOTES  # noqa: PLC0415 - needs the extra
+    choice = FileChoice(
+        paths=paths,
+        source=source,
+        name=connection,
+        corrections=corrections,
+        notes=settings_of(context).settings.home / READING_NOTES,
+    )
+    with FileParser(choice) as parser, needs_extra("sources"):
+        plan = _plan(parser)
         if dry_run:
             _print_previews(plan, as_json=as_json)
             return
@@ -87,16 +93,13 @@ def _corrections(path: Path | None) -> dict[str, Any] | None:
         raise InvalidRequest(f"{path} cannot be read: {error}.", hint="It must be a TOML file.") from None
 
 
-def _plan(
-    trees: Sequence[InputTree], source: str | None, name: str | None, corrections: dict[str, Any] | None
-) -> ImportPlan:
-    from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - needs the extra
-
+def _plan(parser: FileParser) -> ImportPlan:
     try:
-        among = chosen_sources(source)
+        return parser.plan()
     except InvalidRequest as error:
-        raise typer.BadParameter(error.hint, param_hint="'--source'") from None
-    return plan_imports(trees, among, name=name, corrections=corrections)
+        if error.param == "source":
+            raise typer.BadParameter(error.hint, param_hint="'--source'") from None
+        raise
 
 
 # Running
@@ -134,9 +137,9 @@ def _print_previews(plan: ImportPlan, *, as_json: bool) -> None:
         typer.echo(json_text(document, indent=2, default=str))
         return
     for one, shown in previews:
-        files = f"{len(one.found.files):,} file{'s' if len(one.found.files) != 1 else ''}"
+        files = f"{len(one.files):,} file{'s' if len(one.files) != 1 else ''}"
         size = size_text(one.job.total_bytes)
-        typer.echo(f"{printable(one.job.display_name, 60)} ({one.found.source}; {files}, {size})")
+        typer.echo(f"{printable(one.job.display_name, 60)} ({one.source}; {files}, {size})")
         typer.echo(preview_text(shown))
     _print_unknown(plan.unknown)
 

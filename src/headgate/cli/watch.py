@@ -6,7 +6,6 @@ import dataclasses
 import signal
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,8 +21,8 @@ from headgate.errors import InvalidRequest, ResourceLimit
 
 if TYPE_CHECKING:
     from headgate.settings import Settings
+    from headgate.sources.import_plan import ImportPlan
     from headgate.sources.importing import ImportReport
-    from headgate.sources.planning import ImportPlan
     from headgate.wiring import HomeStores
 
 
@@ -90,13 +89,12 @@ def watch(
 
 def _imported(settings: Settings, path: Path) -> WatchEvent:
     """Import one entry as `headgate import --yes` does; a bad file is an event, a store that fails is an error."""
-    from headgate.sources.inputs.opening import opened_tree  # noqa: PLC0415 - needs the extra
-    from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - needs the extra
+    from headgate.sources.file_parser import FileChoice, FileParser  # noqa: PLC0415 - needs the extra
+    from headgate.sources.reading_note import READING_NOTES  # noqa: PLC0415 - needs the extra
 
-    with ExitStack() as stack:
+    with FileParser(FileChoice(paths=[path], notes=settings.home / READING_NOTES)) as parser:
         try:
-            tree = stack.enter_context(opened_tree(path))
-            plan = plan_imports([tree], chosen_sources(None))
+            plan = parser.plan()
         except (InvalidRequest, ResourceLimit) as error:
             return WatchEvent(path, error.message)
         except OSError as error:

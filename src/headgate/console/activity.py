@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -22,6 +22,9 @@ from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 _PAGE = 200
 _STREAMS_NAMED = 3
 _TOOLS_NAMED = 3
+_COLUMNS = (
+    "seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields", "reads", "words",
+)  # fmt: skip
 _FORMULA_STARTS = frozenset("=+-@\t\r")
 
 
@@ -92,25 +95,32 @@ async def export(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     # Without a filter everything is sent, also the owner's looks.
     is_filtered = any(asked.query.get(name) for name in ("client", "stream", "only"))
     chosen = _filter(asked) if is_filtered else None
-    documents = [one async for one in console.activity.export(chosen)]
     if asked.query.get("format") == "csv":
-        return _download(_table(documents), "text/csv; charset=utf-8", "csv")
-    lines = [json.dumps(document) for document in documents]
-    return _download("\n".join(lines) + "\n", "application/x-ndjson", "jsonl")
+        rows = console.activity.export(_table_rows, chosen)
+        return _download(_with_head(rows), "text/csv; charset=utf-8", "csv")
+    return _download(console.activity.export(_lines, chosen), "application/x-ndjson", "jsonl")
 
 
-def _download(text: str, kind: str, ending: str) -> HttpReply:
+def _download(pieces: AsyncIterator[bytes], kind: str, ending: str) -> HttpReply:
+    """Send the log while it is read: it only grows, and is never in memory as a whole."""
     name = f'attachment; filename="headgate-activity.{ending}"'
     headers = ((b"content-type", kind.encode()), (b"content-disposition", name.encode()), NO_STORE)
-    return HttpReply(text.encode(), headers=headers)
+    return HttpReply(headers=headers, stream=pieces)
 
 
-def _table(documents: Iterable[Mapping[str, Any]]) -> str:
+def _lines(documents: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+
+
+async def _with_head(rows: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield ",".join(_COLUMNS).encode() + b"\r\n"
+    async for piece in rows:
+        yield piece
+
+
+def _table_rows(documents: Iterable[Mapping[str, Any]]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(
-        ("seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields", "reads", "words")
-    )
     for one in documents:
         streams = dict.fromkeys(part["stream"] for part in one["parts"])
         fields = dict.fromkeys(name for part in one["parts"] for name in part["fields"])
@@ -120,7 +130,7 @@ def _table(documents: Iterable[Mapping[str, Any]]) -> str:
             one.get("words", ""),
         )  # fmt: skip
         writer.writerow(_harmless(value) for value in row)
-    return out.getvalue()
+    return out.getvalue().encode()
 
 
 def _harmless(value: object) -> object:

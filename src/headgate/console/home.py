@@ -16,12 +16,19 @@ from headgate.console.records import ConnectionCard, connection_cards
 from headgate.console.services import ConsoleServices
 from headgate.console.words import counted, day
 from headgate.model.instants import DAY_US
+from headgate.tasks import Trouble
 from headgate.web.replies import HttpReply
 
 _DAYS = 30
 _SOON_US = 7 * DAY_US
 _LATEST = 5
 _SCANNED = 300
+#: Where the owner sees more of what fails, by the name of its loop.
+_TROUBLE_PAGES = {
+    "remote servers": "/console/servers",
+    "accounts": "/console/data",
+    "imports": "/console/add",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +62,23 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     view = HomeView(
         cards=await connection_cards(console),
         chart=reads_chart(reads, now // DAY_US, _DAYS, names),
-        attention=(*_alarms(alarms, names), *_attention(clients, now)),
+        attention=(
+            *_troubles(console.supervisor.troubles()),
+            *_alarms(alarms, names),
+            *_attention(clients, now),
+        ),
         latest=tuple(conversation_line(one, names) for one in conversations(log.reads)[:_LATEST]),
         has_clients=bool(clients),
         now=now,
     )
     return page("home.html", Frame("Home", asked, "home"), view)
+
+
+def _troubles(troubles: Sequence[Trouble]) -> Iterator[Attention]:
+    for one in troubles:
+        what = f"{one.loop}, {one.subject}" if one.subject else one.loop
+        text = f"Work in the background fails ({what}): {one.message} Headgate tries again."
+        yield Attention(text, _TROUBLE_PAGES.get(one.loop, "/console/settings"))
 
 
 def _alarms(alarms: Sequence[Alarm], names: Mapping[str, str]) -> Iterator[Attention]:

@@ -19,7 +19,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qs, quote, urlsplit
@@ -27,6 +26,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
+from starlette.requests import cookie_parser
 
 from headgate.auth.sessions import BrowserCookies, OwnerSession, OwnerSessions, SignedIn, check_form
 from headgate.console import words
@@ -43,7 +43,6 @@ _MAX_FORM_FIELDS = 5000
 #: A number of so many digits fits wherever the store keeps one.
 _MOST_DIGITS = 18
 _SEE_OTHER = 303
-_SESSION, _KNOWN = "headgate", "headgate-browser"
 #: What a page sends along when it asks by itself, without a person.
 _POLL = b"headgate-poll"
 _KNOWN_SECONDS = 365 * 24 * 3600
@@ -209,14 +208,9 @@ def own_path(text: str) -> str:
 def cookies_of(request: WebRequest) -> BrowserCookies:
     """Read what a browser sent along."""
     context = request.context
-    sent: SimpleCookie = SimpleCookie()
-    try:
-        sent.load(context.headers.values.get(b"cookie", b"").decode("latin-1"))
-    except CookieError:
-        sent = SimpleCookie()
-    found = {name: one.value for name, one in sent.items()}
-    prefix = "__Host-" if context.scheme == "https" else ""
-    session, known = found.get(prefix + _SESSION, ""), found.get(prefix + _KNOWN, "")
+    # All programs of this machine share the cookies of localhost, and theirs may be written in any way.
+    found = cookie_parser(context.headers.values.get(b"cookie", b"").decode("latin-1"))
+    session, known = (found.get(name, "") for name in _cookie_names(request))
     return BrowserCookies(session, known, context.client_address, is_poll=_POLL in context.headers.values)
 
 
@@ -231,20 +225,28 @@ def is_private_line(context: RequestContext) -> bool:
         return False
 
 
-def session_cookies(context: RequestContext, made: SignedIn) -> tuple[Header, Header]:
+def session_cookies(request: WebRequest, made: SignedIn) -> tuple[Header, Header]:
     """Write the cookies of a sign-in: the session's ends with the browser, the other one after a year."""
-    known = f"{made.known_browser}; Max-Age={_KNOWN_SECONDS}"
-    return _cookie(context, _SESSION, made.session), _cookie(context, _KNOWN, known)
+    session, known = _cookie_names(request)
+    in_a_year = f"{made.known_browser}; Max-Age={_KNOWN_SECONDS}"
+    return _cookie(request, session, made.session), _cookie(request, known, in_a_year)
 
 
-def ended_cookie(context: RequestContext) -> Header:
+def ended_cookie(request: WebRequest) -> Header:
     """Write the cookie that ends a session in the browser."""
-    return _cookie(context, _SESSION, "; Max-Age=0")
+    return _cookie(request, _cookie_names(request)[0], "; Max-Age=0")
 
 
-def _cookie(context: RequestContext, name: str, value: str) -> Header:
-    prefix, secure = ("__Host-", "; Secure") if context.scheme == "https" else ("", "")
-    return b"set-cookie", f"{prefix}{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}".encode()
+def _cookie_names(request: WebRequest) -> tuple[str, str]:
+    """Name the cookies of a session and of a known browser: for each home, because ports share cookies."""
+    prefix = "__Host-" if request.context.scheme == "https" else ""
+    name = f"{prefix}headgate-{request.services.home_mark}"
+    return name, f"{name}-browser"
+
+
+def _cookie(request: WebRequest, name: str, value: str) -> Header:
+    secure = "; Secure" if request.context.scheme == "https" else ""
+    return b"set-cookie", f"{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}".encode()
 
 
 async def read_form(request: WebRequest) -> Form:

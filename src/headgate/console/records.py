@@ -277,6 +277,8 @@ async def show_file(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         (b"content-type", media.encode("latin-1", "replace")),
         (b"content-disposition", b"inline" if is_shown else b"attachment"),
         (b"content-security-policy", b"sandbox; default-src 'none'"),
+        # A page of another port of this machine must not learn from it which files are here.
+        (b"cross-origin-resource-policy", b"same-origin"),
         (b"content-length", b"%d" % found.size_bytes),
         NO_STORE,
     )

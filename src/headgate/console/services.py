@@ -23,6 +23,7 @@ from headgate.reading.services import ReadServices
 from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
+from headgate.tasks import Supervisor
 from headgate.web.context import RequestContext
 
 
@@ -59,6 +60,7 @@ class ConsoleServices:
     intake: Intake
     uploads: PendingUploads
     imports: ImportRuns
+    supervisor: Supervisor
     #: None when no servers are named.
     gateway: HostedGateway | None
     gateway_callers: GatewayCallers

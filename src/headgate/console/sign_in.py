@@ -67,7 +67,7 @@ async def sign_in(console: ConsoleServices, request: WebRequest) -> HttpReply:
         made = await console.sessions.sign_in(form.get("password"), cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
         return await _not_signed_in(console, request, back, error)
-    return see_other(back, *session_cookies(request.context, made))
+    return see_other(back, *session_cookies(request, made))
 
 
 async def sign_in_with_passkey(console: ConsoleServices, request: WebRequest) -> HttpReply:
@@ -85,14 +85,14 @@ async def sign_in_with_passkey(console: ConsoleServices, request: WebRequest) ->
         made = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
         return await _not_signed_in(console, request, back, error)
-    return see_other(back, *session_cookies(request.context, made))
+    return see_other(back, *session_cookies(request, made))
 
 
 async def sign_out(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """End the session."""
     await asked.form()
     await console.sessions.sign_out(asked.session)
-    return see_other(SIGN_IN, ended_cookie(asked.request.context))
+    return see_other(SIGN_IN, ended_cookie(asked.request))
 
 
 async def welcome(console: ConsoleServices, request: WebRequest) -> HttpReply:
@@ -119,7 +119,7 @@ async def set_password(console: ConsoleServices, request: WebRequest) -> HttpRep
         return _welcome_page(request, f"{error.message} {error.hint}", error.status)
     except HeadgateError as error:
         return error_page(error, None)
-    return see_other(HOME, *session_cookies(request.context, made))
+    return see_other(HOME, *session_cookies(request, made))
 
 
 async def ask_again(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:

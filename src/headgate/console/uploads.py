@@ -15,8 +15,8 @@ from starlette.types import Message, Receive
 from headgate.auth.sessions import check_form, check_site
 from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, part, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
+from headgate.model.ids import is_plain
 from headgate.sources.identity import MADE_KEY
 from headgate.sources.intake import Upload
 from headgate.sources.pending import PendingUploads
@@ -36,6 +36,7 @@ _ENDED = {
 _COLUMNS_SHOWN = 6
 _ROWS_SHOWN = 3
 _CELL_CHARS = 60
+_TOP_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     name = console.uploads.name(upload_id)
     try:
         body = await console.intake.import_file(
-            Upload(name, is_dry_run=True), console.uploads.content(upload_id)
+            Upload(name, is_bundle=console.uploads.is_bundle(upload_id), is_dry_run=True),
+            console.uploads.content(upload_id),
         )
     except HeadgateError as error:
         console.uploads.remove(upload_id)
@@ -171,12 +173,16 @@ async def _keep(uploads: PendingUploads, files: Sequence[UploadFile]) -> str:
     paths = [(one.filename or "").replace("\\", "/") for one in files]
     if len(files) == 1:
         return await uploads.add(PurePosixPath(paths[0]).name, _pieces(files[0]))
-    tops = {path.partition("/")[0] for path in paths if "/" in path}
-    name = (
-        tops.pop() if len(tops) == 1 else counted(len(files), "file").replace("\N{NARROW NO-BREAK SPACE}", "")
-    )
+    tops = list(dict.fromkeys(_top(path) for path in paths))
+    name = tops[0] if len(tops) == 1 else f"{tops[0]} and {len(tops) - 1} more"
     pairs = [(path, _pieces(file)) for path, file in zip(paths, files, strict=True)]
-    return await uploads.add_all(f"{name}.zip", pairs)
+    return await uploads.add_all(name, pairs)
+
+
+def _top(path: str) -> str:
+    """Name the folder of a path, or the file itself; for people."""
+    first = path.lstrip("./").partition("/")[0]
+    return first[:_TOP_CHARS] if first and is_plain(first) else "files"
 
 
 def _page(asked: OwnerRequest, view: AddView, *, status: int = 200) -> HttpReply:

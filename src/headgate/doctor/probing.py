@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,15 +13,20 @@ from typing import Any
 
 import httpx2
 
-from headgate.auth.credentials import read_token
+from headgate.auth.admission import READABLE
+from headgate.auth.credentials import home_credential_path, read_token
 from headgate.auth.latest_time import FILE as LATEST_TIME, LatestTime
+from headgate.auth.tokens import digest_of
 from headgate.doctor import judging
 from headgate.doctor.judging import Answer, Finding, Level, good, problem
 from headgate.errors import HeadgateError
 from headgate.home import Home, open_home
 from headgate.mcp.serve.tools import TOOLS
 from headgate.settings import Settings
+from headgate.wiring import open_stores
 
+#: How a client gets another token.
+_SAVE = "Run: headgate grants create --client NAME --save"
 _SECONDS = 10.0
 _MOST_BYTES = 64 * 1024
 _GROUP_AND_OTHERS = 0o077
@@ -45,7 +52,8 @@ def examine(examined: Examined) -> Iterator[Finding]:
     """Look at everything, in the order in which faults hide each other."""
     home_findings = list(_examine_home(examined.settings.home))
     yield from home_findings
-    yield from _examine_tokens(examined.tokens, examined.now // _SECOND_US)
+    is_usable = all(one.level is not Level.PROBLEM for one in home_findings)
+    yield from _examine_tokens(examined, is_usable=is_usable)
     yield judging.judge_tools(TOOLS)
     yield from judging.judge_address(examined.settings.public_url)
     date = ""
@@ -57,7 +65,7 @@ def examine(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "server", Level.WARNING, "No server runs on this home.", "Start one with: headgate serve"
         )
-    if all(one.level is not Level.PROBLEM for one in home_findings):
+    if is_usable:
         home = Home(examined.settings.home)
         latest = LatestTime(home).raise_to(0) // _SECOND_US
         yield judging.judge_clock(date, examined.now // _SECOND_US, latest, home.path / LATEST_TIME)
@@ -93,18 +101,43 @@ def _open_to_others(directory: Path) -> Iterator[Path]:
                 yield path
 
 
-def _examine_tokens(root: Path, now_seconds: int) -> Iterator[Finding]:
-    files = sorted((root / "clients").glob("*.json"))
-    bad = 0
+def _examine_tokens(examined: Examined, *, is_usable: bool) -> Iterator[Finding]:
+    files = sorted((examined.tokens / "clients").glob("*.json"))
+    of_home = home_credential_path(examined.tokens, examined.settings.home).stem
+    tokens: dict[str, str] = {}
+    wrong: list[Finding] = []
     for file in files:
         try:
-            read_token(file, now_seconds=now_seconds, hint="Run: headgate grants create --client NAME --save")
+            token = read_token(file, now_seconds=examined.now // _SECOND_US, hint=_SAVE)
         except HeadgateError as error:
-            bad += 1
-            yield problem("token files", f"{file.name}: {error.message}", error.hint)
-    if files and not bad:
+            wrong.append(problem("token files", f"{file.name}: {error.message}", error.hint))
+        else:
+            if file.name.startswith(f"{of_home}."):
+                tokens[file.name] = token
+    if tokens and is_usable:
+        wrong += asyncio.run(_ended_tokens(examined.settings, tokens))
+    yield from wrong
+    if files and not wrong:
         count = "1 saved token is" if len(files) == 1 else f"{len(files)} saved tokens are"
-        yield good("token files", f"{count} readable by you alone, and not expired.")
+        yield good("token files", f"{count} readable by you alone, and not ended.")
+
+
+async def _ended_tokens(settings: Settings, tokens: Mapping[str, str]) -> list[Finding]:
+    """Look up the tokens that were saved for this home; those for others are judged where they are."""
+    found: list[Finding] = []
+    async with open_stores(settings) as stores:
+        for name, token in tokens.items():
+            holder = await stores.ledger.holder(digest_of(token))
+            if holder is None:
+                found.append(problem("token files", f"{name}: This home does not know the token.", _SAVE))
+                continue
+            states = {one.state(stores.judged_at()) for one in holder.grants}
+            if not states & READABLE:
+                ended = " and ".join(sorted(states)) or "gone"
+                who = holder.token.client_id
+                text = f"{name}: The grants of {who} are {ended}: it can read nothing."
+                found.append(problem("token files", text, _SAVE.replace("NAME", shlex.quote(str(who)))))
+    return found
 
 
 def _examine_server(base: str) -> Iterator[tuple[Finding, str]]:

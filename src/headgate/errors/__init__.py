@@ -192,7 +192,10 @@ class InvalidResultId(InvalidRequest):
     """The id is neither 'connection_id/stream:record_id' nor 'stream:record_id'."""
 
     code = "invalid_result_id"
-    hint = "Pass an id exactly as search or query_records printed it."
+    hint = (
+        "Pass an id exactly as search or query_records printed it, or fetch_id of a row; the bare id of a record needs "
+        "stream and connection_id."
+    )
 
 
 class ConflictingConnectionId(InvalidRequest):

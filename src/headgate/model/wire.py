@@ -36,6 +36,8 @@ class RecordBody(TypedDict, total=False):
     #: The granted and selected fields.
     data: dict[str, Any]
     emitted_at: str
+    #: What the MCP tools add: the id by which ``fetch`` opens the record.
+    fetch_id: str
     previews: dict[FieldName, TextPreview]
     #: Related records by relation: one record, a list, or None.
     expanded: dict[str, RecordBody | ChildrenBody | None]

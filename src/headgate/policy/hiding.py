@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import jsonschema_rs
@@ -17,12 +17,15 @@ import msgspec
 from headgate.errors import InvalidRequest
 from headgate.model.hiding import MAX_RULE_CHARS, HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.ids import FieldName, StreamName
+from headgate.words import query_words, without_unseen, words_of
 
 #: How large a regular expression may become when it is compiled, in bytes.
 _PATTERN_BYTES = 1 << 20
 #: How far a code may stand from the words that name it.
 _NEAR_CHARS = 200
-_ADDRESS = re.compile(r"<([^<>]*)>\s*$")
+#: What may be an address in a text such as 'Ann <ann@example.org> (Ann)': what stands in brackets, and what is around an @.
+_BRACKETS = re.compile(r"<([^<>]*)>")
+_ADDRESS = re.compile(r"""[^\s<>()\[\],;:"]* ?@ ?[^\s<>()\[\],;:"]+""")
 _CODE_NAMES = re.compile(
     r"\bone[- ]time (?:pass ?code|password|pin|code)\b|\b(?:verification|security|log[- ]?in|sign[- ]?in"
     r"|authentication|authorization|two[- ]factor|2fa|2-step) (?:pass)?(?:code|pin)\b|\bpasscode\b|\botp\b|\bm?tan\b"
@@ -41,31 +44,44 @@ _RESETS = re.compile(
     r"|\breimposta\w{0,12} (?:\S{1,12} ){0,2}password\b|\bwachtwoord (?:opnieuw instellen|vergeten|herstellen|resetten)\b"
 )
 _Test = Callable[["RecordTexts"], bool]
+#: Raise it when a rule finds other records than before: a store notes it, and compares its records again.
+VERSION = 2
 
 
 class RecordTexts:
     """The texts of one record, as rules compare them; folded once for all rules."""
 
-    __slots__ = ("_folded", "_values")
+    __slots__ = ("_folded", "_values", "_words")
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self._folded: dict[str, list[str]] = {}
+        self._words: dict[str, list[str]] = {}
 
     def plain(self, field: FieldName | None) -> list[str]:
-        """Give the texts of a field, or of all fields, as they stand."""
-        names = self._values if field is None else (field,)
-        return [text for name in names for text in _texts(self._values.get(name))]
+        """Return the texts of a field, or of all fields, as they stand and as they are seen."""
+        return [
+            form
+            for name in self._names(field)
+            for text in _texts(self._values.get(name))
+            for form in _forms(text)
+        ]
 
     def folded(self, field: FieldName | None) -> list[str]:
-        """Give the same without regard to case and to how characters are composed."""
-        names = self._values if field is None else (field,)
-        return [text for name in names for text in self._folded_of(name)]
+        """Return the same without regard to case and to how characters are composed."""
+        return [text for name in self._names(field) for text in self._of(name, self._folded, _folded_texts)]
 
-    def _folded_of(self, name: str) -> list[str]:
-        found = self._folded.get(name)
+    def words(self, field: FieldName | None) -> list[str]:
+        """Return the words of a field, or of each field, as a search cuts them."""
+        return [text for name in self._names(field) for text in self._of(name, self._words, _texts_in_words)]
+
+    def _names(self, field: FieldName | None) -> Iterable[str]:
+        return self._values if field is None else (field,)
+
+    def _of(self, name: str, known: dict[str, list[str]], make: Callable[[Any], Iterator[str]]) -> list[str]:
+        found = known.get(name)
         if found is None:
-            found = self._folded[name] = [fold(text) for text in _texts(self._values.get(name))]
+            found = known[name] = list(make(self._values.get(name)))
         return found
 
 
@@ -124,20 +140,44 @@ def make_rule(
     return made
 
 
-def fold(text: str) -> str:
-    """Write a text without regard to case and to how characters are composed; white space becomes one blank."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+def _fold(text: str) -> str:
+    """Write a text as it is seen, without regard to case and to how characters are composed; white space becomes one blank."""
+    return " ".join(without_unseen(unicodedata.normalize("NFKC", text)).casefold().split())
+
+
+def _folded_texts(value: Any) -> Iterator[str]:
+    return map(_fold, _texts(value))
+
+
+def _forms(text: str) -> Iterator[str]:
+    """Give a text as it stands and, if that differs, as it is seen."""
+    yield text
+    seen = without_unseen(unicodedata.normalize("NFKC", text))
+    if seen != text:
+        yield seen
+
+
+def _texts_in_words(value: Any) -> Iterator[str]:
+    """Give the words of a value, each with a blank before and after it.
+
+    As in a search, texts of a list or an object follow each other. Numbers are not searched, and stand alone.
+    """
+    every = list(_scalars(value))
+    joined = "\n".join(one for one in every if isinstance(one, str))
+    for text in (joined, *(_written(one) for one in every if not isinstance(one, str))):
+        for form in _forms(text):
+            yield f" {' '.join(words_of(form))} "
 
 
 def _test_of(rule: HidingRule) -> _Test:
     field = rule.field
     match rule.kind:
         case RuleKind.VALUE:
-            equals = _wildcard(fold(rule.text))
-            return lambda texts: any(equals(one) or _is_address(one, equals) for one in texts.folded(field))
+            equals = _wildcard(_fold(rule.text))
+            return lambda texts: any(equals(one) or _has_address(one, equals) for one in texts.folded(field))
         case RuleKind.WORDS:
-            words = fold(rule.text)
-            return lambda texts: any(_holds(one, words) for one in texts.folded(field))
+            phrases = {_phrase(form) for form in _forms(rule.text)}
+            return lambda texts: any(phrase in one for one in texts.words(field) for phrase in phrases)
         case RuleKind.PATTERN:
             matches = _pattern(rule.text)
             return lambda texts: any(matches(one) for one in texts.plain(field))
@@ -148,22 +188,35 @@ def _test_of(rule: HidingRule) -> _Test:
 
 def _texts(value: Any) -> Iterator[str]:
     """Give every text in a value; numbers and truth values as JSON writes them."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
+    return map(_written, _scalars(value))
+
+
+def _written(scalar: str | float) -> str:
+    return scalar if isinstance(scalar, str) else msgspec.json.encode(scalar).decode()
+
+
+def _scalars(value: Any) -> Iterator[str | float]:
+    if isinstance(value, list):
         for item in cast("list[Any]", value):
-            yield from _texts(item)
+            yield from _scalars(item)
     elif isinstance(value, dict):
         for item in cast("dict[str, Any]", value).values():
-            yield from _texts(item)
+            yield from _scalars(item)
     elif value is not None:
-        yield msgspec.json.encode(value).decode()
+        yield value
 
 
-def _is_address(text: str, equals: Callable[[str], bool]) -> bool:
-    """Say whether the address of a text such as 'Ann <ann@example.org>' is the one."""
-    found = _ADDRESS.search(text)
-    return found is not None and equals(found[1].strip())
+def _phrase(text: str) -> str:
+    """Write words in a row as `_texts_in_words` does; a single character of Chinese may have others after it."""
+    words, is_prefix = query_words(text, is_prefix=False)
+    return f" {' '.join(words)}" + ("" if is_prefix else " ")
+
+
+def _has_address(text: str, equals: Callable[[str], bool]) -> bool:
+    """Say whether a text such as 'Ann <ann@example.org> (Ann)' holds the address, in whatever form."""
+    return any(equals(found[1].strip()) for found in _BRACKETS.finditer(text)) or any(
+        equals(found[0].replace(" ", "").strip(".'")) for found in _ADDRESS.finditer(text)
+    )
 
 
 def _wildcard(asked: str) -> Callable[[str], bool]:
@@ -185,27 +238,6 @@ def _wildcard(asked: str) -> Callable[[str], bool]:
         return True
 
     return matches
-
-
-def _holds(text: str, words: str) -> bool:
-    """Say whether a text holds words in a row, from the beginning of a word to the end of one."""
-    start = text.find(words)
-    while start >= 0:
-        end = start + len(words)
-        if not (_is_inside(text, start) or _is_inside(text, end)):
-            return True
-        start = text.find(words, start + 1)
-    return False
-
-
-def _is_inside(text: str, place: int) -> bool:
-    """Say whether a place lies between two letters of one word."""
-    return 0 < place < len(text) and _is_letter(text[place - 1]) and _is_letter(text[place])
-
-
-def _is_letter(character: str) -> bool:
-    # Chinese and Japanese are written without blanks: there every letter can end a word.
-    return character.isalnum() and unicodedata.east_asian_width(character) not in "WF"
 
 
 @functools.lru_cache(maxsize=256)

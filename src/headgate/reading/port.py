@@ -45,6 +45,8 @@ class RecordRow(msgspec.Struct):
     display_name: str | msgspec.UnsetType
     data: msgspec.Raw
     emitted_at: str
+    #: What the MCP tools add: the id by which ``fetch`` opens the record.
+    fetch_id: str | msgspec.UnsetType = msgspec.UNSET
     previews: Body | msgspec.UnsetType = msgspec.UNSET
     expanded: Body | msgspec.UnsetType = msgspec.UNSET
     links: Body | msgspec.UnsetType = msgspec.UNSET

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from contextlib import suppress
 from types import TracebackType
 
 from headgate.errors import RateLimited
@@ -51,7 +52,17 @@ class FairTurns:
             if turn.done() and not turn.cancelled():
                 # It was given in the moment in which it was given up.
                 self.give_back()
+            else:
+                self._leave(client, turn)
             raise
+
+    def _leave(self, client: str, turn: asyncio.Future[None]) -> None:
+        """Take a read that its caller left out of the queue: it does not count among those that wait."""
+        queue = self._waiting.get(client, deque())
+        with suppress(ValueError):
+            queue.remove(turn)
+        if not queue:
+            self._waiting.pop(client, None)
 
     def give_back(self) -> None:
         """End a turn, and give it to the client that has waited longest for its next one."""

@@ -14,6 +14,7 @@ from headgate.model.ids import connector_key
 from headgate.model.record import Connection
 from headgate.sources.importing import ImportJob
 from headgate.sources.protocol import LiveSource
+from headgate.sources.secrets import FORMS, check_reference
 from headgate.store.protocol import Store
 
 _OPTIONAL = "(optional)"
@@ -70,6 +71,7 @@ def account_job(
 
     Raises:
         InvalidRequest: a setting is missing or unknown.
+        ConfigInvalid: a secret is given in place of where it is.
     """
     known = source.settings
     for unknown in settings.keys() - known.keys():
@@ -77,6 +79,8 @@ def account_job(
     for needed, about in known.items():
         if not about.rstrip(".").endswith(_OPTIONAL) and not settings.get(needed):
             raise InvalidRequest(f"The setting '{needed}' is missing.", hint=f"{needed}: {about}")
+        if FORMS in about and settings.get(needed):
+            check_reference(settings[needed])
     prepare: Callable[[Mapping[str, str]], Mapping[str, str]] | None = getattr(source, "prepared", None)
     settings = settings if prepare is None else prepare(settings)
     variant: Callable[[Mapping[str, str]], str] | None = getattr(source, "variant", None)
@@ -85,7 +89,7 @@ def account_job(
         connector_key(key),
         name or source.label(settings),
         source.declare(settings),
-        lambda state: source.sync(settings, state),
+        lambda state, _form: source.sync(settings, state),
         notes={"sync": {"source": source.name, "settings": dict(settings), "every_seconds": every_seconds}},
     )
 

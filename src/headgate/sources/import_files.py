@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import secrets
-import tempfile
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +15,14 @@ import msgspec
 
 from headgate.errors import InvalidRequest, NotFound, StorageFull
 from headgate.home import has_room, make_private_directory, read_private, write_private
+from headgate.system import lock, open_private
 
 _ID_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _ID_LENGTHS = range(8, 65)
 #: What became of an import can be read for so long.
 _DAY_SECONDS = 24 * 3600
 _SECOND_US = 1_000_000
+_UPLOAD = "upload-"
 
 
 class UploadDirectory:
@@ -30,12 +34,30 @@ class UploadDirectory:
         self._path = path
 
     @contextmanager
-    def receiving(self, now: int) -> Generator[Path]:
+    def receiving(self) -> Generator[Path]:
         """Make a directory for one upload, and remove it with what lies in it at the end."""
         make_private_directory(self._path)
-        self._forget_before(now // _SECOND_US - _DAY_SECONDS)
-        with tempfile.TemporaryDirectory(prefix="upload-", dir=self._path) as directory:
-            yield Path(directory)
+        directory = self._path / f"{_UPLOAD}{secrets.token_hex(8)}"
+        handle = open_private(_lock_of(directory), os.O_RDWR | os.O_CREAT)
+        try:
+            lock(handle)
+            make_private_directory(directory)
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+            os.close(handle)
+            _lock_of(directory).unlink(missing_ok=True)
+
+    def clean(self, now: int) -> None:
+        """Remove uploads of processes that were killed, and what became of imports of more than a day ago."""
+        for directory in self._path.glob(f"{_UPLOAD}*/"):
+            if not _is_locked(_lock_of(directory)):
+                shutil.rmtree(directory, ignore_errors=True)
+                _lock_of(directory).unlink(missing_ok=True)
+        # Also what a killed process had not put in its place.
+        for path in self._path.glob("*.json*"):
+            if changed_at(path) < now // _SECOND_US - _DAY_SECONDS:
+                path.unlink(missing_ok=True)
 
     def refuse_without_room(self) -> None:
         """Leave the disk space that reading and revocation need.
@@ -64,10 +86,32 @@ class UploadDirectory:
     def _file(self, import_id: str) -> Path:
         return self._path / f"{import_id}.json"
 
-    def _forget_before(self, oldest: int) -> None:
-        for path in self._path.glob("*.json"):
-            if path.stat().st_mtime < oldest:
-                path.unlink(missing_ok=True)
+
+def changed_at(path: Path) -> float:
+    """Return when an entry was last changed, in seconds; never if another process has removed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+def _lock_of(directory: Path) -> Path:
+    """Name the file that a process has locked for as long as it has an upload."""
+    return directory.with_suffix(".lock")
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        handle = open_private(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        lock(handle)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def checked_id(text: str | None) -> str:

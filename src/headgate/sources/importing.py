@@ -1,7 +1,7 @@
 """The importer: stores what a source reads, and remembers how far it came.
 
-Reading runs in a thread and is one part ahead of storing, so that memory is bounded and the event loop stays free. A
-mark is stored after everything before it is, so an interrupted import goes on where it was; what is read again is
+Reading is waited for in a thread and is one part ahead of storing, so that memory is bounded and the event loop stays
+free. A mark is stored after everything before it is, so an interrupted import goes on where it was; what is read again is
 stored already and changes nothing.
 """
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
@@ -22,7 +22,7 @@ from headgate.model.instants import iso
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.sources.identity import digest_of
-from headgate.sources.parts import ImportPart, ReadLine, parts
+from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, within
 from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
 from headgate.store.protocol import Batch, Store
 
@@ -39,13 +39,19 @@ class ImportJob:
     #: With the connector's key it names the connection: the same names twice are the same connection.
     display_name: str
     document: Mapping[str, Any]
-    #: Reads from the marks of the last run on.
-    read: Callable[[Mapping[str, Any]], Iterator[Item]]
+    #: Reads from the marks of the last run on, in the connection's form of names.
+    read: Callable[[Mapping[str, Any], int], Iterator[Item | ImportPart]]
+    #: The form of a new connection.
+    form: int = 1
     total_bytes: int = 0
     #: Of the files; marks of other files are not used. None: an account, whose marks hold for ever.
     fingerprint: str | None = None
+    #: How much may be stored of it; None: an account, of which each part is bounded.
+    most_bytes: int | None = None
     #: What else is stored with the connection, such as the settings of an account.
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: Ends reading that is under way in another thread.
+    end: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +105,16 @@ def job_of(
     found = found if prepare is None else prepare(found)
     key = "-".join(part for part in (source.name, found.variant) if part)
     files = [[file.name, file.size_bytes, file.modified_at] for file in found.files]
+    total_bytes = sum(file.size_bytes for file in found.files)
     return ImportJob(
         connector_key(key),
         name or found.title,
         source.declare(found) if document is None else document,
-        lambda resume: source.read(found, resume),
-        total_bytes=sum(file.size_bytes for file in found.files),
+        lambda resume, form: source.read(replace(found, form=form), resume),
+        form=found.form,
+        total_bytes=total_bytes,
         fingerprint=digest_of(files),
+        most_bytes=most_stored_bytes(total_bytes),
     )
 
 
@@ -141,7 +150,7 @@ class Importer:
             connection = await self._store.create_connection(job.connector_key, job.display_name)
         work = _Import(self._store, self._clock, job, connection)
         await work.prepare()
-        async with _reading(job, work.resume) as read_part:
+        async with _reading(job, work.resume, work.form) as read_part:
             try:
                 await work.store_all(read_part, show)
             finally:
@@ -156,15 +165,16 @@ _ReadPart = Callable[[], "asyncio.Future[ImportPart | None]"]
 
 
 @asynccontextmanager
-async def _reading(job: ImportJob, resume: Mapping[str, Any]) -> AsyncGenerator[_ReadPart]:
+async def _reading(job: ImportJob, resume: Mapping[str, Any], form: int) -> AsyncGenerator[_ReadPart]:
     """Read in one thread, where the source opens its files and closes them again."""
     loop = asyncio.get_running_loop()
     executor = ThreadPoolExecutor(1, thread_name_prefix="headgate-import")
-    source: list[Iterator[Item]] = []
+    source: list[Iterator[Item | ImportPart]] = []
 
     def opened() -> Iterator[ImportPart]:
-        source.append(job.read(resume))
-        yield from parts(source[0])
+        source.append(job.read(resume, form))
+        found = parts(source[0])
+        yield from found if job.most_bytes is None else within(job.most_bytes, found, job.display_name)
 
     read = opened()
 
@@ -179,6 +189,10 @@ async def _reading(job: ImportJob, resume: Mapping[str, Any]) -> AsyncGenerator[
 
     try:
         yield next_part
+    except BaseException:
+        # The thread may be waiting for a file that takes long.
+        job.end()
+        raise
     finally:
         await loop.run_in_executor(executor, close)
         executor.shutdown()
@@ -206,6 +220,7 @@ class _Import:
         self._streams = [str(stream["name"]) for stream in job.document["streams"]]
         self._keys = {stream["name"]: stream["primary_key"] for stream in job.document["streams"]}
         self.resume: dict[str, Any] = {}
+        self.form = 1
         self.is_resumed = False
         self.failure = ""
 
@@ -219,6 +234,8 @@ class _Import:
             self.resume = dict(earlier.get("resume") or {})
         self.is_resumed = bool(self.resume) and self._job.fingerprint is not None
         self._counts_before = await self._counts()
+        is_new = not self._state and not any(self._counts_before.values())
+        self.form = int(self._state.get("form", self._job.form if is_new else 1))
 
     async def store_all(self, read_part: _ReadPart, show: Callable[[ImportProgress], None] | None) -> None:
         """Store part by part, while the next one is read."""
@@ -290,7 +307,7 @@ class _Import:
             imported["of"] = self._job.fingerprint
         if is_finished:
             imported["finished_at"] = iso(self._clock())
-        self._state = {**self._state, **self._job.notes, "import": imported}
+        self._state = {**self._state, **self._job.notes, "form": self.form, "import": imported}
         await self._store.put_state(self._connection.id, msgspec.json.encode(self._state))
 
     async def report(self) -> ImportReport:

@@ -38,6 +38,8 @@ class Upload:
     """What the owner says about a file."""
 
     file_name: str
+    #: Whether the content is an archive of several files that the owner gave, each by itself or in its folder.
+    is_bundle: bool = False
     source: str | None = None
     #: The connection's name; the source chooses one if it is None.
     display_name: str | None = None

@@ -1,4 +1,7 @@
-"""What a source reads, cut into parts of bounded size: the lines of each stream, ready for the store."""
+"""What a source reads, cut into parts of bounded size: the lines of each stream, ready for the store.
+
+What is stored of a file is bounded by its size: a few bytes of some formats stand for any number of records.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,14 @@ import msgspec
 from headgate.errors import HeadgateError
 from headgate.model.ids import blob_id_from
 from headgate.sources.protocol import Attachment, Item, Mark, Reject, Removal, Row
+from headgate.sources.reading_note import NOTE
 
 PART_LINES = 2000
 #: Together with what storing makes of them, this decides how much memory an import takes.
 PART_BYTES = 2 * 1024 * 1024
+#: What may be stored of a file: so many times its size, and what is small in any case.
+_MAX_STORED_RATIO = 200
+_FREE_STORED_BYTES = 64 * 1024**2
 #: How JSON writes NUL, which the store does not take.
 _NUL = b"\\u0000"
 
@@ -40,26 +47,50 @@ class ImportPart:
     marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
     #: Why reading ended before the end; empty while all is well.
     failure: str = ""
-    _bytes: int = 0
-    _count: int = 0
+    #: Whether a reject stands for more than can be known.
+    is_cut: bool = False
+    #: Of lines and attachments.
+    size_bytes: int = 0
+    #: What the source gave, and what of that after the last mark.
+    item_count: int = 0
+    after_mark: int = 0
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to store it."""
-        return self._bytes >= PART_BYTES or self._count >= PART_LINES
+        return self.size_bytes >= PART_BYTES or self.item_count >= PART_LINES
 
-    def take(self, item: Item) -> None:
+    def take(self, item: Item | ImportPart) -> None:
         """Add what a source gave."""
-        self._count += 1
+        if isinstance(item, ImportPart):
+            self._take_part(item)
+            return
+        self.item_count += 1
+        self.after_mark += 1
         if isinstance(item, Row):
             self._take_row(item)
         elif isinstance(item, Removal):
             line = msgspec.json.encode({"op": "delete", "key": list(item.key)})
             self.removals.setdefault(item.stream, []).append(ReadLine(line, ""))
         elif isinstance(item, Reject):
-            self.rejects.append(item)
+            self.rejects.append(Reject(_repaired(item.place), _repaired(item.reason)))
         else:
             self.marks[item.file] = item
+            self.after_mark = 0
+
+    def _take_part(self, part: ImportPart) -> None:
+        for stream, lines in part.lines.items():
+            self.lines.setdefault(stream, []).extend(lines)
+        for stream, lines in part.removals.items():
+            self.removals.setdefault(stream, []).extend(lines)
+        self.attachments.extend(part.attachments)
+        self.rejects.extend(part.rejects)
+        self.marks.update(part.marks)
+        self.failure = part.failure
+        self.is_cut = self.is_cut or part.is_cut
+        self.size_bytes += part.size_bytes
+        self.item_count += part.item_count
+        self.after_mark = part.after_mark if part.marks else self.after_mark + part.after_mark
 
     def _take_row(self, row: Row) -> None:
         try:
@@ -67,16 +98,34 @@ class ImportPart:
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             self.rejects.append(Reject(row.place or row.stream, f"It cannot be written as JSON: {error}."))
             return
-        self.lines.setdefault(row.stream, []).append(ReadLine(line, row.place))
+        self.lines.setdefault(row.stream, []).append(ReadLine(line, _repaired(row.place)))
         self.attachments.extend(row.attachments.values())
-        self._bytes += len(line) + sum(len(one.content) for one in row.attachments.values())
+        self.size_bytes += len(line) + sum(len(one.content) for one in row.attachments.values())
 
 
-def parts(items: Iterable[Item]) -> Iterator[ImportPart]:
+def most_stored_bytes(size_bytes: int) -> int:
+    """Return how much may be stored of files of a size."""
+    return _FREE_STORED_BYTES + size_bytes * _MAX_STORED_RATIO
+
+
+def within(most_bytes: int, given: Iterable[ImportPart], name: str) -> Iterator[ImportPart]:
+    """Give parts until they are more than may be stored of a file; a reject says that the rest is left out."""
+    left = most_bytes
+    for part in given:
+        left -= part.size_bytes
+        yield part
+        if left < 0:
+            reason = f"It would store more than {most_bytes // 1024**2:,} MB, which is too much for its size."
+            yield ImportPart(rejects=[Reject(name, f"{reason} The rest is left out.")], is_cut=True)
+            return
+
+
+def parts(items: Iterable[Item | ImportPart]) -> Iterator[ImportPart]:
     """Collect what a source gives; the last part says if reading ended in a failure."""
     part = ImportPart()
     try:
         for item in items:
+            NOTE.step()
             part.take(item)
             if part.is_full:
                 yield part

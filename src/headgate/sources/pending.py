@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
 import shutil
@@ -13,8 +14,11 @@ from zipfile import ZipFile, ZipInfo
 
 from headgate.errors import NotFound
 from headgate.home import Home, make_private_directory, write_private
+from headgate.sources.import_files import changed_at
 
 _DIRECTORY = "uploads"
+#: Beside the content, if that is a bundle.
+_BUNDLE = "bundle"
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOUR_SECONDS = 3600
 _PIECE_BYTES = 256 * 1024
@@ -30,7 +34,7 @@ class PendingUploads:
         self._clock = clock
 
     async def add(self, name: str, content: AsyncIterator[bytes]) -> str:
-        """Store a file; returns the id by which it is found again. Older uploads than an hour are removed."""
+        """Store a file; returns the id by which it is found again."""
         place = self._new(name)
         with (place / "content").open("xb") as file:
             (place / "content").chmod(0o600)
@@ -39,8 +43,9 @@ class PendingUploads:
         return place.name
 
     async def add_all(self, name: str, files: Sequence[tuple[str, AsyncIterator[bytes]]]) -> str:
-        """Store several files, each under its path, as one archive of that name."""
+        """Store several files, each under its path, as one archive of ours: a bundle."""
         place, taken = self._new(name), set[str]()
+        (place / _BUNDLE).touch()
         with (place / "content").open("xb") as file, ZipFile(file, "w") as archive:
             (place / "content").chmod(0o600)
             for path, content in files:
@@ -51,7 +56,6 @@ class PendingUploads:
         return place.name
 
     def _new(self, name: str) -> Path:
-        self._remove_old()
         place = self._directory / secrets.token_hex(16)
         make_private_directory(place)
         write_private(place / "name", name.encode("utf-8", "replace"))
@@ -64,6 +68,14 @@ class PendingUploads:
             NotFound: it is gone.
         """
         return (self._place(upload_id) / "name").read_text(encoding="utf-8")
+
+    def is_bundle(self, upload_id: str) -> bool:
+        """Return whether it is several files.
+
+        Raises:
+            NotFound: it is gone.
+        """
+        return (self._place(upload_id) / _BUNDLE).exists()
 
     async def content(self, upload_id: str) -> AsyncIterator[bytes]:
         """Read a file piece by piece.
@@ -98,10 +110,12 @@ class PendingUploads:
             raise _gone()
         return place
 
-    def _remove_old(self) -> None:
+    def clean(self) -> None:
+        """Remove what has not changed for an hour."""
         oldest = self._clock() // 1_000_000 - _HOUR_SECONDS
         for place in self._directory.glob("*"):
-            if place.stat().st_mtime < oldest:
+            last = (changed_at(path) for path in (place, place / "content"))
+            if max((at for at in last if at != math.inf), default=math.inf) < oldest:
                 shutil.rmtree(place, ignore_errors=True)
 
 
@@ -111,6 +125,11 @@ class TakenUpload:
 
     name: str
     place: Path
+
+    @property
+    def is_bundle(self) -> bool:
+        """Whether it is several files."""
+        return (self.place / _BUNDLE).exists()
 
     def content(self) -> AsyncIterator[bytes]:
         """Read it piece by piece."""

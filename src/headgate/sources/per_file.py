@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Item, Mark, Recognised, Reject, Row
+from headgate.sources.reading_note import SetAside
 
 #: Rows and rejects between two marks.
 _STEP = 1000
@@ -55,6 +56,8 @@ def _read_one(file: InputFile, given: int, read_file: ReadFile) -> Iterator[Item
                 yield item
                 if number % _STEP == 0:
                     yield Mark(file.name, counted.done_bytes, {"items": number})
+    except SetAside as error:
+        yield Reject(file.name, str(error))
     except BROKEN as error:
         yield Reject(file.name, f"The file cannot be read further: {type(error).__name__}.")
     yield Mark(file.name, file.size_bytes)

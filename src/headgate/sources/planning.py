@@ -4,52 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from headgate.errors import InvalidRequest
+from headgate.sources.import_plan import ImportPlan, PlannedImport
 from headgate.sources.importing import ImportJob, job_of
 from headgate.sources.inputs.archives import is_archive
 from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.previewing import ImportPreview, preview
+from headgate.sources.parts import most_stored_bytes
+from headgate.sources.previewing import preview
 from headgate.sources.protocol import Recognised, Source
 from headgate.sources.registry import detect, sources
 
 _NAMES_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedImport:
-    """Files that a source has recognised, and the job that reads them."""
-
-    found: Recognised
-    job: ImportJob
-
-    def preview(self) -> ImportPreview:
-        """Read the beginning of the files."""
-        return preview(self.job)
-
-    def document(self, shown: ImportPreview) -> dict[str, Any]:
-        """Write the plan and its preview as JSON."""
-        return {
-            "source": self.found.source,
-            "connector_key": self.job.connector_key,
-            "display_name": self.job.display_name,
-            "files": [file.name for file in self.found.files],
-            "size_bytes": self.job.total_bytes,
-            **dataclasses.asdict(shown),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
-    """What will be imported, and the files that will not."""
-
-    imports: Sequence[PlannedImport]
-    #: With the reason, where there is one beside that no source recognises the file.
-    unknown: Sequence[str]
-    #: Whether one of these is damaged, encrypted or otherwise unreadable.
-    has_unreadable: bool
 
 
 def chosen_sources(name: str | None) -> Mapping[str, Source]:
@@ -93,12 +61,15 @@ def plan_imports(
         has_unreadable |= any(file.unreadable for file in left)
         for one in found:
             try:
-                planned.append(_planned(among[one.source], one, name, corrections))
+                job = _job(among[one.source], one, tree, name, corrections)
             except (InvalidRequest, OSError) as error:
                 if corrections is not None and isinstance(error, InvalidRequest):
                     raise
                 unknown += [f"{file.name} ({_reason(error)})" for file in one.files]
                 has_unreadable = True
+            else:
+                files = [file.name for file in one.files]
+                planned.append(PlannedImport(one.source, files, job, partial(preview, job)))
     if not planned:
         _refuse(trees, unknown, among)
     return ImportPlan(planned, unknown, has_unreadable)
@@ -128,9 +99,13 @@ def _refuse(trees: Sequence[InputTree], unknown: Sequence[str], among: Mapping[s
     )
 
 
-def _planned(
-    source: Source, found: Recognised, name: str | None, corrections: Mapping[str, Any] | None
-) -> PlannedImport:
+def _job(
+    source: Source,
+    found: Recognised,
+    tree: InputTree,
+    name: str | None,
+    corrections: Mapping[str, Any] | None,
+) -> ImportJob:
     if corrections is not None:
         correct = getattr(source, "corrected", None)
         if correct is None:
@@ -139,4 +114,8 @@ def _planned(
                 hint="Leave out the corrections.",
             )
         found = correct(found, corrections)
-    return PlannedImport(found, job_of(source, found, name=name))
+    job = job_of(source, found, name=name)
+    if tree.packed_bytes is None:
+        return job
+    # Of an archive the packed size counts: what it unpacks to may be many times that already.
+    return dataclasses.replace(job, most_bytes=most_stored_bytes(min(job.total_bytes, tree.packed_bytes)))

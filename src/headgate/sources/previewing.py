@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from headgate.sources.importing import ImportJob
-from headgate.sources.parts import reference
+from headgate.sources.parts import ImportPart, line_of
 from headgate.sources.protocol import Item, Reject, Row
 
 PREVIEW_ROWS = 5
@@ -46,10 +48,10 @@ class ImportPreview:
 
 def preview(job: ImportJob) -> ImportPreview:
     """Read the beginning of a job's files."""
-    streams: list[dict[str, Any]] = job.document["streams"]
+    streams: Sequence[Mapping[str, Any]] = job.document["streams"]
     rows: dict[str, list[Mapping[str, Any]]] = {stream["name"]: [] for stream in streams}
     rejects: list[Reject] = []
-    items = job.read({})
+    items = job.read({}, job.form)
     try:
         _collect(items, rows, rejects)
     finally:
@@ -59,15 +61,19 @@ def preview(job: ImportJob) -> ImportPreview:
     return ImportPreview([_stream_preview(one, rows[one["name"]]) for one in streams], rejects[:PREVIEW_ROWS])
 
 
+def preview_without_rows(document: Mapping[str, Any], reject: Reject) -> ImportPreview:
+    """Make the preview of files of which nothing can be read."""
+    return ImportPreview([_stream_preview(one, ()) for one in document["streams"]], [reject])
+
+
 def _collect(
-    items: Iterator[Item], rows: Mapping[str, list[Mapping[str, Any]]], rejects: list[Reject]
+    items: Iterator[Item | ImportPart], rows: Mapping[str, list[Mapping[str, Any]]], rejects: list[Reject]
 ) -> None:
     for item in islice(items, _ITEMS_MOST):
         if isinstance(item, Reject):
             rejects.append(item)
         elif isinstance(item, Row) and len(rows[item.stream]) < PREVIEW_ROWS:
-            files = {name: reference(one) for name, one in item.attachments.items()}
-            rows[item.stream].append({**item.data, **files})
+            rows[item.stream].append(msgspec.json.decode(line_of(item))["data"])
             if all(len(some) == PREVIEW_ROWS for some in rows.values()):
                 return
 

@@ -1,7 +1,7 @@
 """What a source is: it recognises files, says what records they hold, and reads them.
 
 A source does no network or store access while it reads files: it takes a tree of files and gives values. The importer
-runs it in a thread, stores what it gives and remembers how far it came.
+runs it in a process for each import, stores what it gives and remembers how far it came.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.sources.inputs.tree import InputFile, InputTree
+
+if TYPE_CHECKING:
+    from headgate.sources.parts import ImportPart
 
 
 class Certainty(IntEnum):
@@ -40,6 +43,9 @@ class Recognised:
     #: For a source whose declarations differ from one find to another, such as tables: the connector's key is the
     #: source's name and this. Lower case, digits, ``-``.
     variant: str = ""
+    #: In which form records are named; a source that names them otherwise than before recognises files in a higher one. A
+    #: connection is read in the form in which it was made, so that importing again into an older one adds nothing.
+    form: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,7 @@ class LiveSource(Protocol):
         """Make the source declaration."""
         ...
 
-    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
+    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
         """Fetch what is new, in memory bounded by a constant.
 
         A mark's `file` is a part of the account, such as a folder; `state` has the last mark's `resume` for each part

@@ -14,7 +14,6 @@ from headgate.sources.documents.source import DOCUMENTS
 from headgate.sources.git.source import GIT
 from headgate.sources.history.source import HISTORY
 from headgate.sources.inputs.tree import InputTree
-from headgate.sources.mail.imap import IMAP
 from headgate.sources.mail.source import MAIL
 from headgate.sources.money.source import MONEY
 from headgate.sources.notes.source import NOTES
@@ -40,7 +39,6 @@ _BUILT_IN: tuple[Source, ...] = (
     NOTES,
     TABLES,
 )
-_BUILT_IN_LIVE: tuple[LiveSource, ...] = (IMAP,)
 
 
 def sources() -> dict[str, Source]:
@@ -50,9 +48,9 @@ def sources() -> dict[str, Source]:
 
 
 def live_sources() -> dict[str, LiveSource]:
-    """Return every live source by its name; a built-in one cannot be replaced."""
-    others: list[LiveSource] = [entry.load() for entry in entry_points(group=LIVE_GROUP)]
-    return {source.name: source for source in (*others, *_BUILT_IN_LIVE)}
+    """Return the live sources of other packages by their names."""
+    found: list[LiveSource] = [entry.load() for entry in entry_points(group=LIVE_GROUP)]
+    return {source.name: source for source in found}
 
 
 def detect(tree: InputTree, among: Sequence[Source]) -> tuple[Recognised, ...]:

@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
 from headgate.errors import HeadgateError, NotFound
 from headgate.home import Home
 from headgate.model.freshness import Freshness, freshness_in, with_freshness
+from headgate.model.ids import ConnectionId
 from headgate.model.record import Connection
 from headgate.sources.accounts import ConnectionState, account_job, raw_state, state_of
-from headgate.sources.importing import Importer, ImportProgress, ImportReport
-from headgate.sources.protocol import LiveSource
+from headgate.sources.deadlines import until_deadline
+from headgate.sources.importing import Importer, ImportJob, ImportProgress, ImportReport
+from headgate.sources.parts import ImportPart
+from headgate.sources.protocol import Item, LiveSource
 from headgate.store.protocol import Store
 from headgate.system import lock, open_private
+from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
 
 LOCK = "sync.lock"
+LOOP = "accounts"
+#: How many accounts are fetched at the same time.
+_AT_ONCE = 4
 #: Between two looks at what is due.
 _LOOK_SECONDS = 30.0
 
@@ -58,9 +66,14 @@ class Accounts:
             job = account_job(
                 source, state.settings, connection.display_name, every_seconds=state.every_seconds
             )
-            report = await Importer(self.store, clock=self.clock).run(job, show)
+            report = await Importer(self.store, clock=self.clock).run(_bounded(job), show)
         except HeadgateError as error:
             await self._note(connection, error.message, pause)
+            raise
+        except Exception as error:
+            await self._note(
+                connection, f"Headgate failed ({type(error).__name__}); its log has more.", pause
+            )
             raise
         await self._note(connection, report.failure, pause)
         return report
@@ -87,67 +100,84 @@ class Accounts:
         await self.store.put_state(connection.id, msgspec.json.encode(with_freshness(state, noted)))
 
 
+def _bounded(job: ImportJob) -> ImportJob:
+    def read(marks: Mapping[str, Any], form: int) -> Iterator[Item | ImportPart]:
+        return until_deadline(job.read(marks, form))
+
+    return replace(job, read=read)
+
+
 @asynccontextmanager
 async def scheduled(
     home: Home,
     accounts: Accounts,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    supervisor: Supervisor,
     has_turn: Callable[[], Awaitable[bool]] | None = None,
 ) -> AsyncGenerator[None]:
     """Fetch the accounts that are due until the end of the block, in one of all processes that do so.
 
     A lock of the home chooses among the processes of this machine, ``has_turn`` among machines that share a home.
     """
-    task = asyncio.create_task(_fetch_for_ever(home, accounts, sleep, has_turn))
+    schedule = _Schedule(home, accounts, supervisor, has_turn)
+    task = supervisor.start(LOOP, schedule.look)
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
+        await schedule.close()
 
 
-async def _fetch_for_ever(
-    home: Home,
-    accounts: Accounts,
-    sleep: Callable[[float], Awaitable[None]],
-    has_turn: Callable[[], Awaitable[bool]] | None,
-) -> None:
-    file: int | None = None
-    try:
-        while True:
-            file = _locked(home) if file is None else file
-            if file is not None and (has_turn is None or await _is_chosen(has_turn)):
-                await _fetch_due(accounts)
-            await sleep(_LOOK_SECONDS)
-    finally:
-        if file is not None:
-            os.close(file)
+class _Schedule:
+    """Starts what is due; a few accounts are fetched at once, so that a slow one holds up no other."""
 
+    def __init__(
+        self,
+        home: Home,
+        accounts: Accounts,
+        supervisor: Supervisor,
+        has_turn: Callable[[], Awaitable[bool]] | None,
+    ) -> None:
+        self._home = home
+        self._accounts = accounts
+        self._supervisor = supervisor
+        self._has_turn = has_turn
+        self._file: int | None = None
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+        self._fetches: dict[ConnectionId, asyncio.Task[None]] = {}
 
-async def _fetch_due(accounts: Accounts) -> None:
-    """Fetch one account after the other; a failure is noted with its connection and hinders no other."""
-    log = get_logger()
-    try:
-        for one in await accounts.due():
-            try:
-                report = await accounts.fetch(one)
-            except HeadgateError as error:
-                log.warning("source_not_synced", connection_id=one.id, code=error.code)
-            else:
-                status = "incomplete" if report.failure else "done"
-                log.info("source_synced", connection_id=one.id, count=report.accepted, status=status)
-    except HeadgateError as error:
-        # The store, not an account.
-        log.warning("sources_not_synced", code=error.code)
+    async def look(self) -> float:
+        """Begin to fetch what is due and is not being fetched already."""
+        self._file = _locked(self._home) if self._file is None else self._file
+        if self._file is not None and (self._has_turn is None or await self._has_turn()):
+            for connection in await self._accounts.due():
+                if connection.id not in self._fetches:
+                    self._fetches[connection.id] = asyncio.create_task(self._fetch(connection))
+        return _LOOK_SECONDS
 
+    async def close(self) -> None:
+        """End what is being fetched; the next process goes on from the stored marks."""
+        for task in list(self._fetches.values()):
+            await stop(task)
+        if self._file is not None:
+            os.close(self._file)
 
-async def _is_chosen(has_turn: Callable[[], Awaitable[bool]]) -> bool:
-    try:
-        return await has_turn()
-    except HeadgateError as error:
-        get_logger().warning("sources_not_synced", code=error.code)
-        return False
+    async def _fetch(self, connection: Connection) -> None:
+        """Fetch one account; a failure is noted with its connection and hinders no other."""
+        log = get_logger().bind(connection_id=connection.id)
+        try:
+            async with self._at_once:
+                report = await self._accounts.fetch(connection)
+        except HeadgateError as error:
+            log.warning("source_not_synced", code=error.code)
+        except Exception as error:  # noqa: BLE001 - a source may come from elsewhere and raise anything
+            self._supervisor.failed(LOOP, error, subject=connection.id)
+        else:
+            self._supervisor.worked(LOOP, connection.id)
+            log.info(
+                "source_synced", count=report.accepted, status="incomplete" if report.failure else "done"
+            )
+        finally:
+            del self._fetches[connection.id]
 
 
 def _locked(home: Home) -> int | None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
-from headgate.errors import HeadgateError, InvalidRequest
+from headgate.errors import HeadgateError, InvalidRequest, ServerFault, StorageFull
 from headgate.model.ids import is_plain
+from headgate.sources.file_parser import FileChoice, FileParser
 from headgate.sources.import_files import UploadDirectory, checked_id
+from headgate.sources.import_plan import ImportPlan
 from headgate.sources.importing import Importer, ImportProgress, ImportReport
-from headgate.sources.inputs.opening import opened_tree
 from headgate.sources.intake import Upload
-from headgate.sources.planning import ImportPlan, chosen_sources, plan_imports
 from headgate.store.protocol import Store
 
 _MAX_NAME = 200
@@ -49,13 +51,15 @@ async def import_upload(
         raise InvalidRequest("file_name must be the name of a file, without directories.", param="file_name")
     if not is_plain(name):
         raise InvalidRequest("file_name must be plain text.", param="file_name")
-    among, import_id = chosen_sources(upload.source), checked_id(upload.import_id)
-    with uploads.receiving(clock()) as directory, _noted(uploads, import_id, upload) as notes:
+    import_id = checked_id(upload.import_id)
+    with uploads.receiving() as directory, _noted(uploads, import_id, upload) as notes:
         path = directory / name
         await _receive(path, content, uploads, notes)
         notes.put(status="reading")
-        with opened_tree(path) as tree:
-            plan = await asyncio.to_thread(plan_imports, [tree], among, name=upload.display_name)
+        paths = await asyncio.to_thread(_unpacked, path) if upload.is_bundle else [path]
+        choice = FileChoice(paths=paths, source=upload.source, name=upload.display_name)
+        with FileParser(choice) as parser:
+            plan = await asyncio.to_thread(parser.plan)
             if upload.is_dry_run:
                 return {"import_id": import_id, **await asyncio.to_thread(_preview, plan)}
             reports = await _import(Importer(store, clock=clock), plan, notes)
@@ -81,6 +85,26 @@ async def _receive(
                 uploads.refuse_without_room()
             notes.put_sometimes(received_bytes=received)
     notes.put(received_bytes=received)
+
+
+def _unpacked(bundle: Path) -> list[Path]:
+    """Lay the files of a bundle beside each other, so that each is imported as it would be by itself.
+
+    Raises:
+        InvalidRequest: this system cannot have a file of such a name.
+    """
+    directory = bundle.with_name("files")
+    try:
+        with ZipFile(bundle) as archive:
+            archive.extractall(directory)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull from None
+        raise InvalidRequest(
+            "The files cannot be stored here under their names.", hint="Rename them."
+        ) from None
+    bundle.unlink()
+    return sorted(directory.iterdir())
 
 
 async def _import(importer: Importer, plan: ImportPlan, notes: _ImportNotes) -> list[ImportReport]:
@@ -161,6 +185,10 @@ def _noted(uploads: UploadDirectory, import_id: str, upload: Upload) -> Generato
         yield notes
     except HeadgateError as error:
         notes.put(status="failed", error={"code": error.code, "message": error.message})
+        raise
+    except Exception:
+        message = "A fault in Headgate ended the import; its log has more."
+        notes.put(status="failed", error={"code": ServerFault.code, "message": message})
         raise
     except BaseException:
         notes.put(status="interrupted")

@@ -7,6 +7,7 @@ password goes to the server that it was given for, over TLS or on this machine.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -18,12 +19,14 @@ from urllib.parse import urljoin, urlsplit
 import httpcore2
 
 from headgate.errors import (
+    AddressBlocked,
     ConfigInvalid,
     UpstreamAuthFailed,
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
 from headgate.operations.secrets import Secret
+from headgate.sources.deadlines import Connections, cut_at_deadline
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _SECONDS = 30.0
@@ -67,6 +70,7 @@ class WebAccount:
         self._pool = pool
         self._access = access
         self._origin = origin
+        self._is_here = _means_this_machine(origin[1])
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -79,12 +83,23 @@ class WebAccount:
             UpstreamProtocolError: it answered with an error, or with too much.
         """
         for _ in range(_MAX_REDIRECTS):
+            self._refuse_elsewhere(url)
             answer = self._send(method, url, headers or {}, body)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return _accepted(answer)
             url = urljoin(url, answer.headers["location"])
-            origin_of(url)
         raise UpstreamProtocolError("The server redirects without end.")
+
+    def _refuse_elsewhere(self, url: str) -> None:
+        """Refuse an address that a server elsewhere names on this machine, where services trust every caller.
+
+        Raises:
+            AddressBlocked: it is one, or is not encrypted.
+            ConfigInvalid: it is no URL.
+        """
+        scheme, host, _ = origin_of(url)
+        if not self._is_here and (scheme != "https" or _means_this_machine(host)):
+            raise AddressBlocked(f"{self._origin[1]} leads to {host}, which must not be called.")
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         sent = {"Accept-Encoding": "identity", "User-Agent": "headgate", **headers, **self._signed(url)}
@@ -121,10 +136,14 @@ def web_account(url: str, access: WebAccess) -> Generator[WebAccount]:
         ConfigInvalid: the address is no https URL.
     """
     origin = origin_of(url)
-    backend = CheckedDialling(access)
-    with httpcore2.ConnectionPool(
-        ssl_context=ssl.create_default_context(), network_backend=backend, max_connections=1
-    ) as pool:
+    with (
+        cut_at_deadline() as connections,
+        httpcore2.ConnectionPool(
+            ssl_context=ssl.create_default_context(),
+            network_backend=CheckedDialling(access, connections),
+            max_connections=1,
+        ) as pool,
+    ):
         yield WebAccount(pool, access, origin)
 
 
@@ -151,8 +170,9 @@ def origin_of(url: str) -> tuple[str, str, int]:
 class CheckedDialling(httpcore2.NetworkBackend):
     """Dials only addresses that may be called."""
 
-    def __init__(self, access: WebAccess) -> None:
+    def __init__(self, access: WebAccess, connections: Connections) -> None:
         self._access = access
+        self._connections = connections
         self._network = httpcore2.SyncBackend()
 
     def connect_tcp(
@@ -171,10 +191,22 @@ class CheckedDialling(httpcore2.NetworkBackend):
         failure: Exception = httpcore2.ConnectError(f"{host} has no address.")
         for address in addresses:
             try:
-                return self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+                stream = self._network.connect_tcp(address, port, timeout, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
+            else:
+                self._connections.add(stream.get_extra_info("socket"))
+                return stream
         raise failure
+
+
+def _means_this_machine(host: str) -> bool:
+    if host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

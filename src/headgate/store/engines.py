@@ -19,6 +19,7 @@ from headgate.store.sharing import MachineSharing
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.store.sqlite.paths import FILE
+from headgate.tasks import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,16 @@ class OpenedStores:
 
 
 def open_engine(
-    home: Home, now: Callable[[], int], model: MeaningModel | None = None, *, replica_url: str = ""
+    home: Home,
+    now: Callable[[], int],
+    model: MeaningModel | None = None,
+    *,
+    replica_url: str = "",
+    supervisor: Supervisor | None = None,
 ) -> OpenedStores:
     """Open the store and the ledger of a home, wherever its records are; with a replica, reads that allow it go there.
+
+    What fails in the background is noted with the supervisor.
 
     Raises:
         ConfigInvalid: a database is named, and the extra for it is not installed; or a replica of no database.
@@ -49,7 +57,8 @@ def open_engine(
     """
     if not isinstance(home, HomeInDatabase):
         _refuse_replica(replica_url)
-        store, ledger = SqliteStore(home, now, model), SqliteLedger(home)
+        store = SqliteStore(home, now, model, supervisor=supervisor)
+        ledger = SqliteLedger(home, supervisor=supervisor)
         return OpenedStores(store, ledger, RelationalOAuthStore(ledger))
     try:
         from headgate.store.postgres.engine import PostgresStore
@@ -67,7 +76,7 @@ def open_engine(
     shared = PostgresLedger(place)
     replica = Replica(place, replica_url) if replica_url else None
     return OpenedStores(
-        PostgresStore(place, now, model, replica=replica),
+        PostgresStore(place, now, model, replica=replica, supervisor=supervisor),
         shared,
         RelationalOAuthStore(shared),
         counter=shared,

@@ -14,15 +14,15 @@ from itertools import chain
 from headgate.model.ids import FieldName
 from headgate.model.plan import Term
 from headgate.model.rows import Snippet
-from headgate.store.lexical.analyser import RUN, SIGNS
 from headgate.store.lexical.normal_forms import normal_forms
+from headgate.words import RUN, SIGNS, UNSEEN
 
 AROUND_CHARS = 32
 MAX_CHARS = 100
 #: A passage that was found by its meaning has no match to cut around, so more of it is shown.
 PASSAGE_CHARS = 160
 _WORD = r"[^\W_]"
-_MARKS = "[\u0300-\u036f]*"
+_MARKS = f"[\u0300-\u036f{UNSEEN}]*"
 _SIGN = f"[{SIGNS}]"
 _SIGNED = re.compile(_SIGN)
 _BETWEEN = r"[\W_]+"

@@ -54,6 +54,10 @@ def block(text: str) -> str:
     return _HIDDEN_IN_BLOCK.sub(_escape, text)
 
 
+#: What a structure says in place of a fence: texts of records must not be trusted like words of the server.
+CONTENT_TRUST = {"content_trust": "untrusted"}
+
+
 def name(text: str) -> str:
     """Write a name bare when it is one plain word, and quoted otherwise."""
     return text if _WORD.fullmatch(text) else json_text(text)

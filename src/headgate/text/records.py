@@ -133,4 +133,6 @@ def _advice(printed: Sequence[str], deleted: int) -> list[str]:
 def _nothing(body: PageBody) -> str:
     if body.get("next_changes_since"):
         return "Nothing changed. Next time pass changes_since=next_changes_since again."
+    if body.get("next_cursor"):
+        return "Nothing on this page. For the next page repeat the call with cursor=next_cursor."
     return "No record fits. Loosen or leave out filter, or find records by words with search."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
@@ -15,10 +17,15 @@ async def healthz(request: WebRequest) -> HttpReply:
 
 
 async def readyz(request: WebRequest) -> HttpReply:
-    """Answer whether the store can be read, and whether it can be written."""
+    """Answer whether the store can be read and written, and which background loops of this process fail."""
     reads = request.services.reads
     await reads.catalog()
-    return json_reply({"status": "ready" if reads.store.is_writable else "degraded"}, headers=_HEADERS)
+    answer: dict[str, Any] = {"status": "ready" if reads.store.is_writable else "degraded"}
+    failing = {(one.loop, one.code) for one in request.services.supervisor.troubles()}
+    if failing:
+        troubles = [{"loop": loop, "code": code} for loop, code in sorted(failing)]
+        answer = {"status": "degraded", "troubles": troubles}
+    return json_reply(answer, headers=_HEADERS)
 
 
 async def metrics(request: WebRequest) -> HttpReply:

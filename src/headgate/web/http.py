@@ -1,15 +1,16 @@
 """HTTP on one connection: uvicorn's protocol with the limits it lacks.
 
 Uvicorn waits without end for the rest of a request, for a client to take its response, and for a connection on
-which only blank lines arrive; and it takes headers of any size and number. Headers must be complete in a few seconds.
-Bodies and responses may take as long as they like while they make progress.
+which only blank lines arrive; it takes headers of any size and number, and parses all requests that a client sends
+ahead. Headers must be complete in a few seconds. Bodies and responses may take as long as they like while they make
+progress. What is sent ahead waits as bytes, which are counted over all connections.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -25,6 +26,18 @@ SEND_SECONDS = 30.0
 LEAST_BYTES_A_SECOND = 256
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 100
+#: How much is parsed at once. Requests that end in one piece are all parsed; those behind it wait for their answers.
+PIECE_BYTES = 2048
+#: How much of all connections together may wait to be parsed; a connection that adds more is closed.
+MAX_WAITING_BYTES = 16 * 1024 * 1024
+#: How long, and for how many bytes, a client that was refused is heard out, so that it can read the refusal.
+LINGER_SECONDS = 2.0
+_LINGER_BYTES = 4 * 1024 * 1024
+_REFUSALS = {
+    400: (b"Bad Request", b"This is no HTTP request."),
+    414: (b"URI Too Long", b"The address is too long."),
+    431: (b"Request Header Fields Too Large", b"The headers are too many or too long."),
+}
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -34,12 +47,18 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     _send_timer: asyncio.TimerHandle | None = None
     #: Whether a request is awaited or has begun, and has not arrived completely.
     _is_arriving = True
-    #: Whether the headers of a request have begun and not ended, and how many bytes came since they began.
+    #: Whether the headers of a request have begun and not ended, and how many bytes came since they began at most.
     _is_in_headers = False
     _bytes_since_begin = 0
-    #: Of the piece of data that is parsed: whether a request has begun in it, and its bytes of the last body.
-    _has_begun, _body_bytes = False, 0
+    #: Whether the body of the last request that was parsed has begun and not ended.
     _is_in_body = False
+    #: What has arrived and is not parsed yet, and how much that is of all connections.
+    _unparsed = b""
+    _all_unparsed_bytes: ClassVar[int] = 0
+    #: How a request that cannot be read is answered, once those before it are; None if there is none.
+    _refusal: int | None = None
+    #: How many bytes came after that.
+    _dropped_bytes = 0
     #: How many bytes came since progress was last judged.
     _new_bytes = 0
     #: How many bytes the client had not taken when that was last judged.
@@ -58,20 +77,29 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Stop all timers."""
         self._stop_receive_timer()
         self._stop_send_timer()
+        self._set_unparsed(b"")
         super().connection_lost(exc)
         # Uvicorn leaves its timer running after an error.
         self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived, then see to the timers."""
+        """Take what arrived, and parse as much of it as can be answered next."""
+        if self._is_aborted:
+            self._drop(len(data))
+            return
         self._new_bytes += len(data)
-        self._bytes_since_begin = len(data) + (self._bytes_since_begin if self._is_in_headers else 0)
-        self._has_begun, self._body_bytes = False, 0
-        super().data_received(data)
-        if self._is_in_headers and self._has_begun:
-            # Other requests and their bodies came before these headers, which hold no blank line yet.
-            self._bytes_since_begin = len(data) - data.rfind(b"\r\n\r\n") - self._body_bytes
-        if self._is_in_headers and self._bytes_since_begin > MAX_HEADER_BYTES:
+        self._parse(self._unparsed + data if self._unparsed else data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse in pieces until requests wait for their answers, then see to the timers."""
+        begin = 0
+        while begin < len(data) and not self.pipeline and not self._is_aborted:
+            self._parse_piece(data[begin : begin + PIECE_BYTES])
+            begin += PIECE_BYTES
+        self._set_unparsed(b"" if self._is_aborted else data[begin:])
+        if self._is_aborted:
+            return
+        if self._unparsed and LimitedHttpProtocol._all_unparsed_bytes > MAX_WAITING_BYTES:
             self._abort()
         elif self._is_arriving:
             self._start_receive_timer()
@@ -79,9 +107,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._stop_receive_timer()
             self._resume_idle_timer()
 
+    def _parse_piece(self, piece: bytes) -> None:
+        self._bytes_since_begin += len(piece)
+        super().data_received(piece)
+        if self._is_in_headers and self._bytes_since_begin > MAX_HEADER_BYTES + PIECE_BYTES:
+            self._refuse_head()
+
+    def _set_unparsed(self, data: bytes) -> None:
+        LimitedHttpProtocol._all_unparsed_bytes += len(data) - len(self._unparsed)
+        self._unparsed = data
+
     def on_message_begin(self) -> None:
         """Note that a request has begun."""
-        self._is_arriving = self._is_in_headers = self._has_begun = True
+        self._is_arriving = self._is_in_headers = True
+        # Where in its piece it begins is not known.
+        self._bytes_since_begin = PIECE_BYTES
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -91,12 +131,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the request, unless it has too many headers or too long ones."""
-        self._is_in_headers, self._is_in_body, self._body_bytes = False, True, 0
+        self._is_in_headers = False
+        if self._is_aborted:
+            return
         # All that came since the headers began bounds their size; they are measured only where that is too much.
         is_long = self._bytes_since_begin > MAX_HEADER_BYTES
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers) if is_long else 0
         if len(self.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
-            self._abort()
+            self._refuse_head()
             return
         if not self.url.startswith((b"/", b"*")):
             _check_target(self.url, dict(self.headers))
@@ -104,10 +146,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         scope: Any = self.scope
         scope["state"][REQUESTS_AHEAD] = len(self.tasks)
         super().on_headers_complete()
+        self._is_in_body = True
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
-        self._body_bytes += len(body)
         if not self._is_aborted:
             super().on_body(body)
 
@@ -124,9 +166,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         each one that is answered, and everyone else would wait for the parser.
         """
         self._idle_since = self.loop.time()
+        is_last = not self.pipeline
         super().on_response_complete()
-        if self.pipeline and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if is_last and self._refusal is not None:
+            self._send_refusal(self._refusal)
+        elif self.pipeline:
             self.flow.pause_reading()
+        elif self._unparsed:
+            self._parse(self._unparsed)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; uvicorn calls this when the parser fails."""
+        del msg
+        self._refuse(400)
 
     def pause_writing(self) -> None:
         """Start to judge how fast the client takes what was sent."""
@@ -200,6 +254,52 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._send_timer is not None:
             self._send_timer.cancel()
             self._send_timer = None
+
+    def _refuse_head(self) -> None:
+        self._refuse(414 if len(self.url) > MAX_HEADER_BYTES // 2 else 431)
+
+    def _refuse(self, status: int) -> None:
+        """Answer a request that cannot be read: after those before it, which are answered as if it had not come."""
+        self._is_aborted = True
+        self._stop_receive_timer()
+        cycle: Any = self.cycle
+        waits = cycle is not None and not cycle.response_complete
+        if self._is_in_body and self.pipeline:
+            # It was to be answered last, and is not.
+            self.pipeline.popleft()
+        elif self._is_in_body:
+            waits = False
+            if cycle is None or cycle.response_started:
+                self.transport.close()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if waits:
+            self._refusal = status
+        else:
+            self._send_refusal(status)
+
+    def _send_refusal(self, status: int) -> None:
+        """Write a refusal; drop for a while what still arrives, because a reset would take the refusal away."""
+        self._refusal = None
+        phrase, text = _REFUSALS[status]
+        headers = b"".join(b"%b: %b\r\n" % one for one in self.server_state.default_headers)
+        self.transport.write(
+            b"HTTP/1.1 %d %b\r\n%bcontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
+            b"connection: close\r\n\r\n%b" % (status, phrase, headers, len(text), text)
+        )
+        if not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        self.transport.write_eof()
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        self._receive_timer = self.loop.call_later(LINGER_SECONDS, self._abort)
+
+    def _drop(self, size: int) -> None:
+        self._dropped_bytes += size
+        if self._dropped_bytes > _LINGER_BYTES:
+            self._abort()
 
     def _abort(self) -> None:
         self._is_aborted = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,9 @@ HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 PRIVATE: Header = (b"cache-control", b"private, no-store")
 NO_STORE: Header = (b"cache-control", b"no-store")
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
+_POLICY_NAME = b"content-security-policy"
+#: What is no page runs nothing, loads nothing and is shown inside no page, should a browser open it as one.
+_NO_PAGE: Header = (_POLICY_NAME, b"default-src 'none'; frame-ancestors 'none'")
 #: The version of the resource server's protocol, which every REST answer names.
 PDPP_VERSION: Header = (b"pdpp-version", b"2026-04-06")
 #: The headers of an answered read.
@@ -63,14 +66,19 @@ class ResponseSender:
         """Send a message of an ASGI application that writes its response itself."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [*message.get("headers", ()), *self.more, self._request_id, NOSNIFF]
-            message = {**message, "headers": headers}
+            message = {**message, "headers": self._headers(message.get("headers", ()))}
         await self._send(message)
+
+    def _headers(self, own: Iterable[Header]) -> list[Header]:
+        headers = [*own, *self.more, self._request_id, NOSNIFF]
+        if not any(name == _POLICY_NAME for name, _ in headers):
+            headers.append(_NO_PAGE)
+        return headers
 
     async def reply(self, reply: HttpReply, extra: tuple[Header, ...] = ()) -> None:
         """Send a reply with some more headers."""
         self.status = reply.status
-        headers = [*reply.headers, *extra, *self.more, self._request_id, NOSNIFF]
+        headers = self._headers((*reply.headers, *extra))
         if reply.stream is None and reply.status != NO_CONTENT:
             headers.append((b"content-length", b"%d" % len(reply.content)))
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})

@@ -12,6 +12,7 @@ from headgate.mcp.serve.hosted import HostedMcp
 from headgate.model.ids import GrantId
 from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
+from headgate.tasks import Supervisor
 from headgate.web.metrics import Metrics
 
 
@@ -26,8 +27,11 @@ class WebServices:
     #: Ends a grant on behalf of the holder of a token.
     revoke_grant: Callable[[str, GrantId], Awaitable[None]]
     mcp: HostedMcp
+    supervisor: Supervisor
     gateway: HostedGateway | None = None
     gateway_callers: GatewayCallers | None = None
     #: The address the owner set for this server; empty when it is whatever the caller used.
     public_url: str = ""
+    #: Tells the cookies of this home from those of others on the same machine.
+    home_mark: str = ""
     metrics: Metrics = field(default_factory=Metrics)

@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from headgate.mcp.client.from_mcp import FromMCP
 from tests.mcp.client.importing import call, importing
 
 ROOT = Path(headgate.__file__).parent
-FILES = sorted(ROOT.rglob("*.py"))
+#: Starts this interpreter again, to parse what strangers wrote.
+PARSER = ROOT / "sources" / "parser_process.py"
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != PARSER)
 FORBIDDEN = {
     *("subprocess", "_posixsubprocess", "multiprocessing", "concurrent.futures.process", "pty", "runpy"),
     *("mcp.client.stdio", "mcp.client.session_group"),
@@ -67,6 +70,42 @@ def test_a_planted_way_to_start_a_program_is_found(planted, tmp_path):
     (tmp_path / "planted.py").write_text(planted, encoding="utf-8")
     with pytest.raises(AssertionError):
         test_no_module_can_start_a_program(tmp_path / "planted.py")
+
+
+@pytest.mark.requirement("S0-26")
+def test_the_one_module_that_starts_a_process_starts_this_interpreter_with_fixed_arguments():
+    tree = ast.parse(PARSER.read_text(encoding="utf-8"))
+    assert FORBIDDEN & set(imports_of(tree)) == {"subprocess"}
+    used = {
+        node.attr: ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "subprocess"
+    }
+    assert used.keys() == {"Popen", "PIPE", "DEVNULL"}
+    (started,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "subprocess.Popen"
+    )
+    assert [ast.unparse(one) for one in started.args] == ["[sys.executable, '-P', '-m', __name__]"]
+    assert {option.arg for option in started.keywords} == {"stdin", "stdout", "stderr", "env"}
+
+
+@pytest.mark.requirement("S0-26")
+def test_importing_a_server_loads_nothing_that_starts_a_process():
+    code = "import sys, headgate.mcp.client.from_mcp, headgate.mcp.gateway; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "headgate.mcp.client.from_mcp" in loaded
+    assert "headgate.sources.parser_process" not in loaded
+
+
+@pytest.mark.requirement("S0-26")
+@pytest.mark.parametrize("package", ["mcp", "operations"])
+def test_no_module_of_the_client_imports_the_one_that_starts_a_process(package):
+    for path in sorted((ROOT / package).rglob("*.py")):
+        imported = set(imports_of(ast.parse(path.read_text(encoding="utf-8"))))
+        assert "headgate.sources.parser_process" not in imported, path
 
 
 @pytest.mark.requirement("S0-26")

@@ -211,7 +211,10 @@ def test_a_page_is_given_as_it_came_with_ids_in_the_text():
     body = page(record(), record("m2"), has_more=True, next_cursor="pg1.a")
     outcome = run(CountingPort(records=body), "query_records", stream="messages", fields=["text"])
     OUTPUT["query_records"].validate(outcome.structured)
-    assert outcome.structured == {"data": body, "provider_url": PROVIDER, "request_id": "req_1"}
+    for row in body["data"]:
+        row["fetch_id"] = f"cin_a/messages:{row['id']}"
+    beside = {"content_trust": "untrusted", "provider_url": PROVIDER, "request_id": "req_1"}
+    assert outcome.structured == {"data": body, **beside}
     assert "id=cin_a/messages:m1\n" in outcome.text
 
 

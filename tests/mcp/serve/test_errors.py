@@ -24,7 +24,7 @@ ARGUMENTS = {name for inputs in INPUTS.values() for name in inputs}
 #: Members of answers that a hint may name.
 MEMBERS = {
     *("next_cursor", "next_changes_since", "available_connections", "retry_after_seconds", "count_distinct"),
-    *("sent_at", "is_read"),
+    *("sent_at", "is_read", "fetch_id"),
 }
 #: Names that consist of several words, which no sentence has by chance.
 NAMES = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")

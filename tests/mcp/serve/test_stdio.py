@@ -152,6 +152,81 @@ def test_the_modes_of_search_are_those_that_the_remote_server_names(
     assert search["inputSchema"]["properties"]["mode"]["enum"] == modes
 
 
+CLAUDE_CODE = {
+    "name": "claude-code",
+    "title": "Claude Code",
+    "version": "2.1.326",
+    "websiteUrl": "https://claude.com/claude-code",
+}
+COPILOT = {"name": "copilot-cli", "version": "1.0.102"}
+PROBED: Any = {
+    "Claude Code": (CLAUDE_CODE, {"roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}}),
+    "Copilot CLI": (COPILOT, {"sampling": {}, "elicitation": {"form": {}, "url": {}}}),
+    "one that the SDK has to judge": (COPILOT, {"experimental": {"a": {}}}),
+}
+
+
+def converse(place: Path, calls: list[tuple[Any, str, Any]]) -> dict[Any, Any]:
+    """Send requests, and notifications, which have no id; wait for each answer."""
+    found: dict[Any, Any] = {}
+    with provider() as made:
+        save(place, made.address)
+        command = [*PROGRAM, "--provider-url", made.address, "--cache-root", str(place)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdin
+            assert program.stdout
+            for key, method, params in calls:
+                named = {} if key is None else {"id": key}
+                line = {"jsonrpc": "2.0", "method": method, "params": params, **named}
+                program.stdin.write(f"{json.dumps(line)}\n")
+                program.stdin.flush()
+                if named:
+                    answer = json.loads(program.stdout.readline())
+                    found[answer["id"]] = answer
+            program.stdin.close()
+            assert program.stdout.read() == ""
+    return found
+
+
+def in_the_later_way(client: Any) -> Any:
+    meta = {"protocolVersion": "2026-07-28", "clientInfo": client, "clientCapabilities": {}}
+    return {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}}
+
+
+@pytest.mark.parametrize("host", PROBED)
+@pytest.mark.parametrize("cancelled", [[], [(None, "notifications/cancelled", {"requestId": "probe"})]])
+def test_a_client_that_gives_up_its_first_question_and_shakes_hands_is_served(
+    tmp_path: Path, host: str, cancelled: list[Any]
+):
+    """The first question of these programs has a time limit, which a slow start exceeds."""
+    client, capabilities = PROBED[host]
+    handshake = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
+    calls = [
+        ("probe", "server/discover", in_the_later_way(client)),
+        *cancelled,
+        (0, "initialize", handshake),
+        (None, "notifications/initialized", {}),
+        (1, "tools/list", {}),
+        (2, "tools/call", {"name": "schema", "arguments": {}}),
+        (3, "ping", {}),
+        (4, "tools/list", {}),
+    ]
+    answers = converse(tmp_path, calls)
+    assert set(answers) == {"probe", 0, 1, 2, 3, 4}
+    assert all("error" not in answer for answer in answers.values()), answers
+    assert answers[0]["result"]["protocolVersion"] == "2025-11-25"
+    assert len(answers[4]["result"]["tools"]) == len(TOOLS)
+
+
+def test_a_handshake_after_a_call_without_one_is_refused(tmp_path: Path):
+    asked = in_the_later_way(COPILOT)
+    handshake = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": COPILOT}
+    calls = [(0, "server/discover", asked), (1, "tools/list", asked), (2, "initialize", handshake)]
+    answers = converse(tmp_path, [*calls, (3, "tools/list", asked)])
+    assert answers[2]["error"]["code"] == -32022
+    assert all("result" in answers[key] for key in (0, 1, 3))
+
+
 @pytest.mark.requirement("S2-05")
 def test_the_help_mentions_no_profile():
     shown = run("--help").stdout

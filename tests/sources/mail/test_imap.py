@@ -17,13 +17,18 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
+from headgate.sources import deadlines, parser_process
+from headgate.sources.accounts import account_job
+from headgate.sources.importing import Importer
 from headgate.sources.mail import imap, imap_clients
-from headgate.sources.mail.imap import IMAP
+from headgate.sources.mail.imap import ImapSource
 from headgate.sources.mail.imap_answers import FetchedMessage, fetched, folder_name, listed_folders
 from headgate.sources.protocol import Mark, Reject, Row
-from headgate.sources.registry import live_sources
+from headgate.wiring import live_sources
 from tests.sources.mail.dovecot import PASSWORD, USER, account
 from tests.sources.mail.mails import ANSWER, LETTER, check_items, state_of
+from tests.sources.reading_out import read_out
+from tests.store.engines import NOW, Driven
 
 
 def letter(number: int) -> bytes:
@@ -52,6 +57,13 @@ def password(monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
 
 
+IMAP = ImapSource()
+
+
+def synced(settings, state):
+    return read_out(IMAP.sync(settings, state))
+
+
 def messages(items):
     return [item.data for item in items if isinstance(item, Row) and item.stream == "messages"]
 
@@ -61,7 +73,7 @@ def marks(items):
 
 
 def test_the_messages_of_an_account_are_read_with_folder_and_flags(server):
-    items = list(IMAP.sync(server.settings, {}))
+    items = list(synced(server.settings, {}))
     check_items(items)
     found = {(row["folder"], row["subject"], row["is_read"], row["is_flagged"]) for row in messages(items)}
     assert found >= {
@@ -74,15 +86,15 @@ def test_the_messages_of_an_account_are_read_with_folder_and_flags(server):
 
 def test_reading_marks_nothing_as_read(server):
     before = sorted(path.name for path in server.mail.rglob("*:2,*"))
-    list(IMAP.sync(server.settings, {}))
+    list(synced(server.settings, {}))
     assert sorted(path.name for path in server.mail.rglob("*:2,*")) == before
 
 
 def test_only_new_messages_are_fetched_the_next_time(server):
-    state = marks(IMAP.sync(server.settings, {}))
-    assert messages(IMAP.sync(server.settings, state)) == []
+    state = marks(synced(server.settings, {}))
+    assert messages(synced(server.settings, state)) == []
     server.deliver("INBOX", letter(5))
-    again = list(IMAP.sync(server.settings, state))
+    again = list(synced(server.settings, state))
     assert [row["subject"] for row in messages(again)] == ["Letter 5"]
     assert marks(again)["INBOX"]["uid"] == state["INBOX"]["uid"] + 1
 
@@ -90,58 +102,83 @@ def test_only_new_messages_are_fetched_the_next_time(server):
 def test_a_message_that_was_read_since_is_fetched_again(server):
     server.deliver("Seen", letter(6), letter(7))
     settings = {**server.settings, "folders": "Seen"}
-    state = marks(IMAP.sync(settings, {}))
+    state = marks(synced(settings, {}))
     with imaplib.IMAP4("127.0.0.1", server.port) as reader:
         reader.authenticate("PLAIN", lambda _: f"\0{USER}\0{PASSWORD}".encode())
         reader.select("Seen")
         reader.store("1", "+FLAGS", "\\Seen")
-    again = list(IMAP.sync(settings, state))
+    again = list(synced(settings, state))
     assert [(row["subject"], row["is_read"]) for row in messages(again)] == [("Letter 6", True)]
-    assert messages(IMAP.sync(settings, marks(again))) == []
+    assert messages(synced(settings, marks(again))) == []
 
 
 def test_a_folder_with_another_validity_is_read_from_its_start(server):
-    state = marks(IMAP.sync(server.settings, {}))
+    state = marks(synced(server.settings, {}))
     state["INBOX"] = {**state["INBOX"], "uidvalidity": 1}
-    assert "Letter 1" in {row["subject"] for row in messages(IMAP.sync(server.settings, state))}
+    assert "Letter 1" in {row["subject"] for row in messages(synced(server.settings, state))}
 
 
 def test_going_on_from_every_mark_gives_what_reading_once_gives(server, monkeypatch):
     monkeypatch.setattr(imap, "_LISTED_MESSAGES", 2)
     monkeypatch.setattr(imap, "_FETCHED_BYTES", 1)
     monkeypatch.setattr(imap, "_SEARCHED_UIDS", 3)
-    items = list(IMAP.sync(server.settings, {}))
+    items = list(synced(server.settings, {}))
     whole, state, places = state_of(items), {}, 0
     for at, item in enumerate(items):
         if isinstance(item, Mark):
             state[item.file], places = item.resume, places + 1
-            assert state_of(IMAP.sync(server.settings, dict(state)), state_of(items[: at + 1])) == whole
+            assert state_of(synced(server.settings, dict(state)), state_of(items[: at + 1])) == whole
     assert places > 3
 
 
 def test_folders_are_chosen_by_name(server):
-    items = list(IMAP.sync({**server.settings, "folders": "Trash, Grüße"}, {}))
+    items = list(synced({**server.settings, "folders": "Trash, Grüße"}, {}))
     assert {row["subject"] for row in messages(items)} == {"Letter 3", "Letter 4"}
     with pytest.raises(ConfigInvalid, match="Nowhere"):
-        list(IMAP.sync({**server.settings, "folders": "Nowhere"}, {}))
+        list(synced({**server.settings, "folders": "Nowhere"}, {}))
 
 
 def test_a_message_that_is_too_large_is_rejected_and_not_fetched(server, monkeypatch):
     monkeypatch.setattr(imap, "MAX_MESSAGE_BYTES", 100)
-    items = list(IMAP.sync({**server.settings, "folders": "Trash"}, {}))
+    items = list(synced({**server.settings, "folders": "Trash"}, {}))
     assert [type(item) for item in items] == [Reject, Mark, Mark]
+
+
+def test_a_message_that_ends_its_parser_is_rejected_once_and_the_others_arrive(server, tmp_path, monkeypatch):
+    # The parser needs several times the size of a message: one of 40 MB does not fit.
+    monkeypatch.setattr(parser_process, "MEMORY_BYTES", 160 * 1024**2)
+    large = letter(9) + b"a line of text\n" * 2_700_000
+    server.deliver("Large", letter(8))
+    server.deliver("Large", large)
+    server.deliver("Large", letter(10))
+    job = account_job(ImapSource(tmp_path / "notes"), {**server.settings, "folders": "Large"})
+    store = Driven("sqlite", tmp_path)
+    try:
+        report = store.run(Importer(store.bare, clock=lambda: NOW).run(job))
+        again = store.run(Importer(store.bare, clock=lambda: NOW).run(job))
+    finally:
+        store.close()
+    assert (report.streams["messages"].added, report.failure) == (2, "")
+    (reject,) = report.rejects
+    assert reject.place == "Large, message 2"
+    assert reject.reason in {
+        "Reading it needs more than 160 MB of memory.",
+        "The parser crashed while it read it.",
+    }
+    assert (again.accepted, again.reject_count) == (0, 0)
+    assert list((tmp_path / "notes").iterdir()) == []
 
 
 def test_a_wrong_password_and_a_server_that_is_away_are_errors_of_ours(server, monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", "wrong")
     with pytest.raises(UpstreamAuthFailed, match=r"ada@example\.org") as caught:
-        list(IMAP.sync(server.settings, {}))
+        list(synced(server.settings, {}))
     assert "wrong" not in str(caught.value)
     with pytest.raises(UpstreamUnreachable):
-        list(IMAP.sync({**server.settings, "port": "1"}, {}))
+        list(synced({**server.settings, "port": "1"}, {}))
     # The server speaks without TLS here.
     with pytest.raises(UpstreamUnreachable):
-        list(IMAP.sync({**server.settings, "security": "tls"}, {}))
+        list(synced({**server.settings, "security": "tls"}, {}))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +187,7 @@ def test_a_wrong_password_and_a_server_that_is_away_are_errors_of_ours(server, m
 def test_settings_that_would_be_unsafe_are_refused(changed):
     settings = {"host": "127.0.0.1", "user": "ada", "secret": "env:MAIL_PASSWORD", **changed}
     with pytest.raises(ConfigInvalid):
-        list(IMAP.sync(settings, {}))
+        list(synced(settings, {}))
 
 
 @contextmanager
@@ -204,7 +241,7 @@ def with_token(port: int) -> dict[str, str]:
 def test_gmail_is_read_by_its_one_folder_with_labels_and_threads_and_a_token(monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", "token")
     with scripted(gmail()) as (port, seen):
-        items = list(IMAP.sync(with_token(port), {}))
+        items = list(synced(with_token(port), {}))
     (message,) = messages(items)
     assert (message["thread_id"], message["labels"]) == ("1234", ["Inbox", "Work", 'a UID 9 "b"'])
     assert marks(items) == {"[Gmail]/All Mail": {"uidvalidity": 5, "uid": 7, "change": 0}}
@@ -229,24 +266,50 @@ def test_damaged_answers_are_rows_or_errors_of_ours(data):
         suppress(HeadgateError),
     ):
         patch.setattr(imap, "_SECONDS", 0.3)  # An answer that announces more than comes is waited for.
-        check_items([item for item in IMAP.sync(with_token(port), {}) if not isinstance(item, Mark)])
+        check_items([item for item in synced(with_token(port), {}) if not isinstance(item, Mark)])
 
 
 def test_an_answer_that_is_too_large_ends_the_connection_before_it_is_read(monkeypatch):
     huge = {b"UID FETCH": [b"* 1 FETCH (UID 7 FLAGS () BODY[] {99999999999}\r\n"]}
     with scripted(gmail() | huge) as (port, _), pytest.raises(UpstreamProtocolError, match="more than"):
-        list(IMAP.sync(with_token(port), {}))
+        list(synced(with_token(port), {}))
     monkeypatch.setattr(imap_clients, "MAX_ANSWER_BYTES", 5000)
     many = {b"LIST": [b'* LIST () "/" "x"\r\n'] * 1000}
     with scripted(gmail() | many) as (port, _), pytest.raises(UpstreamProtocolError, match="more than"):
-        list(IMAP.sync(with_token(port), {}))
+        list(synced(with_token(port), {}))
+
+
+@pytest.mark.parametrize("silent_after", [b"", b"* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2] ready\r\n"])
+def test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_account_is_over(
+    monkeypatch, silent_after: bytes
+):
+    class Dribble(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.sendall(silent_after)
+                for _ in range(500):
+                    self.request.sendall(b"x")
+                    left.wait(0.01)
+                was_left.clear()
+
+    monkeypatch.setattr(deadlines, "ACCOUNT_SECONDS", 0.3)
+    left, was_left = threading.Event(), threading.Event()
+    was_left.set()
+    with socketserver.TCPServer(("127.0.0.1", 0), Dribble) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises((UpstreamUnreachable, UpstreamProtocolError)):
+            list(IMAP.sync(with_token(server.server_address[1]), {}))
+        assert was_left.is_set(), "the server had not sent everything"
+        left.set()
+        thread.join()
 
 
 def test_a_folder_that_claims_endless_messages_is_searched_as_far_as_the_protocol_goes(monkeypatch):
     monkeypatch.setattr(imap, "_SEARCHED_UIDS", 2**31)
     endless = {b"EXAMINE": [b"* OK [UIDVALIDITY 5] ok\r\n* OK [UIDNEXT 99999999999999] ok\r\n"]}
     with scripted(gmail() | endless) as (port, seen):
-        list(IMAP.sync(with_token(port), {}))
+        list(synced(with_token(port), {}))
     assert sum(b"SEARCH" in command for command in seen) == 2
 
 
@@ -264,7 +327,7 @@ def test_what_servers_write_is_understood():
     ]
 
 
-def test_the_account_is_a_live_source():
-    assert live_sources()["imap"] is IMAP
+def test_the_account_is_a_live_source(tmp_path):
+    assert isinstance(live_sources(tmp_path)["imap"], ImapSource)
     assert IMAP.label({"user": "ada@example.org"}) == "Mail of ada@example.org"
     assert {"messages", "attachments", "threads"} == {one["name"] for one in IMAP.declare({})["streams"]}

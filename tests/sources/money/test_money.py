@@ -1,10 +1,16 @@
 """Statements of every format: what is read of them, row by row."""
 
+import json
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.schema.declare import read_declaration
+from headgate.sources.importing import Importer, job_of
 from headgate.sources.money.source import MONEY as SOURCE
+from tests.on_socket import headgate
 from tests.sources.reading import (
     check_resume,
     only,
@@ -14,6 +20,7 @@ from tests.sources.reading import (
     stored,
     tree_from,
 )
+from tests.store.engines import NOW, Driven
 
 SGML = b"""OFXHEADER:100
 DATA:OFXSGML
@@ -246,8 +253,8 @@ PAID = (
         # By the short number that the bank calls it by.
         (f"Kontonummer: 0000202051\n\n{HEAD}{PAID}", ["0000202051"], 3),
         # Nothing names it; a payment without a number is none of the account's column.
-        (f"{HEAD}{PAID}05.03.2026;Ines;Kiosk;Zeitung;;-2,00\n", ["main"], 3),
-        (f"{HEAD}{PAID}", ["main"], 3),
+        (f"{HEAD}{PAID}05.03.2026;Ines;Kiosk;Zeitung;;-2,00\n", ["export"], 3),
+        (f"{HEAD}{PAID}", ["export"], 3),
         # The account's column stands beside it.
         ("Auftragskonto;" + HEAD + "".join(f"DE02;{one}\n" for one in PAID.splitlines()), ["DE02"], 3),
         # The account itself, in every row.
@@ -264,6 +271,81 @@ def test_a_column_of_numbers_is_the_accounts_or_the_other_parties(table, account
     assert found == accounts
     assert {row["account_id"] for row in payments} == set(accounts)
     assert len([row for row in payments if row.get("counterparty_account")]) == others
+
+
+@pytest.mark.parametrize(
+    ("name", "account"),
+    [
+        ("joint account", "joint account"),
+        ("Joint_account (2)", "joint account"),
+        ("joint account 2026-03", "joint account"),
+        ("joint account-20260331-2", "joint account"),
+        ("Joint account 01.03.2026 - 31.03.2026", "joint account"),
+        ("joint account March 2026 copy", "joint account"),
+        ("Marks account", "marks account"),
+        ("2026-03-31", "main"),
+        ("März", "main"),
+        ("0", "main"),
+    ],
+)
+def test_an_account_without_a_number_is_named_by_its_file_without_days_and_counters(name, account):
+    items = read_all(SOURCE, only(SOURCE, {f"{name}.csv": statement([(1, "-9.99", "NETFLIX")])}))
+    assert [row["id"] for row in rows_of(items, "accounts")] == [account]
+
+
+CHASE = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
+NETFLIX = "DEBIT,03/01/2026,NETFLIX,-9.99,ACH_DEBIT,100.00,,\n"
+
+
+def test_equal_lines_of_two_accounts_without_numbers_both_stay(tmp_path):
+    place = tmp_path / "files"
+    place.mkdir()
+    (place / "checking.csv").write_text(f"{CHASE}{NETFLIX}DEBIT,03/02/2026,RENT,-900.00,ACH_DEBIT,90.00,,\n")
+    (place / "joint account.csv").write_text(
+        f"{CHASE}{NETFLIX}DEBIT,03/02/2026,SHOES,-50.00,ACH_DEBIT,40.00,,\n"
+    )
+    run = partial(headgate, tmp_path, "--home", "home")
+    for name in ("checking.csv", "joint account.csv", "checking.csv"):
+        done = run("import", "--yes", str(place / name))
+        assert done.code == 0, done.err
+    assert run("export", "Bank statements", "out").code == 0
+    lines = [json.loads(line) for line in (tmp_path / "out" / "transactions.jsonl").read_text().splitlines()]
+    assert sorted((line["account_id"], line["description"]) for line in lines) == [
+        ("checking", "DEBIT NETFLIX"), ("checking", "DEBIT RENT"), ("joint account", "DEBIT NETFLIX"), ("joint account", "DEBIT SHOES"),
+    ]  # fmt: skip
+
+
+def test_importing_again_into_a_connection_of_before_adds_nothing(tmp_path):
+    found = only(SOURCE, {"checking.csv": f"{CHASE}{NETFLIX}".encode()})
+    store = Driven("sqlite", tmp_path)
+    try:
+        importer = Importer(store.bare, clock=lambda: NOW)
+        first = store.run(importer.run(job_of(SOURCE, replace(found, form=1))))
+        store.run(store.bare.put_state(first.connection_id, b'{"import": {"resume": {}}}'))
+        again = store.run(importer.run(job_of(SOURCE, found)))
+    finally:
+        store.close()
+    assert {name: count.added for name, count in first.streams.items()} == {"accounts": 1, "transactions": 1}
+    assert {name: count.added for name, count in again.streams.items()} == {"accounts": 0, "transactions": 0}
+
+
+@pytest.mark.parametrize("currencies", [("EUR", "GBP")])
+def test_accounts_of_one_file_are_kept_apart_by_currency_and_product(currencies):
+    head = "Type,Product,Started Date,Completed Date,Description,Amount,Fee,Currency,State,Balance\n"
+    line = "CARD_PAYMENT,{product},2021-10-01 10:00:00,2021-10-02 10:00:00,Coffee,-3.00,0.00,{currency},COMPLETED,10.00\n"
+    table = head + "".join(
+        line.format(product=product, currency=currency)
+        for product in ("Current", "Savings")
+        for currency in currencies
+    )
+    items = read_all(SOURCE, only(SOURCE, {"account-statement_2021-10-01.csv": table.encode()}))
+    assert [row["id"] for row in rows_of(items, "accounts")] == [
+        "account-statement current eur",
+        "account-statement current gbp",
+        "account-statement savings eur",
+        "account-statement savings gbp",
+    ]
+    assert len({row["id"] for row in rows_of(items, "transactions")}) == 4
 
 
 def test_the_one_who_is_paid_and_the_one_who_pays_are_distinguished_by_the_sign():
@@ -319,7 +401,11 @@ def statement(lines, *, is_newest_first=False):
 
 
 def imported(*tables):
-    readings = [read_all(SOURCE, only(SOURCE, {f"{n}.csv": table})) for n, table in enumerate(tables)]
+    # The names of the months of one account, as they are downloaded.
+    names = ("Giro 2026-03-31.csv", "giro_2026-04 (1).csv")
+    readings = [
+        read_all(SOURCE, only(SOURCE, {name: table})) for name, table in zip(names, tables, strict=True)
+    ]
     found = [row for (stream, _), row in stored(*readings).items() if stream == "transactions"]
     return sorted((int(row["booked_on"][-2:]), row["amount_text"], row["description"]) for row in found)
 

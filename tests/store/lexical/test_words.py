@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.model.terms import parse_terms
-from headgate.store.lexical.analyser import index_words, query_words, words_of
 from headgate.store.lexical.languages import (
     bits_of,
     languages_in,
@@ -16,6 +15,7 @@ from headgate.store.lexical.languages import (
 from headgate.store.lexical.normal_forms import normal_forms
 from headgate.store.lexical.query import understand
 from headgate.store.lexical.typing_errors import is_one_error_away, near_words
+from headgate.words import index_words, query_words, words_of
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ class Clock:
 class Steps:
     """A task that is never done; a test waits for its steps, and for it to be asked whether it is due."""
 
+    name = "steps"
+
     def __init__(self) -> None:
         self.done = 0
         self._asked = 0

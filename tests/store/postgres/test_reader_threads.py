@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from headgate.errors import StorageUnusable
 from headgate.store.postgres.migrate import open_place
-from headgate.store.postgres.readers import PostgresReader, ReaderThreads
+from headgate.store.postgres.readers import WAITING_MOST, PostgresReader, ReaderThreads
 from tests import postgres
 
 pytestmark = [
@@ -81,6 +82,26 @@ async def test_a_read_that_its_caller_left_ends_in_its_thread_and_the_next_is_do
         assert await following > 0
         assert held.ended == 1
     assert unexpected == []
+
+
+async def test_reads_that_their_callers_left_before_their_turn_are_never_done(tmp_path: Path) -> None:
+    async with _threads(tmp_path, 1) as threads:
+        held = _Held()
+        begun = asyncio.create_task(threads.read(held.read))
+        await held.has_begun.wait()
+        for _ in range(2):
+            waiting = [asyncio.create_task(threads.read(held.read)) for _ in range(WAITING_MOST)]
+            await asyncio.sleep(0)
+            # As many wait as may, so that one more is refused, until their callers leave.
+            with pytest.raises(StorageUnusable):
+                await threads.read(_process)
+            for one in waiting:
+                one.cancel()
+            await asyncio.wait(waiting)
+        following = asyncio.create_task(threads.read(_process))
+        held.let_go.set()
+        assert await begun == await following
+        assert held.ended == 1
 
 
 async def test_the_failure_of_a_read_is_its_callers_alone(tmp_path: Path) -> None:

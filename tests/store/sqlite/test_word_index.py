@@ -24,6 +24,7 @@ from headgate.store.sqlite import readonly
 from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.migrate import all_migrations
 from headgate.store.sqlite.paths import FILE
+from headgate.words import words_of
 from tests.store.declared import DESK, NOTES, PAGES, declared, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -132,6 +133,7 @@ def _make_older(home: Path) -> None:
         "DROP TABLE owner_passkey",
         "DROP TABLE owner_challenge",
         "DROP INDEX token_family",
+        "ALTER TABLE blob DROP COLUMN noted_at",
         *(f"ALTER TABLE token DROP COLUMN {name}" for name in ("name", "scope", "family")),
         "DELETE FROM meta WHERE k='words_filled'",
         "UPDATE meta SET v=2 WHERE k='words'",
@@ -160,7 +162,7 @@ def _fill_full_text(database: apsw.Connection) -> None:
         for name, text in chunks:
             values[name] = values.get(name, "") + text
         found = {
-            slot: " ".join(analyser.words_of(values[name]))
+            slot: " ".join(words_of(values[name]))
             for (own, name), slot in slots.items()
             if own == stid and name in values
         }

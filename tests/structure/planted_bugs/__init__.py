@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from tests.structure.planted_bugs import (
     attacks,
+    edges,
     entrypoint,
     envelopes,
     faults,
     identity,
     imports,
     ladder,
+    loops,
+    origins,
+    parsing,
     promises,
     reads,
     search,
     servers,
+    store_faults,
 )
 
 BUGS = (
@@ -27,6 +32,11 @@ BUGS = (
     *attacks.BUGS,
     *servers.BUGS,
     *promises.BUGS,
+    *parsing.BUGS,
+    *store_faults.BUGS,
+    *loops.BUGS,
+    *origins.BUGS,
+    *edges.BUGS,
     *identity.BUGS,
 )
 #: The rows without one: S4-10 is about which tests there are, and not about code.

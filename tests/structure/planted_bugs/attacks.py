@@ -47,8 +47,8 @@ BUGS = (
         "tests/web/test_pipelined.py::test_a_flood_of_requests_is_parsed_only_as_far_as_it_was_read",
         "floods are parsed as they come",
         "src/headgate/web/http.py",
-        "if self.pipeline and not self.transport.is_closing():",
-        "if self.pipeline and self.transport.is_closing():",
+        "while begin < len(data) and not self.pipeline and not self._is_aborted:",
+        "while begin < len(data) and not self._is_aborted:",
     ),
     # Memory
     Bug(

@@ -73,8 +73,8 @@ BUGS = (
         "S2-09 S2-13",
         "fetch lists the old name of connection_id",
         _TOOLS,
-        '"connection_id": _text("Only with an id that holds no connection."),',
-        '"connection_id": _text("Only with an id that holds no connection."),\n'
+        '"connection_id": _text("If the id holds none."),',
+        '"connection_id": _text("If the id holds none."),\n'
         '                    "connector_instance_id": _text("The same."),',
     ),
     Bug(

@@ -123,8 +123,8 @@ BUGS = (
         _HEADS,
         "a request whose head is refused is run",
         _HTTP,
-        "            self._abort()\n            return\n        if not self.url",
-        "            self._abort()\n        if not self.url",
+        "            self._refuse_head()\n            return\n        if not self.url",
+        "            self._refuse_head()\n        if not self.url",
     ),
     Bug(
         "tests/web/test_wire.py::test_a_target_with_a_host_agrees_with_the_header",

@@ -122,7 +122,7 @@ BUGS = (
         "S1-19",
         "a document has the server's id instead of the id of the call",
         _ARGUMENTS,
-        "return query, given.id",
+        "return query, asked_id",
         "return query, handles.result_id(ref)",
     ),
     Bug(
@@ -200,15 +200,15 @@ BUGS = (
         "S1-32",
         "the text is the envelope",
         _SEARCH,
-        "    return Outcome(_fitted(structured, body, text), text)",
-        "    text = msgspec.json.encode(body).decode()\n    return Outcome(_fitted(structured, body, text), text)",
+        "    return Outcome(_fitted(structured, body, text), text, ",
+        "    text = msgspec.json.encode(body).decode()\n    return Outcome(_fitted(structured, body, text), text, ",
     ),
     Bug(
         "S1-33",
         "the envelope has no cursor beside the one of the text",
         _SEARCH,
-        "    return Outcome(_fitted(structured, body, text), text)",
-        '    body.pop("next_cursor", None)\n    return Outcome(_fitted(structured, body, text), text)',
+        "    return Outcome(_fitted(structured, body, text), text, ",
+        '    body.pop("next_cursor", None)\n    return Outcome(_fitted(structured, body, text), text, ',
     ),
     Bug(
         "S1-34",

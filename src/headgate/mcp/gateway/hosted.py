@@ -11,7 +11,8 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -20,7 +21,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.auth.gateway import EVERYTHING, operation_scope, server_scope
-from headgate.errors import Conflict, HeadgateError, NotFound
+from headgate.errors import Conflict, NotFound
 from headgate.mcp.body import with_checked_messages
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.client.servers import ServerEntry
@@ -29,13 +30,14 @@ from headgate.operations.access import AccessControl, Identity
 from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Overlay, Registry
 from headgate.operations.worker import off_loop
+from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
 
 PATH = "/gateway"
 MAX_BODY_BYTES = 4 * 1024 * 1024
 #: Where the caller's identity waits for the tool handlers: the SDK hands them the scope and nothing else.
 _IDENTITY = "headgate.gateway_identity"
-_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 5.0, 300.0
+_LOOP = "remote servers"
 #: How often the pins are looked at: another worker, or the command line, may have approved a tool.
 _LOOK_SECONDS = 5.0
 
@@ -52,9 +54,9 @@ class HostedGateway:
     version: str
     #: Changes when the pins do.
     pins_stamp: Callable[[], object] = lambda: None
+    supervisor: Supervisor = field(default_factory=Supervisor)
     registry: Registry = field(default_factory=Registry, init=False)
     _offered: dict[str, _Offered] = field(default_factory=dict[str, "_Offered"], init=False)
-    _problems: dict[str, HeadgateError] = field(default_factory=dict[str, HeadgateError], init=False)
     _inner: ASGIApp | None = field(default=None, init=False)
 
     @asynccontextmanager
@@ -68,14 +70,15 @@ class HostedGateway:
         )
         async with manager.run():
             self._inner = with_checked_messages(manager.handle_request, MAX_BODY_BYTES)
-            imports = [asyncio.create_task(self._keep(entry)) for entry in self.entries]
+            imports = [
+                self.supervisor.start(_LOOP, partial(self._offer, entry), subject=entry.name)
+                for entry in self.entries
+            ]
             try:
                 yield
             finally:
                 self._inner = None
-                for task in imports:
-                    task.cancel()
-                await asyncio.gather(*imports, return_exceptions=True)
+                await asyncio.gather(*map(stop, imports))
 
     async def __call__(self, identity: Identity | None, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a caller; None is a caller without an identity."""
@@ -90,11 +93,14 @@ class HostedGateway:
         offered, address = self._offered.get(entry.name), urlsplit(entry.url)
         public = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
         if offered is None:
-            problem = self._problems.get(entry.name)
-            return RemoteServer(entry.name, public, None, "" if problem is None else problem.message)
+            return RemoteServer(entry.name, public, None, self._problem(entry.name))
         # A pin that another process wrote counts on the page at once.
         await offered.imported.judge_again()
         return RemoteServer(entry.name, public, offered.imported, "")
+
+    def _problem(self, name: str) -> str:
+        troubles = self.supervisor.troubles()
+        return next((one.message for one in troubles if (one.loop, one.subject) == (_LOOP, name)), "")
 
     async def list_again(self, name: str) -> None:
         """Ask a server for its tools again, and compare them with the approved ones.
@@ -125,33 +131,22 @@ class HostedGateway:
             raise NotFound("This server is not connected now.", hint="Look at the page of remote servers.")
         return found
 
-    async def _keep(self, entry: ServerEntry) -> None:
-        """Import a server, retrying with growing pauses, and hold its session open until cancelled."""
-        pause = _FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                await self._offer(entry)
-            except HeadgateError as error:
-                self._problems[entry.name] = error
-                get_logger().warning("a server could not be imported", server=entry.name, code=error.code)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_SECONDS)
-
-    async def _offer(self, entry: ServerEntry) -> None:
+    async def _offer(self, entry: ServerEntry) -> NoReturn:
+        """Import a server, and hold its session open until cancelled."""
         async with await self.import_server(entry) as imported:
             overlay = self.registry.overlay(entry.name)
             try:
                 # Copying the specs of a thousand tools takes too long for the loop.
                 overlay.replace_all(await off_loop(math.inf, _exposed, imported))
                 self._offered[entry.name] = _Offered(imported, overlay)
-                self._problems.pop(entry.name, None)
+                self.supervisor.worked(_LOOP, entry.name)
                 get_logger().info("a server was imported", server=entry.name, count=len(imported))
                 await self._follow_pins(imported, overlay)
             finally:
                 self._offered.pop(entry.name, None)
                 overlay.close()
 
-    async def _follow_pins(self, imported: ImportedOperations, overlay: Overlay) -> None:
+    async def _follow_pins(self, imported: ImportedOperations, overlay: Overlay) -> NoReturn:
         seen = self.pins_stamp()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)

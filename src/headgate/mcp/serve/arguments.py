@@ -125,6 +125,7 @@ class FetchArguments(_Strict, frozen=True):
     """The arguments of ``fetch``."""
 
     id: _Text
+    stream: _Text | None = None
     fields: _Texts | None = None
     expand: _Texts | None = None
     expand_limit: dict[str, Any] | None = None
@@ -249,10 +250,12 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
     )
 
 
-def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str]:
-    """Read the query of ``fetch``, and the id as the call gave it."""
+def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:
+    """Read the query of ``fetch``, and the id that the call gave, if it is one that names its stream."""
     given = typed(arguments, FetchArguments)
-    ref = scoped(handles.read_id(given.id), _connection(given.connection_id))
+    ref = None if given.stream is None else _bare_record(given.id, _stream(given.stream), handles)
+    asked_id = given.id if ref is None else None
+    ref = scoped(ref or handles.read_id(given.id), _connection(given.connection_id))
     query = RecordQuery(
         ref.stream,
         ref.record_id,
@@ -261,7 +264,17 @@ def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[Re
         expand=expansions(given.expand, given.expand_limit),
         key_digest=ref.key_digest,
     )
-    return query, given.id
+    return query, asked_id
+
+
+def _bare_record(text: str, stream: ids.StreamName, handles: HandleMaker) -> RecordRef | None:
+    """Read the id of a record beside the name of its stream; None for an id that names the stream itself."""
+    try:
+        if handles.read_id(text).stream == stream:
+            return None
+    except InvalidResultId:
+        pass
+    return RecordRef(None, stream, ids.record_id(text))
 
 
 def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQuery:

@@ -95,8 +95,8 @@ def _size(key: str, value: Any) -> int:
 
 
 def _argument(tool: str, param: str | None) -> str | None:
-    if param is None or param in _INPUTS[tool]:
-        return param
+    if param is None:
+        return None
     return _ARGUMENTS.get(tool, {}).get(param, param)
 
 

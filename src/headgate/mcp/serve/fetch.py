@@ -26,8 +26,8 @@ _SURELY_FITS = 16_000
 _NO_REST = "This resource server has no windows: the rest of the field cannot be read here."
 
 
-async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
-    """Answer one record; the document has the id of the call."""
+async def fetch(reader: Reader, query: RecordQuery, asked_id: str | None) -> Outcome:
+    """Answer one record; the document has the id of the call, unless that was the bare id of a record."""
     outcomes: list[Outcome] = []
 
     def show(answer: ReadAnswer) -> Collection[str]:
@@ -41,7 +41,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str) -> Outcome:
 
 
 def _outcome(
-    reader: Reader, answer: ReadAnswer, asked_id: str, asked: Sequence[str] | None
+    reader: Reader, answer: ReadAnswer, asked_id: str | None, asked: Sequence[str] | None
 ) -> tuple[Outcome, Collection[str]]:
     # Who names the fields wants them whole.
     as_json = FALLBACK_CHARS if asked is None else FETCH_CHARS
@@ -51,7 +51,9 @@ def _outcome(
             _drop_circles(made, asked)
         # Encoded once: the text is the same JSON as the structure.
         written = msgspec.json.encode(made)
-        outcome = Outcome(msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)))
+        outcome = Outcome(
+            msgspec.Raw(written), plain(written), links=tuple(file_links(ladder)), has_trust=True
+        )
         if len(answer.content) <= _SURELY_FITS or len(msgspec.json.encode(outcome.wire())) <= TOOL_RESULT:
             return outcome, shown
     raise ResourceLimit(
@@ -71,13 +73,13 @@ def _drop_circles(made: Json, asked: Sequence[str]) -> None:
                 rung["rest"] = _NO_REST
 
 
-def build(reader: Reader, row: RecordBody, asked_id: str, space: Space) -> Document:
+def build(reader: Reader, row: RecordBody, asked_id: str | None, space: Space) -> Document:
     """Turn a record into its document, its children among the metadata."""
     ref = ref_of(row)
     made = document(
         row,
         lambda: reader.naming(ref),
-        asked_id=asked_id,
+        asked_id=asked_id or reader.handles.result_id(ref),
         url=reader.url(ref),
         lengths=take_lengths(row),
         space=space,

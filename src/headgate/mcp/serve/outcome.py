@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headgate.model.wire import Json
-
-#: Goes with every answer: the content of records must not be trusted like words of the server.
-_META: Json = {"content_trust": "untrusted"}
+from headgate.text.quote import CONTENT_TRUST
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -19,13 +17,16 @@ class Outcome(msgspec.Struct, frozen=True):
     is_error: bool = False
     #: Resource links, always after the text.
     links: tuple[Json, ...] = ()
+    #: Whether the structure says itself that it holds texts of records; else the metadata of the answer do.
+    has_trust: bool = False
 
     def wire(self) -> Json:
         """Write it as the result of ``tools/call``."""
         content: list[Json] = [{"type": "text", "text": self.text}, *self.links]
         # Left out, it means false; a model pays for every byte.
         failing = {"isError": True} if self.is_error else {}
-        return {"content": content, "structuredContent": self.structured, **failing, "_meta": dict(_META)}
+        trust = {} if self.has_trust else {"_meta": dict(CONTENT_TRUST)}
+        return {"content": content, "structuredContent": self.structured, **failing, **trust}
 
     def whole(self) -> Json:
         """Write it with every part decoded, for a person to look at."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.errors import InvalidCursor, ResourceLimit
 from headgate.mcp.serve.outcome import Outcome, link
@@ -46,10 +47,11 @@ _read_data = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _ReadRow(msgspec.Struct, frozen=True):
-    """A row of a page, and its data decoded once for all that look at it."""
+    """A row of a page, its data decoded once for all that look at it, and the id that text and structure show."""
 
     row: _PageRow
     data: Json
+    fetch_id: str
 
 
 class _RenderedPage(msgspec.Struct):
@@ -68,12 +70,12 @@ async def query_records(reader: Reader, query: ListQuery | ChangesQuery) -> Outc
 def _page_outcome(reader: Reader, query: ListQuery | ChangesQuery, answer: ReadAnswer) -> Outcome:
     # In process the rows are at hand, and are not decoded from the body that was made of them.
     page = cast("PageBody", answer.body() if answer.document is None else answer.document)
-    rows = [_ReadRow(row, _data_of(row)) for row in cast("list[_PageRow]", page.get("data", []))]
+    rows = [_read_row(reader, row) for row in cast("list[_PageRow]", page.get("data", []))]
     named = _named(reader, rows)
     text = records_text(query.stream, page, named, cursor=query.cursor, windows=reader.windows)
     limit_bytes = TOOL_RESULT - ENVELOPE - _LINKS_BYTES - len(msgspec.json.encode(text))
     rendered = _rendered(reader, answer, page, rows, limit_bytes)
-    return Outcome(rendered.structured, text, links=tuple(rendered.links[:_LINKS]))
+    return Outcome(rendered.structured, text, links=tuple(rendered.links[:_LINKS]), has_trust=True)
 
 
 async def aggregate(reader: Reader, query: AggregateQuery, cursor: str | None) -> Outcome:
@@ -86,7 +88,7 @@ async def aggregate(reader: Reader, query: AggregateQuery, cursor: str | None) -
     text = aggregate_text(body, place.group) if place.offset_chars is None else key_text(body, place)
     if text is None or place.group > len(body.get("groups", ())):
         raise _no_such_place()
-    return Outcome(reader.structured(_with_short_keys(body), answer), text)
+    return Outcome(reader.fenced(_with_short_keys(body), answer), text, has_trust=True)
 
 
 def _no_such_place() -> InvalidCursor:
@@ -118,7 +120,7 @@ def _rendered(
     written = b""
     for inline_chars, left_out in _INLINE_STEPS:
         short, entries, links = _cut_rows(reader, rows, inline_chars)
-        structured = reader.structured({**page, "data": short}, answer)
+        structured = reader.fenced({**page, "data": short}, answer)
         if entries:
             structured["content_ladder"] = {
                 "kind": "record_set",
@@ -164,12 +166,13 @@ def _cut_rows(
     links: list[Json] = []
     for one in rows:
         if _is_whole_row(one, inline_chars):
-            short.append(one.row)
+            short.append(_with_fetch_id(one))
             continue
         # A copy: a page that is still too large is cut again from the same rows.
         copy: RecordBody = msgspec.json.decode(msgspec.json.encode(one.row))
         for record in _with_children(copy):
             entry, ladder = shorten_row(reader, record, inline_chars)
+            record["fetch_id"] = reader.handles.result_id(ref_of(record))
             if entry:
                 entries.append(entry)
                 links += file_links(ladder)
@@ -187,10 +190,18 @@ def _is_whole_row(one: _ReadRow, inline_chars: int) -> bool:
     return not has_more and is_whole(one.data, inline_chars)
 
 
-def _data_of(row: _PageRow) -> Json:
-    if not isinstance(row, RecordRow):
-        return row.get("data") or {}
-    return _read_data(row.data)
+def _read_row(reader: Reader, row: _PageRow) -> _ReadRow:
+    if isinstance(row, RecordRow):
+        ref = RecordRef(row.connection_id, row.stream, row.id)
+        return _ReadRow(row, _read_data(row.data), reader.handles.result_id(ref))
+    return _ReadRow(row, row.get("data") or {}, reader.handles.result_id(ref_of(row)))
+
+
+def _with_fetch_id(one: _ReadRow) -> _PageRow:
+    """Copy a row with the id that fetch takes: a host may show its model the structure alone."""
+    if isinstance(one.row, RecordRow):
+        return replace(one.row, fetch_id=one.fetch_id)
+    return {**one.row, "fetch_id": one.fetch_id}
 
 
 def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBody]]:
@@ -199,11 +210,9 @@ def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBo
     for one in rows:
         row = one.row
         if isinstance(row, RecordRow):
-            ref = RecordRef(row.connection_id, row.stream, row.id)
             named: RecordBody = {"data": one.data}
             previews = row.previews or None
         else:
-            ref = ref_of(row)
             named = cast("RecordBody", {**row, "display_name": None, "expanded": None})
             previews = cast("Json | None", row.get("previews"))
         if previews and "data" in named:
@@ -213,7 +222,7 @@ def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBo
             named["expanded"] = cast("Any", _child_ids(reader, expanded))
         if has_sources:
             named["display_name"] = _source_of(row)[1]
-        yield reader.handles.result_id(ref), named
+        yield one.fetch_id, named
 
 
 def _without_encoded(data: Json, previews: Mapping[str, Any]) -> Json:

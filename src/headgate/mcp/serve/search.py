@@ -29,7 +29,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
     results = [_result(reader, hit) for hit in hits]
     structured: Json = {
         "results": results,
-        **reader.structured(body, answer),
+        **reader.fenced(body, answer),
         "content_ladder": {
             "kind": "search_results",
             "read_tool": reader.windows.tool,
@@ -40,7 +40,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
     if len(mix) > 1:
         structured["source_mix"] = mix
     text = search_text(body, results, cursor=query.cursor, tool=reader.windows.tool)
-    return Outcome(_fitted(structured, body, text), text)
+    return Outcome(_fitted(structured, body, text), text, has_trust=True)
 
 
 def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:

@@ -88,16 +88,27 @@ def _answer(properties: Json, required: tuple[str, ...]) -> Json:
     }
 
 
-_BODY: Json = {"data": {"type": "object"}, "content_ladder": {"type": "object"}}
+_BODY: Json = {"data": {"type": "object"}}
+_FENCED: Json = {**_BODY, "content_trust": {"type": "string"}}
+_LADDERED: Json = {**_FENCED, "content_ladder": {"type": "object"}}
 #: The members of a row beside its fields, in every answer: which record it is, and how it was served.
-IDENTITY = ("object", "id", "stream", "connection_id", "connector_key", "display_name", "emitted_at")
+IDENTITY = (
+    "object",
+    "id",
+    "fetch_id",
+    "stream",
+    "connection_id",
+    "connector_key",
+    "display_name",
+    "emitted_at",
+)
 OPERATIONAL = ("deleted", "deleted_at", "expanded")
 _ROWS: Json = {
-    **_BODY,
+    **_LADDERED,
     "data": {
         "type": "object",
-        "description": "data.data[].data holds the fields asked for. Beside it stand only identity ("
-        f"{', '.join(IDENTITY)}) and operational members ({', '.join(OPERATIONAL)}).",
+        "description": "data.data[].data: the fields. Beside it: identity ("
+        f"{', '.join(IDENTITY)}) and operational ({', '.join(OPERATIONAL)}).",
     },
 }
 _DOCUMENT: Json = {
@@ -107,7 +118,7 @@ _DOCUMENT: Json = {
     "url": {"type": "string"},
     "metadata": {
         "type": "object",
-        "description": "Short fields, and always identity: stream, connection_id, connector_key, "
+        "description": "Short fields, content_trust and identity: stream, connection_id, connector_key, "
         "display_name, record_id, emitted_at.",
     },
 }
@@ -202,7 +213,7 @@ TOOLS: tuple[Json, ...] = (
         "A page of one stream, newest first. The text prints every row of a page of 25, of a larger one what fits. "
         "Narrow with fields, filter and limit; go on with cursor. "
         "changes_since='beginning', later the printed next_changes_since, gives only what changed; it takes no "
-        f"sort, order, count, filter or expand. Each row prints an id for fetch. {_DATA}",
+        f"sort, order, count, filter or expand. Each row has an id for fetch. {_DATA}",
         (
             _object(
                 {
@@ -253,7 +264,7 @@ TOOLS: tuple[Json, ...] = (
                 },
                 required=("stream", "metric"),
             ),
-            _answer(_BODY, ("data",)),
+            _answer(_FENCED, ("data",)),
         ),
     ),
     _tool(
@@ -283,7 +294,7 @@ TOOLS: tuple[Json, ...] = (
             ),
             _answer(
                 {
-                    **_BODY,
+                    **_LADDERED,
                     "results": {"type": "array", "items": _RESULT},
                     "source_mix": {"type": "array", "items": {"type": "object"}},
                 },
@@ -294,17 +305,18 @@ TOOLS: tuple[Json, ...] = (
     _tool(
         "fetch",
         "Read one record",
-        "One record as a document: id, title, text, url, metadata. id comes from search or query_records and "
-        "is enough alone. fields narrows it. Long text is begun; metadata.content_ladder says how to read on. "
+        "One record as a document. id comes from search or query_records and is enough alone. fields narrows it. "
+        "Long text is begun; metadata.content_ladder says how to read on. "
         f"{_DATA}",
         (
             _object(
                 {
-                    "id": _text("An id exactly as it was printed."),
+                    "id": _text("As printed, or fetch_id."),
+                    "stream": _text("With the bare id of a record."),
                     "fields": _FIELDS,
                     "expand": _EXPAND,
                     "expand_limit": _EXPAND_LIMIT,
-                    "connection_id": _text("Only with an id that holds no connection."),
+                    "connection_id": _text("If the id holds none."),
                 },
                 required=("id",),
             ),
@@ -321,8 +333,7 @@ TOOLS: tuple[Json, ...] = (
             _object(
                 {
                     "id": _text(
-                        "An id that holds its connection, or a pdpp://record URI. Without it pass all of "
-                        "connection_id, stream and record_id."
+                        "As for fetch, with its connection. Without it connection_id, stream and record_id."
                     ),
                     "connection_id": _text("Instead of id."),
                     "stream": _text("Instead of id."),

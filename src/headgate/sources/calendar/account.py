@@ -7,23 +7,24 @@ month everything is fetched again, so that they go on.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
+import msgspec
+
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
-from headgate.sources.calendar.dav import LIST, LOOK, DavPart, fetch_of, parts_of
-from headgate.sources.calendar.source import CALENDAR, read_calendar
-from headgate.sources.inputs.tree import InputFile
-from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Reject, Removal, Row
+from headgate.sources.account_parser import AccountParser
+from headgate.sources.calendar.dav import LIST, LOOK, DavPart, fetch_of
+from headgate.sources.calendar.source import CALENDAR
+from headgate.sources.parser_requests import ReadCalendar, ReadDav
+from headgate.sources.parts import ImportPart
+from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Removal
 from headgate.sources.secrets import FORMS, find_secret
 from headgate.sources.web_account import CheckAddress, HttpAnswer, WebAccess, WebAccount, web_account
-from headgate.sources.xml_events import XmlRefused
 
 _FETCHED = 50
 _AGAIN_DAYS = 30
@@ -33,6 +34,17 @@ _UNCHANGED = 304
 
 #: The records that an object became: stream and id.
 _Ids = list[list[str]]
+
+
+class _WithId(msgspec.Struct):
+    id: str
+
+
+class _RecordLine(msgspec.Struct):
+    data: _WithId
+
+
+_RECORD = msgspec.json.Decoder(_RecordLine)
 
 
 class CalendarAccount:
@@ -49,9 +61,12 @@ class CalendarAccount:
         "allow_private": "true, if the server may have a private address (optional)",
     }
 
-    def __init__(self, check_address: CheckAddress, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, check_address: CheckAddress, clock: Callable[[], int], notes: Path | None = None
+    ) -> None:
         self._check = check_address
         self._clock = clock
+        self._notes = notes
 
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
@@ -63,8 +78,8 @@ class CalendarAccount:
         del settings
         return CALENDAR.declare(Recognised(self.name, self.title, (), Certainty.FORMAT))
 
-    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
-        """Fetch what changed."""
+    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
+        """Fetch what changed; it is read in another process."""
         kind = settings.get("kind") or ("caldav" if settings.get("user") else "ics")
         if kind not in {"ics", "caldav"}:
             raise ConfigInvalid("'kind' is ics or caldav.", hint="Leave it out to have it chosen.")
@@ -76,49 +91,81 @@ class CalendarAccount:
             allow_private=settings.get("allow_private") == "true",
         )
         now = datetime.fromtimestamp(self._clock() / 1_000_000, UTC).replace(tzinfo=None)
-        with web_account(settings["url"], access) as account:
+        with (
+            AccountParser(self._notes, settings) as parser,
+            web_account(settings["url"], access) as account,
+        ):
+            run = _CalendarRun(account, parser, now)
             if kind == "ics":
-                yield from _file(account, settings, state, now)
+                yield from _file(run, settings, state)
             else:
-                yield from _calendars(account, settings["url"], state, now)
+                yield from _calendars(run, settings["url"], state)
+
+
+@dataclass(frozen=True, slots=True)
+class _CalendarRun:
+    """What one fetch works with."""
+
+    account: WebAccount
+    parser: AccountParser
+    now: datetime
+
+    def parts_of(self, answer: HttpAnswer) -> list[DavPart]:
+        """Read the parts of a CalDAV answer."""
+        return self.parser.one(ReadDav(place=answer.url, content=answer.body), list[DavPart])
+
+    def records(
+        self, place: str, content: bytes, name: str, ids: _Ids, before: Sequence[list[str]]
+    ) -> Iterator[ImportPart]:
+        """Read a file that was fetched, and note which records it became.
+
+        Of one that cannot be read to its end, those count that it became before.
+        """
+        request = ReadCalendar(place=place, content=content, name=name, now=self.now)
+        for part in self.parser.parts(request):
+            for stream, lines in part.lines.items():
+                ids.extend([stream, _RECORD.decode(one.line).data.id] for one in lines)
+            if part.is_cut:
+                ids.extend(one for one in before if one not in ids)
+            yield part
 
 
 # A file at an address
 
 
 def _file(
-    account: WebAccount, settings: Mapping[str, str], state: Mapping[str, Any], now: datetime
-) -> Iterator[Item]:
+    run: _CalendarRun, settings: Mapping[str, str], state: Mapping[str, Any]
+) -> Iterator[Item | ImportPart]:
     url = settings["url"]
     before: Mapping[str, Any] = state.get("file") or {}
-    is_due = _is_due(before, now)
+    is_due = _is_due(before, run.now)
     wanted = {"If-None-Match": before["etag"]} if before.get("etag") and not is_due else {}
-    answer = account.request("GET", url, wanted)
+    answer = run.account.request("GET", url, wanted)
     if answer.status == _UNCHANGED:
         return
     if b"BEGIN:VCALENDAR" not in answer.body[:4096].upper():
         raise UpstreamProtocolError("The address gives no iCalendar file.")
     ids: _Ids = []
-    yield from _rows(answer.body, unquote(Path(urlsplit(url).path).stem) or "calendar", now, ids)
+    name = unquote(Path(urlsplit(url).path).stem) or "calendar"
+    yield from run.records(name, answer.body, name, ids, before.get("ids") or ())
     is_whole = settings.get("whole") == "true"
     if is_whole:
         yield from _gone(before.get("ids") or (), ids)
     etag = answer.headers.get("etag", "")
-    yield Mark("file", 0, {"etag": etag, "ids": ids if is_whole else [], "expanded": now.date().isoformat()})
+    yield Mark(
+        "file", 0, {"etag": etag, "ids": ids if is_whole else [], "expanded": run.now.date().isoformat()}
+    )
 
 
 # The calendars of a server
 
 
-def _calendars(account: WebAccount, url: str, state: Mapping[str, Any], now: datetime) -> Iterator[Item]:
-    try:
-        base, found = _found_calendars(account, url)
-        for part in found:
-            others = _held_elsewhere(state, part.path)
-            address = urljoin(base, part.path)
-            yield from _calendar(account, part, address, state.get(part.path) or {}, others, now)
-    except XmlRefused as error:
-        raise UpstreamProtocolError(f"The server's answer: {error}") from None
+def _calendars(run: _CalendarRun, url: str, state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
+    base, found = _found_calendars(run, url)
+    for part in found:
+        others = _held_elsewhere(state, part.path)
+        address = urljoin(base, part.path)
+        yield from _calendar(run, part, address, state.get(part.path) or {}, others)
 
 
 def _held_elsewhere(state: Mapping[str, Any], path: str) -> set[tuple[str, ...]]:
@@ -129,11 +176,11 @@ def _held_elsewhere(state: Mapping[str, Any], path: str) -> set[tuple[str, ...]]
     return {tuple(one) for found in objects for _, ids in found.values() for one in ids}
 
 
-def _found_calendars(account: WebAccount, url: str) -> tuple[str, list[DavPart]]:
+def _found_calendars(run: _CalendarRun, url: str) -> tuple[str, list[DavPart]]:
     """Look for calendars at an address, and from there at the owner's and at the home of their calendars."""
     for _ in range(_MAX_HOPS):
-        answer = _report(account, "PROPFIND", url, LOOK, depth="1")
-        parts = list(parts_of(answer.body))
+        answer = _report(run.account, "PROPFIND", url, LOOK, depth="1")
+        parts = run.parts_of(answer)
         calendars = [part for part in parts if "calendar" in part.kinds]
         if calendars:
             return answer.url, calendars
@@ -147,24 +194,20 @@ def _found_calendars(account: WebAccount, url: str) -> tuple[str, list[DavPart]]
 
 
 def _calendar(
-    account: WebAccount,
-    part: DavPart,
-    url: str,
-    before: Mapping[str, Any],
-    others: set[tuple[str, ...]],
-    now: datetime,
-) -> Iterator[Item]:
-    is_due = _is_due(before, now)
+    run: _CalendarRun, part: DavPart, url: str, before: Mapping[str, Any], others: set[tuple[str, ...]]
+) -> Iterator[Item | ImportPart]:
+    is_due = _is_due(before, run.now)
     if part.version and part.version == before.get("version") and not is_due:
         return
     known: Mapping[str, Any] = before.get("objects") or {}
-    listed = {one.path: one.texts.get("getetag", "") for one in parts_of(_listed(account, url)) if one.path}
+    answer = _report(run.account, "REPORT", url, LIST, depth="1")
+    listed = {one.path: one.texts.get("getetag", "") for one in run.parts_of(answer) if one.path}
     changed = [
         path for path, etag in listed.items() if is_due or not etag or known.get(path, [None])[0] != etag
     ]
     name = part.texts.get("displayname") or unquote(part.path.rstrip("/").rpartition("/")[2])
     held: dict[str, Any] = {path: known[path] for path in listed if path in known and path not in changed}
-    yield from _changed(account, url, changed, name, held, now)
+    yield from _changed(run, url, {path: known.get(path, ("", ()))[1] for path in changed}, name, held)
     ids = [one for _, found in held.values() for one in found]
     was = (one for _, found in known.values() for one in found if tuple(one) not in others)
     yield from _gone(was, ids)
@@ -172,25 +215,22 @@ def _calendar(
     yield Mark(
         part.path,
         0,
-        {"version": part.version, "objects": held, "expanded": expanded or now.date().isoformat()},
+        {"version": part.version, "objects": held, "expanded": expanded or run.now.date().isoformat()},
     )
 
 
 def _changed(
-    account: WebAccount, url: str, paths: list[str], name: str, held: dict[str, Any], now: datetime
-) -> Iterator[Row | Reject]:
+    run: _CalendarRun, url: str, changed: Mapping[str, Any], name: str, held: dict[str, Any]
+) -> Iterator[ImportPart]:
+    paths = list(changed)
     for at in range(0, len(paths), _FETCHED):
-        answer = _report(account, "REPORT", url, fetch_of(paths[at : at + _FETCHED]), depth="1")
-        for one in parts_of(answer.body):
+        answer = _report(run.account, "REPORT", url, fetch_of(paths[at : at + _FETCHED]), depth="1")
+        for one in run.parts_of(answer):
             content = one.texts.get("calendar-data", "")
             if content:
                 ids: _Ids = []
-                yield from _rows(content.encode(), name, now, ids)
+                yield from run.records(one.path, content.encode(), name, ids, changed.get(one.path, ()))
                 held[one.path] = [one.texts.get("getetag", ""), ids]
-
-
-def _listed(account: WebAccount, url: str) -> bytes:
-    return _report(account, "REPORT", url, LIST, depth="1").body
 
 
 def _report(account: WebAccount, method: str, url: str, body: bytes, *, depth: str) -> HttpAnswer:
@@ -198,15 +238,6 @@ def _report(account: WebAccount, method: str, url: str, body: bytes, *, depth: s
 
 
 # Both
-
-
-def _rows(content: bytes, name: str, now: datetime, ids: _Ids) -> Iterator[Row | Reject]:
-    """Read a file that was fetched, and note which records it became."""
-    file = InputFile(f"{name}.ics", len(content), partial(io.BytesIO, content), partial(nullcontext, Path()))
-    for item in read_calendar(file, io.BytesIO(content), now=now):
-        if isinstance(item, Row):
-            ids.append([item.stream, str(item.data["id"])])
-        yield item
 
 
 def _gone(before: Any, ids: _Ids) -> Iterator[Removal]:

@@ -6,7 +6,7 @@ import io
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from headgate.sources.documents.pages import (
     MAX_PAGES,
@@ -23,6 +23,9 @@ _MAX_ALL_CONTENT_BYTES = 64 * 1024 * 1024
 #: How many instructions are followed on one page, and on all: one page may draw another one many times.
 _MAX_PAGE_STEPS = 200_000
 _MAX_ALL_STEPS = 4_000_000
+#: Ways to write a stream that hardly make it smaller. What unpacks may stand behind them, and nothing behind that: the
+#: parser bounds what it unpacks, and not what another way makes of it.
+_PLAIN_FILTERS = frozenset({"/ASCII85Decode", "/A85", "/ASCIIHexDecode", "/AHx"})
 
 
 def read_pdf(content: bytes) -> tuple[DocumentFacts, Iterator[PageText]]:
@@ -96,8 +99,25 @@ def _page_text(page: Any, steps: _Steps) -> str | None:
 
 
 def _content_bytes(page: Any) -> int:
+    if not all(map(_is_bounded, _streams(page.get("/Contents")))):
+        return _MAX_CONTENT_BYTES + 1
     contents = page.get_contents()
     return 0 if contents is None else len(contents.get_data())
+
+
+def _streams(contents: Any) -> list[Any]:
+    found = None if contents is None else contents.get_object()
+    return [one.get_object() for one in _listed(found)] or [found]
+
+
+def _is_bounded(stream: Any) -> bool:
+    filters = cast("dict[str, Any]", stream).get("/Filter") if isinstance(stream, dict) else None
+    written = _listed(None if filters is None else filters.get_object())
+    return _PLAIN_FILTERS.issuperset(str(one) for one in written[:-1])
+
+
+def _listed(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _facts(reader: Any) -> DocumentFacts:

@@ -13,6 +13,8 @@ from headgate.sources.exports.content_text import component, escaped, line, para
 _NO_STAMP = "19700101T000000Z"
 _PERSON = re.compile(r"(.*) <([^<>]*)>", re.DOTALL)
 _DAY_CHARS = 10
+#: Of a time without its offset.
+_LOCAL_CHARS = 19
 
 
 def calendar_begin(name: str) -> bytes:
@@ -29,13 +31,14 @@ def calendar_end() -> bytes:
 def event(row: Mapping[str, Any]) -> bytes:
     """Write a record of events."""
     series, zone = row.get("series_id"), row.get("time_zone")
-    original = str(row["id"])[len(series) + 1 :] if series else ""
+    # Of an occurrence that was read from a calendar, the id ends in when its series had it.
+    original = _time("RECURRENCE-ID", str(row["id"])[len(series) + 1 :], None) if series else []
     lines = [
-        line("UID", escaped(series or row["id"])),
-        *([_time("RECURRENCE-ID", original, None)] if original else ()),
+        line("UID", escaped(series if original else row["id"])),
+        *original,
         *_described(row),
-        *([_time("DTSTART", row["starts_at"], zone)] if row.get("starts_at") else ()),
-        *([_time("DTEND", row["ends_at"], zone)] if row.get("ends_at") else ()),
+        *_time("DTSTART", row.get("starts_at"), zone),
+        *_time("DTEND", row.get("ends_at"), zone),
         *(line("RRULE", rule) for rule in (row.get("recurrence") or "").split("; ") if rule),
         *([_person("ORGANIZER", row["organizer"])] if row.get("organizer") else ()),
         *(_person("ATTENDEE", one) for one in row.get("attendees") or ()),
@@ -52,15 +55,15 @@ def task(row: Mapping[str, Any]) -> bytes:
     lines = [
         line("UID", escaped(row["id"])),
         *_described(row),
-        *(_time(name, row[field], None) for name, field in times.items() if row.get(field)),
+        *(one for name, field in times.items() for one in _time(name, row.get(field), None)),
         *texts("PRIORITY", [row.get("priority")]),
     ]
     return component("VTODO", lines)
 
 
 def _described(row: Mapping[str, Any]) -> list[str]:
-    stamps = {"LAST-MODIFIED": row.get("updated_at"), "CREATED": row.get("created_at")}
-    written = next((_compact(one) for one in stamps.values() if one), _NO_STAMP)
+    stamps = {"LAST-MODIFIED": _compact(row.get("updated_at")), "CREATED": _compact(row.get("created_at"))}
+    written = next((one for one in stamps.values() if one), _NO_STAMP)
     categories = ",".join(escaped(one) for one in row.get("categories") or ())
     return [
         line("DTSTAMP", written),
@@ -70,25 +73,29 @@ def _described(row: Mapping[str, Any]) -> list[str]:
         *texts("STATUS", [(row.get("status") or "").upper()]),
         *texts("URL", [row.get("url")]),
         *([line("CATEGORIES", categories)] if categories else ()),
-        *(line(name, _compact(one)) for name, one in stamps.items() if one),
+        *(line(name, one) for name, one in stamps.items() if one),
     ]
 
 
-def _time(name: str, text: str, zone: str | None) -> str:
+def _time(name: str, text: Any, zone: str | None) -> list[str]:
+    """Write a time; what is none is left out, because a program would refuse the whole file."""
+    written = _compact(text[:_LOCAL_CHARS] if isinstance(text, str) and zone else text)
+    if written is None:
+        return []
     if len(text) == _DAY_CHARS:
-        return line(f"{name};VALUE=DATE", text.replace("-", ""))
-    if zone:
-        return line(f"{name};TZID={parameter(zone)}", _compact(text[:19]))
-    return line(name, _compact(text))
+        return [line(f"{name};VALUE=DATE", written[:8])]
+    return [line(f"{name};TZID={parameter(zone)}" if zone else name, written)]
 
 
-def _compact(text: str) -> str:
-    """Write a time as calendars do, one with an offset in UTC."""
-    moment = datetime.fromisoformat(text)
-    is_local = moment.tzinfo is None
-    return (moment if is_local else moment.astimezone(UTC)).strftime(
-        "%Y%m%dT%H%M%S" if is_local else "%Y%m%dT%H%M%SZ"
-    )
+def _compact(text: Any) -> str | None:
+    """Write a time as calendars do, one with an offset in UTC; None for what is no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+        is_local = moment.tzinfo is None
+        in_its_zone = moment if is_local else moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return in_its_zone.strftime("%Y%m%dT%H%M%S" if is_local else "%Y%m%dT%H%M%SZ")
 
 
 def _person(name: str, text: str) -> str:

@@ -22,8 +22,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from headgate.errors import InvalidRequest, ResourceLimit
+from headgate.sources.inputs.disk import opened_file
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.labels import export_label
+from headgate.sources.reading_note import NOTE
 
 #: What may be unpacked: so many times the packed size, and what is small in any case. Deflate's own most is 1032.
 MAX_RATIO = 200
@@ -34,6 +36,8 @@ MAX_MEMBERS = 2_000_000
 #: What is copied to the disk: for a parser that needs a file there, an archive in an archive, a compressed tar.
 MAX_COPY_BYTES = 8 * 1024**3
 _PIECE = 1024 * 1024
+#: What a tar may say about one member: the standard library needs time with the square of it.
+_MAX_HEADER_BYTES = 64 * 1024
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _INNER = (".zip", *_TARS)
 _ENCRYPTED = 1
@@ -62,10 +66,11 @@ def archive_tree(path: Path) -> Generator[InputTree]:
         InvalidRequest: it cannot be read, or has names that lead out of it.
         ResourceLimit: it unpacks to more than is allowed.
     """
-    with ExitStack() as stack, path.open("rb") as content:
-        files = list(_members(path.name, content, path.stat().st_size, stack, is_inside=False))
+    with ExitStack() as stack, opened_file(path) as content:
+        size = path.stat().st_size
+        files = list(_members(path.name, content, size, stack, is_inside=False))
         seen = {file.name: file for file in reversed(files)}
-        yield InputTree(_label(path.name), sorted(seen.values(), key=lambda file: file.name))
+        yield InputTree(_label(path.name), sorted(seen.values(), key=lambda file: file.name), size)
 
 
 def _label(name: str) -> str:
@@ -81,6 +86,7 @@ def _members(
     """List the files of an archive, and of archives in it, one level deep."""
     lower = name.lower()
     try:
+        NOTE.read_file(name)
         if lower.endswith(".zip"):
             found = _zip_members(content, stack)
         elif lower.endswith(_TARS):
@@ -163,14 +169,42 @@ def _tar_members(name: str, content: IO[bytes], size: int, stack: ExitStack) -> 
         plain = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         _copy(_decompressed(name, content), plain, name, FREE_BYTES + size * MAX_RATIO)
         plain.seek(0)
-    archive = stack.enter_context(tarfile.open(fileobj=plain, mode="r:"))  # noqa: SIM115 - the same
+    headers: Any = _TarHeaders(plain)
+    archive = stack.enter_context(tarfile.open(fileobj=headers, mode="r:"))  # noqa: SIM115 - the same
     total = 0
-    for count, member in enumerate(archive, 1):
+    for count, member in enumerate(headers.listed(archive), 1):
         total += member.size
         _refuse_size(count, total)
         if member.isreg() and not member.issparse() and _is_wanted(member.name):
             opened = partial(archive.extractfile, member)
             yield _file(member.name, member.size, cast("Callable[[], IO[bytes]]", opened))
+
+
+class _TarHeaders:
+    """The content of a tar; while its members are listed, only headers of bounded size are read."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+        self._is_listing = True
+        self.seek, self.tell = content.seek, content.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if self._is_listing and not 0 <= size <= _MAX_HEADER_BYTES:
+            raise OSError(f"a member has a header of more than {_MAX_HEADER_BYTES:,} bytes")
+        return self._content.read(size)
+
+    def listed(self, archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+        """Give the members; others may read what they hold meanwhile."""
+        members = iter(archive)
+        while True:
+            self._is_listing = True
+            try:
+                member = next(members, None)
+            finally:
+                self._is_listing = False
+            if member is None:
+                return
+            yield member
 
 
 def _decompressed(name: str, content: IO[bytes]) -> IO[bytes]:
@@ -240,6 +274,7 @@ class _Guarded(io.RawIOBase):
             piece = self._content.read(len(buffer))
         except _BROKEN as error:
             raise OSError(f"{self._name} is damaged: {error}") from None
+        NOTE.step()
         self._left -= len(piece)
         if self._left < 0:
             raise OSError(f"{self._name} unpacks to more than is allowed")
@@ -265,6 +300,7 @@ def _copied(name: str, opened: Callable[[], IO[bytes]]) -> Generator[Path]:
 def _copy(content: IO[bytes], copy: IO[bytes], name: str, limit: int = MAX_COPY_BYTES) -> None:
     left = min(limit, MAX_COPY_BYTES)
     while piece := content.read(_PIECE):
+        NOTE.step()
         left -= len(piece)
         if left < 0:
             raise ResourceLimit(f"{name[:100]} unpacks to more than is allowed.")

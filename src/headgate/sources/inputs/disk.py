@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.errors import InvalidRequest
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.labels import export_label
+from headgate.sources.reading_note import NOTE
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 #: The directory of a git repository inside the files that it is about.
 _REPOSITORY = ".git"
+_BUFFER_BYTES = 128 * 1024
 
 
 def tree_of(path: Path) -> InputTree:
@@ -64,10 +71,23 @@ def _file(path: Path, name: str) -> InputFile:
     return InputFile(
         name=name,
         size_bytes=found.st_size,
-        open=partial(path.open, "rb"),
+        open=partial(opened_file, path),
         on_disk=partial(_itself, path),
         modified_at=found.st_mtime_ns // 1000,
     )
+
+
+class _SteppingFile(io.FileIO):
+    """A file of which every reading is a step of the import."""
+
+    def readinto(self, buffer: Buffer) -> int | None:
+        NOTE.step()
+        return super().readinto(buffer)
+
+
+def opened_file(path: Path) -> io.BufferedReader:
+    """Open a file for reading."""
+    return io.BufferedReader(_SteppingFile(path), _BUFFER_BYTES)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from headgate.sources.reading_note import NotedOpening
+
 HEAD_BYTES = 64 * 1024
 
 
@@ -28,6 +30,8 @@ class InputFile:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", _unicode(self.name))
+        object.__setattr__(self, "open", NotedOpening(self.name, self.open))
+        object.__setattr__(self, "on_disk", NotedOpening(self.name, self.on_disk))
 
     @property
     def suffix(self) -> str:
@@ -66,6 +70,8 @@ class InputTree:
     #: How a person would call it: the name of the file, directory or archive without its ending.
     label: str
     files: Sequence[InputFile]
+    #: The size of the archive that the files are in; None if they are in none.
+    packed_bytes: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", _unicode(self.label))

@@ -25,6 +25,8 @@ _LINE = re.compile(
     r"<(?=(?:div|tr|li|hr|section|article|header|footer|/(?:p|div|h[1-6]|table|pre|blockquote))\b)",
     re.IGNORECASE,
 )
+#: The parser needs time with the square of the attributes of a tag.
+_LONG_TAG = re.compile(r"(<[a-zA-Z][a-zA-Z0-9]{0,20})\b[^<>]{8192,}")
 _CELL = re.compile(r"<(?=/t[dh]\b)", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
 _VOID = frozenset(
@@ -35,7 +37,7 @@ _INVISIBLE = str.maketrans(dict.fromkeys("\u200b\u200c\u034f\u00ad\ufeff"))
 
 def text_of_html(html: str) -> tuple[str, str]:
     """Give the text and the quoted reply."""
-    html = html[:MAX_HTML_CHARS].replace(_BREAK, " ")
+    html = _LONG_TAG.sub(r"\1", html[:MAX_HTML_CHARS].replace(_BREAK, " "))
     html = _CELL.sub(" <", _LINE.sub(f"{_BREAK}<", _PARAGRAPH.sub(f"{_BREAK}{_BREAK}<", html)))
     if html.count("<") > _MANY_TAGS and _depth(html) > _MAX_DEPTH:
         return _lines(unescape(_TAG.sub("", html))), ""

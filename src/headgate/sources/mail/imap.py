@@ -11,6 +11,7 @@ import imaplib
 import ssl
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from headgate.errors import (
@@ -19,6 +20,8 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
+from headgate.sources.account_parser import AccountParser
+from headgate.sources.deadlines import Connections, cut_at_deadline
 from headgate.sources.mail.declared import mail_declaration
 from headgate.sources.mail.imap_answers import (
     FetchedMessage,
@@ -29,6 +32,8 @@ from headgate.sources.mail.imap_answers import (
 )
 from headgate.sources.mail.imap_clients import BoundedImap, BoundedImapTls
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
+from headgate.sources.parser_requests import ReadMessage
+from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, Mark, Reject
 from headgate.sources.secrets import FORMS, find_secret
 
@@ -64,6 +69,9 @@ class ImapSource:
         "port": "The port, if it is not the usual one (optional)",
     }
 
+    def __init__(self, notes: Path | None = None) -> None:
+        self._notes = notes
+
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
         return f"Mail of {settings['user']}"
@@ -73,46 +81,44 @@ class ImapSource:
         del settings
         return mail_declaration(self.name, self.title)
 
-    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
-        """Fetch new messages, folder by folder."""
+    def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
+        """Fetch new messages, folder by folder; they are read in another process."""
         try:
-            with _signed_in(settings) as client:
+            with AccountParser(self._notes, settings) as parser, _signed_in(settings) as client:
                 for folder in _folders(client, settings):
-                    yield from _Folder(client, folder, state.get(folder.name)).items()
+                    yield from _Folder(client, folder, state.get(folder.name), parser).items()
         except OSError as error:
             raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
         except (imaplib.IMAP4.error, *_UNREADABLE) as error:
             raise UpstreamProtocolError(f"{settings['host']} answered: {error}") from None
 
 
-IMAP = ImapSource()
-
-
 @contextmanager
 def _signed_in(settings: Mapping[str, str]) -> Generator[imaplib.IMAP4]:
     secret = find_secret(settings["secret"])
-    try:
-        client = _connected(settings)
-    except (OSError, imaplib.IMAP4.error) as error:
-        raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
-    try:
-        _sign_in(client, settings, secret.expose())
-        # Servers offer more once somebody is signed in, and the library asks only before.
-        (line, *_) = _answers(client.capability())
-        client.capabilities = tuple((line or b"").decode("ascii", "replace").upper().split())
-        with suppress(imaplib.IMAP4.error):
-            # Where it is not offered, changes of flags are not seen.
-            client.enable("CONDSTORE")
-        yield client
-    finally:
-        with suppress(OSError, ValueError, imaplib.IMAP4.error):
-            client.logout()
-        # A server that answers wrongly to the end of a session leaves the library's connection open.
-        with suppress(OSError):
-            client.shutdown()
+    with cut_at_deadline() as connections:
+        try:
+            client = _connected(settings, connections)
+        except (OSError, imaplib.IMAP4.error) as error:
+            raise UpstreamUnreachable(f"{settings['host']}: {error}") from None
+        try:
+            _sign_in(client, settings, secret.expose())
+            # Servers offer more once somebody is signed in, and the library asks only before.
+            (line, *_) = _answers(client.capability())
+            client.capabilities = tuple((line or b"").decode("ascii", "replace").upper().split())
+            with suppress(imaplib.IMAP4.error):
+                # Where it is not offered, changes of flags are not seen.
+                client.enable("CONDSTORE")
+            yield client
+        finally:
+            with suppress(OSError, ValueError, imaplib.IMAP4.error):
+                client.logout()
+            # A server that answers wrongly to the end of a session leaves the library's connection open.
+            with suppress(OSError):
+                client.shutdown()
 
 
-def _connected(settings: Mapping[str, str]) -> imaplib.IMAP4:
+def _connected(settings: Mapping[str, str], connections: Connections) -> imaplib.IMAP4:
     host, security = settings["host"], settings.get("security") or "tls"
     if security not in _PORTS:
         raise ConfigInvalid("'security' is tls, starttls or none.", hint="Leave it out for tls.")
@@ -120,8 +126,9 @@ def _connected(settings: Mapping[str, str]) -> imaplib.IMAP4:
         raise ConfigInvalid("A password is sent in the clear to this machine only.", hint="Use tls.")
     port = int(settings.get("port") or _PORTS[security])
     if security == "tls":
-        return BoundedImapTls(host, port, ssl_context=ssl.create_default_context(), timeout=_SECONDS)
-    client = BoundedImap(host, port, timeout=_SECONDS)
+        tls = ssl.create_default_context()
+        return BoundedImapTls(host, port, connections=connections, ssl_context=tls, timeout=_SECONDS)
+    client = BoundedImap(host, port, connections=connections, timeout=_SECONDS)
     if security == "starttls":
         client.starttls(ssl.create_default_context())
     return client
@@ -164,18 +171,15 @@ def _folders(client: imaplib.IMAP4, settings: Mapping[str, str]) -> list[ImapFol
 class _Folder:
     """One folder that is read."""
 
-    def __init__(self, client: imaplib.IMAP4, folder: ImapFolder, mark: Any) -> None:
-        # Here, not above: the parsers are an extra.
-        from headgate.sources.mail.rows import MailRows  # noqa: PLC0415 - the same
-
+    def __init__(self, client: imaplib.IMAP4, folder: ImapFolder, mark: Any, parser: AccountParser) -> None:
         self._client = client
         self._folder = folder
-        self._rows = MailRows()
+        self._parser = parser
         self._bytes = 0
         self._mark: Mapping[str, Any] = mark or {}
         self._is_gmail = _GMAIL in client.capabilities
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Item | ImportPart]:
         """Give the messages whose flags changed, then those after the mark, oldest first."""
         _answers(self._client.select(quoted(self._folder.wire_name), readonly=True))
         validity, following = self._number("UIDVALIDITY"), min(self._number("UIDNEXT"), _LAST_UID)
@@ -192,7 +196,7 @@ class _Folder:
             yield Mark(self._folder.name, self._bytes, resume)
         yield Mark(self._folder.name, self._bytes, resume)
 
-    def _read(self, uids: Sequence[int]) -> Iterator[Item]:
+    def _read(self, uids: Sequence[int]) -> Iterator[Item | ImportPart]:
         for message in self._fetched(uids):
             yield from self._item(message)
 
@@ -233,26 +237,21 @@ class _Folder:
         # An answer without content is a change of flags that the server reports unasked.
         return [message for message in fetched(answers) if message.content is not None]
 
-    def _item(self, message: FetchedMessage) -> Iterator[Item]:
-        from headgate.sources.mail.rows import MailState  # noqa: PLC0415 - the parsers are an extra
-
+    def _item(self, message: FetchedMessage) -> Iterator[Item | ImportPart]:
         place = f"{self._folder.name}, message {message.uid}"
         if message.content is None:
             yield Reject(place, f"The message is larger than {MAX_MESSAGE_BYTES // 1024 // 1024} MB.")
             return
         self._bytes += len(message.content)
         if message.content.strip() and "\\deleted" not in message.flags:
-            yield from self._rows.of(
-                message.content,
-                MailState(
-                    place,
-                    self._folder.name,
-                    message.labels,
-                    is_read="\\seen" in message.flags,
-                    is_flagged="\\flagged" in message.flags,
-                    thread=message.thread,
-                ),
-            )
+            state = {
+                "folder": self._folder.name,
+                "labels": list(message.labels),
+                "is_read": "\\seen" in message.flags,
+                "is_flagged": "\\flagged" in message.flags,
+                "thread": message.thread,
+            }
+            yield from self._parser.parts(ReadMessage(place=place, content=message.content, state=state))
 
 
 def _set(uids: Sequence[int]) -> str:

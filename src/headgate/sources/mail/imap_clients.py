@@ -8,6 +8,7 @@ from __future__ import annotations
 import imaplib
 from typing import Any
 
+from headgate.sources.deadlines import Connections
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
 
 #: One message of the largest size, and what else stands in an answer.
@@ -18,6 +19,16 @@ class BoundedImap(imaplib.IMAP4):
     """A client that ends a connection on which one command is answered with too much."""
 
     _left = MAX_ANSWER_BYTES
+
+    def __init__(self, host: str, port: int, *, connections: Connections, **more: Any) -> None:
+        # Before the library's own: that connects and reads the greeting.
+        self._connections = connections
+        super().__init__(host, port, **more)
+
+    def open(self, *place: Any, **more: Any) -> None:
+        """Connect, and let the connection be watched."""
+        super().open(*place, **more)
+        self._connections.add(self.sock)
 
     def send(self, data: Any) -> None:
         """Send a command; its answer has the whole limit."""

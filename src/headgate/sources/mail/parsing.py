@@ -30,13 +30,14 @@ _ENCODED_WORDS = 5000
 _LOOSE_ADDRESS = re.compile(
     r'"?([^"<>,;]{0,200})"?\s{0,9}<([^<>\s,;]{1,400})>|([^\s<>,;:"()]{1,100}@[^\s<>,;"()]{1,300})'
 )
-#: The standard library parses nested parts by recursion, and slowly.
+#: The standard library parses nested parts by recursion, and slowly; the fast parser recurses on the system's stack.
 _NESTED_PARTS = 100
+_FAST_NESTED_PARTS = 2000
 
 
 def parse(raw: bytes) -> ParsedMessage:
     """Take a message apart."""
-    if raw.count(b"=?") > _ENCODED_WORDS:
+    if raw.count(b"=?") > _ENCODED_WORDS or _boundaries(raw) > _FAST_NESTED_PARTS:
         return _thorough(raw)
     try:
         found = _fast(parse_email(raw))
@@ -45,6 +46,10 @@ def parse(raw: bytes) -> ParsedMessage:
     # It finds no parts where boundaries are missing or wrong; the text is there all the same.
     has_parts = found.attached or any(map(str.strip, (*found.plain, *found.html)))
     return found if has_parts else _thorough(raw)
+
+
+def _boundaries(raw: bytes) -> int:
+    return raw.lower().count(b"boundary")
 
 
 def _fast(mail: PyMail) -> ParsedMessage:
@@ -89,7 +94,7 @@ def _loose_people(headers: Mapping[str, Sequence[str]], name: str) -> list[Corre
 
 def _thorough(raw: bytes) -> ParsedMessage:
     try:
-        if raw.lower().count(b"boundary") > _NESTED_PARTS:
+        if _boundaries(raw) > _NESTED_PARTS:
             raise RecursionError  # noqa: TRY301 - what the parser would end with, much later
         message = message_from_bytes(raw)
         parts = [part for part in message.walk() if not part.is_multipart()][:MAX_PARTS]

@@ -25,6 +25,7 @@ from headgate.sources.mail.parts import AttachedPart, Correspondent, ParsedMessa
 from headgate.sources.mail.replies import fold
 from headgate.sources.mail.texts import unfolded
 from headgate.sources.protocol import Attachment, Reject, Row
+from headgate.sources.reading_note import NOTE
 
 MAX_BODY_CHARS = 1_000_000
 _MAX_HEADER_CHARS = 2_000
@@ -67,6 +68,14 @@ class MailRows:
 
     def of(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
         """Give the rows of a message."""
+        refused = NOTE.read_item(state.place)
+        if refused:
+            yield Reject(state.place, refused)
+        else:
+            yield from self._rows(raw, state)
+        NOTE.item_is_read()
+
+    def _rows(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
         message = parse(raw)
         if _is_deleted(message):
             return

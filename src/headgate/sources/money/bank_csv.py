@@ -11,6 +11,7 @@ from itertools import islice
 from typing import IO
 
 from headgate.sources.inputs.tree import InputFile
+from headgate.sources.labels import file_label
 from headgate.sources.money.columns import Columns, Role, columns_of, with_other_accounts
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.money.values import DayOrder, amount_of, day_of, day_order, decimal_mark
@@ -28,6 +29,8 @@ _ACCOUNT_LINE = re.compile(
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(r"^[A-Z]{3}$")
+#: Since this form an account without a number is named by its file; before, all of them were one.
+FORM = 2
 _OUTGOING = frozenset(
     {"s", "soll", "d", "dr", "debit", "dbit", "db", "debe", "cargo", "-", "af", "debe(-)", "débit"}
 )
@@ -61,13 +64,13 @@ def bank_table(file: InputFile) -> BankTable | None:
     return None
 
 
-def read_bank_csv(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
+def read_bank_csv(file: InputFile, content: IO[bytes], *, form: int = FORM) -> Iterator[Row | Reject]:
     """Read the lines of a table, and the account at its end."""
     table = bank_table(file)
     if table is None:
         yield Reject(file.name, "This is not a table of payments.")
         return
-    reader = _BankCsvReader(file.name, table)
+    reader = _BankCsvReader(table, file_label(file.stem) if form >= FORM else None)
     text = islice(lines(content, file.head), table.skip_lines, None)
     for number, row in enumerate(_rows(text, table.delimiter), table.skip_lines + 1):
         found = reader.take(f"{file.name}, row {number}", row)
@@ -77,9 +80,10 @@ def read_bank_csv(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]
 
 
 class _BankCsvReader:
-    def __init__(self, place: str, table: BankTable) -> None:
-        self._place = place
+    def __init__(self, table: BankTable, label: str | None) -> None:
         self._table = table
+        #: Of accounts without a number; None: all of them are one, as in connections of the first form.
+        self._label = label
         self._keys = LedgerKeys()
         self._accounts: dict[str, AccountFacts] = {}
 
@@ -97,7 +101,7 @@ class _BankCsvReader:
         return booking.row(self._keys.key(booking))
 
     def accounts(self) -> Iterator[Row]:
-        for facts in self._accounts.values() or (self._table.account,):
+        for facts in self._accounts.values() or (self._facts("", "", ""),):
             yield facts.row()
 
     def _amount(self, row: Sequence[str]) -> Decimal | None:
@@ -117,7 +121,7 @@ class _BankCsvReader:
         columns, table = self._table.columns, self._table
         party = columns.first(row, Role.PAYEE if amount < 0 else Role.PAYER)
         currency = columns.first(row, Role.CURRENCY).upper()
-        facts = self._facts(columns.first(row, Role.ACCOUNT), currency)
+        facts = self._facts(columns.first(row, Role.ACCOUNT), columns.first(row, Role.PRODUCT), currency)
         return Booking(
             account=facts.id,
             booked_on=booked_on,
@@ -136,15 +140,21 @@ class _BankCsvReader:
             more={_clean(name): _clean(text) for name, text in columns.others(row).items()},
         )
 
-    def _facts(self, number: str, currency: str) -> AccountFacts:
+    def _facts(self, number: str, product: str, currency: str) -> AccountFacts:
+        whole = self._table.account
         number = clean(number, _MAX_NAME) or ""
-        facts = self._accounts.get(number)
+        currency = currency if _CURRENCY.match(currency) else whole.currency or ""
+        label: str | None = None
+        if self._label is None:
+            number = number or clean(product, _MAX_NAME) or ""
+        elif not (number or whole.number):
+            label = " ".join(filter(None, (self._label, clean(product, _MAX_NAME), currency))) or None
+        name = label or number
+        facts = self._accounts.get(name)
         if facts is None:
-            whole = self._table.account
-            currency = currency if _CURRENCY.match(currency) else whole.currency or ""
-            facts = AccountFacts(number=number or whole.number, currency=currency or None)
+            facts = AccountFacts(number=number or whole.number, label=label, currency=currency or None)
             if len(self._accounts) < _MAX_NAME:
-                self._accounts[number] = facts
+                self._accounts[name] = facts
         return facts
 
 

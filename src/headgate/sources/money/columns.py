@@ -54,6 +54,8 @@ class Role(StrEnum):
     BANK_ID = "bank_id"
     BALANCE = "balance"
     ACCOUNT = "account"
+    #: Which of several accounts without numbers: "Current", "Savings".
+    PRODUCT = "product"
     #: Known of banks, and not worth a field.
     DETAIL = "detail"
 
@@ -107,7 +109,8 @@ _NAMES: Mapping[Role, str] = {
         saldonachmutation accountbalance saldodisponible saldocontable newbalance availablebalance""",
     Role.ACCOUNT: """auftragskonto konto kontonummer iban ibanauftragskonto account accountnumber accountno
         compte numerodecompte cuenta numerodecuenta rekening rekeningnummer ibanbban conto accountname
-        comptenum comptelabel kontoname card cardnumber kartennummer product""",
+        comptenum comptelabel kontoname card cardnumber kartennummer""",
+    Role.PRODUCT: "product",
     Role.DETAIL: """glaubigerid glaeubigerid mandatsreferenz sammlerreferenz lastschriftursprungsbetrag
         auslagenersatzrucklastschrift auslagenersatzruecklastschrift bicswiftcode bic bicauftragskonto
         biczahlungsbeteiligter banknameauftragskonto blz bankleitzahl fee gebuhr gebuehr frais comision

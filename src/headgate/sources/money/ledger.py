@@ -103,6 +103,8 @@ class AccountFacts:
     """What a statement says of its account."""
 
     number: str | None = None
+    #: What distinguishes an account without a number: the name of its file, a product, the currency.
+    label: str | None = None
     name: str | None = None
     bank: str | None = None
     owner: str | None = None
@@ -113,15 +115,15 @@ class AccountFacts:
 
     @property
     def id(self) -> str:
-        """The number without spaces, so that every statement of the account means the same one."""
-        return "".join((self.number or "").split()).upper() or UNNAMED
+        """The number without spaces, so that every statement of the account means the same one; else the label."""
+        return "".join((self.number or "").split()).upper() or (self.label or UNNAMED).casefold()
 
     def row(self) -> Row:
         """Make the account's record."""
         balance = self.balance
         data = {
             "id": self.id,
-            "name": self.name or self.number or "Account",
+            "name": self.name or self.number or self.label or "Account",
             "number": self.number,
             "bank": self.bank,
             "owner": self.owner,

@@ -7,15 +7,20 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from xml.etree.ElementTree import ParseError
 
 from headgate.errors import InvalidRequest
 from headgate.sources.inputs.databases import HEADER, DatabaseError, opened
 from headgate.sources.inputs.tree import InputFile
+from headgate.sources.parts import most_stored_bytes
 from headgate.sources.protocol import Reject
+from headgate.sources.reading_note import NOTE
 from headgate.sources.tables.columns import field_names, storable
 from headgate.sources.tables.raw import RawRow, RawTable
 
 _BATCH_ROWS = 2000
+#: How many rows of a batch become values at once: each has its own copy of what the batch has once.
+_SLICE_ROWS = 16
 _MAX_COLUMNS = 900
 #: How much a workbook may hold unpacked, and how many times its size.
 _MAX_WORKBOOK_BYTES = 2 * 1024**3
@@ -67,19 +72,25 @@ def _database_rows(file: InputFile, table: str, columns: Sequence[str]) -> Calla
     @contextmanager
     def rows() -> Generator[Iterator[RawRow | Reject]]:
         with file.on_disk() as path, opened(path) as database:
-            yield _numbered(table, database.rows(statement), DatabaseError)
+            yield _numbered(file, table, database.rows(statement), DatabaseError)
 
     return rows
 
 
 def _numbered(
-    table: str, rows: Iterator[Sequence[Any]], *errors: type[Exception]
+    file: InputFile, table: str, rows: Iterator[Sequence[Any]], *errors: type[Exception]
 ) -> Iterator[RawRow | Reject]:
-    """Number the rows of a table; damage ends it with a reject."""
-    number = 0
+    """Number the rows of a table; damage ends it with a reject, and more text than may be stored of the file."""
+    number, left = 0, most_stored_bytes(file.size_bytes)
     try:
         for number, row in enumerate(rows, 1):
-            yield f"{table} row {number}", [storable(value) for value in row]
+            NOTE.step()
+            values = [storable(value) for value in row]
+            left -= sum(len(value) for value in values if isinstance(value, str))
+            if left < 0:
+                yield Reject(f"{table} row {number}", "The table is too large for the size of the file.")
+                return
+            yield f"{table} row {number}", values
     except (*errors, ValueError, KeyError, IndexError, TypeError, OSError) as error:
         yield Reject(f"{table} row {number + 1}", f"The table cannot be read further: {str(error)[:100]}.")
 
@@ -96,19 +107,24 @@ def _parquet_tables(file: InputFile) -> list[RawTable]:
     library: Any = importlib.import_module("pyarrow.parquet")
     try:
         with file.on_disk() as path:
-            raw_names: list[str] = list(library.read_schema(path).names)
+            schema: Any = library.read_schema(path)
+            raw_names: list[str] = list(schema.names)
+            # A text that stands in many rows is in memory once.
+            texts = [one.name for one in schema if str(one.type) in {"string", "binary"}]
     except (ValueError, OSError) as error:
         raise InvalidRequest(f"{file.name} cannot be read: {error}.") from None
 
     def values(path: Any) -> Iterator[Sequence[Any]]:
-        for batch in library.ParquetFile(path).iter_batches(batch_size=_BATCH_ROWS):
-            for row in batch.to_pylist():
-                yield [row[name] for name in raw_names]
+        content = library.ParquetFile(path, read_dictionary=texts)
+        for batch in content.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+            for at in range(0, batch.num_rows, _SLICE_ROWS):
+                for row in batch.slice(at, _SLICE_ROWS).to_pylist():
+                    yield [row[name] for name in raw_names]
 
     @contextmanager
     def rows() -> Generator[Iterator[RawRow | Reject]]:
         with file.on_disk() as path:
-            yield _numbered(file.stem, values(path))
+            yield _numbered(file, file.stem, values(path))
 
     return [RawTable(file.stem, field_names(raw_names), is_untyped=False, rows=rows)]
 
@@ -137,7 +153,7 @@ def _sheet_rows(file: InputFile, title: str, width: int) -> Callable[[], Any]:
     @contextmanager
     def rows() -> Generator[Iterator[RawRow | Reject]]:
         with _workbook(file) as book:
-            yield _numbered(title, values(book[title]))
+            yield _numbered(file, title, values(book[title]), ParseError)
 
     return rows
 
@@ -153,7 +169,7 @@ def _workbook(file: InputFile) -> Generator[Any]:
             if size > min(_MAX_WORKBOOK_BYTES, _WORKBOOK_FREE_BYTES + file.size_bytes * _MAX_WORKBOOK_RATIO):
                 raise InvalidRequest(f"{file.name} would unpack to {size:,} bytes.")
             book: Any = load_workbook(path, read_only=True, data_only=True)
-        except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, ParseError) as error:
             raise InvalidRequest(f"{file.name} cannot be read: {error}.") from None
         try:
             yield book

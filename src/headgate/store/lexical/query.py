@@ -8,9 +8,9 @@ from itertools import takewhile
 
 from headgate.model.plan import Term
 from headgate.model.terms import MAX_TERMS
-from headgate.store.lexical.analyser import is_korean, is_pair, query_words, without_punctuation
 from headgate.store.lexical.languages import at_particles, has_forms, question_words
 from headgate.store.lexical.normal_forms import normal_forms
+from headgate.words import is_korean, is_pair, query_words, without_punctuation
 
 #: Of shorter Korean words one syllable would be left.
 _KOREAN_FROM_CHARS = 3

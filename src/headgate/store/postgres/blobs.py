@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import IO
 
 from headgate.errors import BlobNotFound, ResourceLimit
 from headgate.model.ids import BlobId, blob_id_from
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
+from headgate.store.postgres.readers import PostgresReaders
+from headgate.store.relational.database import Database
 from headgate.store.relational.write.blobs import MAX_BLOB_BYTES
 
 _PART_BYTES = 1024 * 1024
 
 
 class BlobRows:
-    """Implements `relational.store.BlobContents`. A file's parts are one transaction: it is there whole or not at all."""
+    """The files of a home. A file's parts are one transaction: it is there whole or not at all."""
 
     def __init__(self, place: HomePlace) -> None:
         self._place = place
@@ -24,30 +30,61 @@ class BlobRows:
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
         """Store a file under the digest of its content; gives its id and size.
 
+        What arrives is on disk until its digest is known, and neither in memory nor in a transaction that lasts as
+        long as a slow sender.
+
         Raises:
             ResourceLimit: it is too large.
         """
-        hashed, size, parts = hashlib.sha256(), 0, [b""]
-        async for piece in content:
-            size += len(piece)
-            if size > MAX_BLOB_BYTES:
-                raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
-            hashed.update(piece)
-            parts[-1] += piece
-            while len(parts[-1]) > _PART_BYTES:
-                parts[-1:] = [parts[-1][:_PART_BYTES], parts[-1][_PART_BYTES:]]
-        blob_id = blob_id_from(hashed.hexdigest())
-        await asyncio.to_thread(self._put, blob_id, parts)
+        hashed, size = hashlib.sha256(), 0
+        with tempfile.TemporaryFile(prefix="headgate-") as file:
+            async for piece in content:
+                size += len(piece)
+                if size > MAX_BLOB_BYTES:
+                    raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
+                hashed.update(piece)
+                file.write(piece)
+            blob_id = blob_id_from(hashed.hexdigest())
+            await asyncio.to_thread(self._put, blob_id, file)
         return blob_id, size
 
-    def _put(self, blob_id: BlobId, parts: list[bytes]) -> None:
+    def _put(self, blob_id: BlobId, file: IO[bytes]) -> None:
+        file.seek(0)
         database = PostgresDatabase(self._place)
         try:
             with translated(), database.connected().transaction():
+                # An empty file has one empty part.
+                parts = chain([file.read(_PART_BYTES)], iter(partial(file.read, _PART_BYTES), b""))
                 for number, part in enumerate(parts):
                     database.run(SQL["put_blob_part"], (blob_id, number, part))
         finally:
             database.finish()
+
+    def pieces(self, blob_id: BlobId) -> Iterator[bytes]:
+        """Read a file in pieces, in this thread, on a connection for this alone.
+
+        Raises:
+            BlobNotFound: it is not there.
+        """
+        database = PostgresDatabase(self._place)
+        number = 0
+        try:
+            with translated():
+                while (part := _part(database, blob_id, number)) is not None:
+                    yield part
+                    number += 1
+        finally:
+            database.finish()
+        if number == 0:
+            raise BlobNotFound
+
+
+class ServedBlobRows(BlobRows):
+    """Implements `relational.store.BlobContents`: files are read on the connections of other short reads."""
+
+    def __init__(self, place: HomePlace, readers: PostgresReaders) -> None:
+        super().__init__(place)
+        self._readers = readers
 
     async def read(self, blob_id: BlobId, start: int, end: int | None) -> AsyncIterator[bytes]:
         """Read a file from one byte to another, in pieces.
@@ -56,7 +93,7 @@ class BlobRows:
             BlobNotFound: it is not there.
         """
         first = number = start // _PART_BYTES
-        while part := await asyncio.to_thread(self._part, blob_id, number):
+        while part := await self._numbered(blob_id, number):
             at = number * _PART_BYTES
             piece = part[max(start - at, 0) : None if end is None else max(end - at, 0)]
             if piece:
@@ -64,33 +101,23 @@ class BlobRows:
             number += 1
             if end is not None and number * _PART_BYTES >= end:
                 return
-        if number == first and start == 0 and not await asyncio.to_thread(self._exists, blob_id):
+        if number == first and start == 0 and not await self.exists(blob_id):
             raise BlobNotFound
 
-    def pieces(self, blob_id: BlobId) -> Iterator[bytes]:
-        """Read a file in pieces, in this thread.
+    async def exists(self, blob_id: BlobId) -> bool:
+        """Return whether a file is there."""
+        return await self._numbered(blob_id, 0) is not None
 
-        Raises:
-            BlobNotFound: it is not there.
-        """
-        number = 0
-        while (part := self._part(blob_id, number)) is not None:
-            yield part
-            number += 1
-        if number == 0:
-            raise BlobNotFound
+    async def _numbered(self, blob_id: BlobId, number: int) -> bytes | None:
+        return await self._readers.newest(lambda database, _: _part(database, blob_id, number))
 
-    def _part(self, blob_id: BlobId, number: int) -> bytes | None:
-        rows = self._rows(SQL["blob_part"], (blob_id, number))
-        return rows[0][0] if rows else None
 
-    def _exists(self, blob_id: BlobId) -> bool:
-        return bool(self._rows(SQL["blob_part"], (blob_id, 0)))
+def remove_parts(database: Database, blob_ids: Sequence[BlobId]) -> None:
+    """Remove the parts of files."""
+    if blob_ids:
+        database.run(SQL["delete_blob_parts"], (list(blob_ids),))
 
-    def _rows(self, sql: str, values: tuple[str, int]) -> list[tuple[bytes]]:
-        database = PostgresDatabase(self._place)
-        try:
-            with translated():
-                return [(row[0],) for row in database.all(sql, values)]
-        finally:
-            database.finish()
+
+def _part(database: Database, blob_id: BlobId, number: int) -> bytes | None:
+    row = database.one(SQL["blob_part"], (blob_id, number))
+    return None if row is None else row[0]

@@ -16,7 +16,7 @@ from headgate.home import Home
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import CheckReport, Copied, EndedCredentials, Erased, Progress, StoreStats
 from headgate.store.places import HomeInDatabase
-from headgate.store.postgres.blobs import BlobRows
+from headgate.store.postgres.blobs import BlobRows, remove_parts
 from headgate.store.postgres.copying import PostgresSide
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
@@ -139,8 +139,7 @@ class _PostgresRemains:
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
         """Remove the parts of files."""
-        if blob_ids:
-            self._database.run(SQL["delete_blob_parts"], (list(blob_ids),))
+        remove_parts(self._database, blob_ids)
 
     def remove_copies(self) -> int:
         """Nothing is copied before a migration here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headgate.store.postgres.blobs import BlobRows
+from headgate.store.postgres.blobs import ServedBlobRows, remove_parts
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
 from headgate.store.postgres.lease import Lease, LeasedTurn
 from headgate.store.postgres.readers import PostgresReaders, scan
@@ -14,9 +14,13 @@ from headgate.store.postgres.statistics import Statistics
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.retention import ChangeRetention
+from headgate.store.relational.maintenance.unused_files import UnusedFiles
 from headgate.store.relational.store import RelationalStore
+from headgate.store.relational.write.rule_comparison import RuleComparison
+from headgate.store.relational.write.word_index import WordFilling
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
+from headgate.tasks import Supervisor
 
 #: How many short reads one process does at once.
 CONNECTIONS = 4
@@ -54,9 +58,12 @@ class PostgresStore(RelationalStore):
         *,
         connections: int = CONNECTIONS,
         replica: Replica | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         turn = LeasedTurn(Lease(place, "idle tasks", now), now)
-        writer = Writer(PostgresDatabase(place), idle_tasks=(Statistics(), ChangeRetention(now)), turn=turn)
+        unused = UnusedFiles(now, remove_parts)
+        tasks = (WordFilling(), RuleComparison(now), Statistics(), ChangeRetention(now), unused)
+        writer = Writer(PostgresDatabase(place), idle_tasks=tasks, turn=turn, supervisor=supervisor)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
         readers = PostgresReaders(place, connections, reader_maker(replica))
-        super().__init__(readers, writer, BlobRows(place), now, meaning)
+        super().__init__(readers, writer, ServedBlobRows(place, readers), now, meaning, supervisor)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -150,21 +152,29 @@ class ReaderThreads:
         self._count = count
         self._make = make
         self._threads: list[threading.Thread] = []
-        #: None ends a thread.
-        self._asked: SimpleQueue[_AskedRead[Any] | None] = SimpleQueue()
+        #: The reads that wait; one that its caller left is not among them.
+        self._asked: deque[_AskedRead[Any]] = deque()
+        #: Wakes a thread for a read that waits, or waited; False ends it.
+        self._calls: SimpleQueue[bool] = SimpleQueue()
         self._waiting = 0
 
     async def read(self, work: Callable[[PostgresReader], _T]) -> _T:
         """Do some work with the reader of a thread that is free."""
-        if self._waiting >= WAITING_MOST:
+        if len(self._asked) >= WAITING_MOST:
             raise StorageUnusable("Too many reads are waiting.", hint="Try again in a moment.")
         asked = _AskedRead(work)
         self._waiting += 1
         try:
             if self._waiting > len(self._threads) < self._count:
                 self._start_thread()
-            self._asked.put(asked)
+            self._asked.append(asked)
+            self._calls.put(item=True)
             return await asked.result
+        except asyncio.CancelledError:
+            # A thread may have begun it meanwhile.
+            with suppress(ValueError):
+                self._asked.remove(asked)
+            raise
         finally:
             self._waiting -= 1
 
@@ -175,16 +185,16 @@ class ReaderThreads:
 
     def _read_until_end(self) -> None:
         reader = self._make(self._place)
-        while (asked := self._asked.get()) is not None:
-            asked.do(reader)
-            # What was read is not kept until the next read comes.
-            del asked
+        while self._calls.get():
+            with suppress(IndexError):
+                # Not given a name: what was read is not kept until the next read comes.
+                self._asked.popleft().do(reader)
         reader.finish()
 
     def close(self) -> None:
         """End the threads, after what they were asked for, and close their connections."""
         for _ in self._threads:
-            self._asked.put(None)
+            self._calls.put(item=False)
         for thread in self._threads:
             thread.join()
 

@@ -16,6 +16,8 @@ _TIMES_LARGER = 4
 class Statistics:
     """An idle task."""
 
+    name = "statistics"
+
     def __init__(self) -> None:
         #: How large the tables were when this process last had them counted.
         self._pages = 0

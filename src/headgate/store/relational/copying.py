@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,8 +24,8 @@ from headgate.store.relational.catalog import Catalog, Shelf, StreamTable, curre
 from headgate.store.relational.catalog_sum import note_catalog_sum
 from headgate.store.relational.copied_tables import FACTS, TABLES, Changing, Table
 from headgate.store.relational.database import Database
+from headgate.store.relational.maintenance.fsck import BlobPieces
 from headgate.store.relational.row_numbers import RID_SHIFT
-from headgate.store.relational.store import BlobContents
 from headgate.store.relational.write.derive import put_typed_rows
 
 _NOTE = "copying"
@@ -37,6 +37,14 @@ _Row = tuple[Any, ...]
 _encode = msgspec.msgpack.Encoder().encode
 
 
+class CopiedBlobs(BlobPieces, Protocol):
+    """Where the bytes of files are copied from and to."""
+
+    async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
+        """Store a file under the digest of its content; gives its id and size."""
+        ...
+
+
 class StoreSide(Protocol):
     """One end of a copy: a store, and what an engine does its own way."""
 
@@ -46,7 +54,7 @@ class StoreSide(Protocol):
         ...
 
     @property
-    def blobs(self) -> BlobContents:
+    def blobs(self) -> CopiedBlobs:
         """The bytes of its files."""
         ...
 
@@ -324,6 +332,11 @@ def _last_typed(target: StoreSide, shelf: Shelf) -> int | None:
 # Files
 
 
+async def _pieces(blobs: CopiedBlobs, blob_id: BlobId) -> AsyncIterator[bytes]:
+    for piece in blobs.pieces(blob_id):
+        yield piece
+
+
 async def _copy_blobs(source: StoreSide, target: StoreSide) -> int:
     """Copy the files that the target lacks; returns how many the source should have and does not.
 
@@ -336,7 +349,7 @@ async def _copy_blobs(source: StoreSide, target: StoreSide) -> int:
         if target.has_blob(blob_id):
             continue
         try:
-            made, _ = await target.blobs.write(source.blobs.read(blob_id, 0, None))
+            made, _ = await target.blobs.write(_pieces(source.blobs, blob_id))
         except BlobNotFound:
             missing += 1
             continue

@@ -207,7 +207,11 @@ class RelationalLedger:
 
     async def blocks(self, after: int, limit: int) -> tuple[AuditBlock, ...]:
         """Read the chain in order as it is sealed, a piece at a time; begins with what ends after a place."""
-        return tuple(_block(*row) for row in await self._all("chain_blocks", (after, limit)))
+
+        def work(database: Database) -> tuple[AuditBlock, ...]:
+            return tuple(_block(*row) for row in database.all(database.sql["chain_blocks"], (after, limit)))
+
+        return await self.connections.scan(work)
 
     async def entries(self, after: int, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain in order, a piece at a time."""

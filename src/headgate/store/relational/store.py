@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from headgate import memory
-from headgate.errors import ConnectionNotFound, StreamNotDeclared, Unsupported
+from headgate.errors import ConnectionNotFound, StorageUnusable, StreamNotDeclared, Unsupported
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.hiding import HidingRule, RuleCount, RuleId
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName, connection_id_from
@@ -55,6 +55,7 @@ from headgate.store.relational.write.blobs import find_blobs
 from headgate.store.relational.write.vector_making import model_key
 from headgate.store.relational.write.vector_thread import VectorStore, VectorThread
 from headgate.store.semantic.models import MeaningModel
+from headgate.tasks import Supervisor
 
 _CONNECTION_BYTES = 12
 #: What must be left, beside the reserve, when a thread begins to read.
@@ -141,6 +142,10 @@ class BlobContents(Protocol):
         """Read a file's bytes in pieces."""
         ...
 
+    async def exists(self, blob_id: BlobId) -> bool:
+        """Return whether the bytes of a file are there."""
+        ...
+
 
 class RelationalStore:
     """Implements `headgate.store.protocol.Store`; with a model, it can be searched by meaning."""
@@ -152,6 +157,7 @@ class RelationalStore:
         files: BlobContents,
         now: Callable[[], int],
         meaning: tuple[MeaningModel, VectorStore | None] | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self._readers = readers
         self._writer = writer
@@ -162,7 +168,7 @@ class RelationalStore:
         self._model = None if meaning is None else meaning[0]
         self._vectors: VectorThread | None = None
         if meaning is not None and meaning[1] is not None:
-            self._vectors = VectorThread(meaning[1], meaning[0])
+            self._vectors = VectorThread(meaning[1], meaning[0], supervisor or Supervisor())
 
     # Reading
 
@@ -334,11 +340,18 @@ class RelationalStore:
         return shown
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size."""
-        # A file that no record can ever refer to would never be removed.
+        """Store a file under the digest of its content; gives its id and size.
+
+        Raises:
+            StorageUnusable: or one of its kinds; then it is to be stored again.
+        """
         self._writer.refuse_without_room()
         blob_id, size = await self._files.write(content)
-        await self._writer.run(lambda database: accounts.note_blob(database, blob_id, mime_type, size))
+        at = self._now()
+        await self._writer.run(lambda database: accounts.note_blob(database, blob_id, mime_type, size, at=at))
+        if not await self._files.exists(blob_id):
+            # The same file was stored before, no record used it, and it was removed in this moment.
+            raise StorageUnusable("The file was removed while it was stored.", hint="Send it again.")
         return blob_id, size
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:

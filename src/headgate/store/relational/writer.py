@@ -1,4 +1,4 @@
-"""The one writer: a thread that owns the writing connection and does jobs in turn.
+"""A writer: a thread that owns a writing connection and does jobs in turn. A file of SQLite has one for records and one for the ledger.
 
 Jobs that wait together are committed together: each is whole by itself, one flush of the disk makes all of them
 durable, and no job is reported as done before that.
@@ -23,6 +23,7 @@ from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.relational.settling import settle
 from headgate.store.relational.write.word_segments import WordMerging
+from headgate.tasks import Supervisor
 
 _JOBS_TOGETHER = 32
 _WAITING_MOST = 256
@@ -33,6 +34,8 @@ CLOSING_SECONDS = 1.0
 _PAUSE_SECONDS = 0.02
 #: How long a store counts as full after a job failed for want of room, if none is stored meanwhile.
 FULL_SECONDS = 60.0
+#: By which name failures of idle tasks are shown.
+LOOP = "store maintenance"
 
 _T = TypeVar("_T")
 
@@ -159,6 +162,9 @@ class WriterDatabase(Database, Protocol):
 class IdleTask(Protocol):
     """What is done in small steps when there are no jobs."""
 
+    #: What it is about, for the owner who reads that it fails.
+    name: str
+
     def plan(self, database: Database) -> bool:
         """Say whether there is anything to do."""
         ...
@@ -186,7 +192,8 @@ class IdleTurn(Protocol):
 class _Always:
     """The turn of a process beside which no other runs idle tasks, or all may."""
 
-    again_seconds: float | None = None
+    #: For what is due by the clock.
+    again_seconds: float | None = 3600.0
 
     def is_held(self) -> bool:
         return True
@@ -205,8 +212,10 @@ class Writer:
         idle_tasks: Sequence[IdleTask] = (),
         has_room: Callable[[], bool] | None = None,
         turn: IdleTurn | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self._database = database
+        self._supervisor = supervisor or Supervisor()
         self._turn = turn or _Always()
         #: None: how much room there is cannot be measured from here.
         self._has_room = has_room
@@ -214,6 +223,8 @@ class Writer:
         self._changed = threading.Condition()
         self._is_closing = False
         self._idle_tasks: Sequence[IdleTask] = (Snapshot(), WordMerging(), *idle_tasks)
+        #: When tasks that failed are tried again.
+        self._tried_again: dict[str, float] = {}
         #: How long to wait for a job before idle tasks run; None: until there was one.
         self._idle_wait: float | None = IDLE_SECONDS
         self._is_settled = False
@@ -302,8 +313,9 @@ class Writer:
                 self._is_settled, self._idle_wait = False, IDLE_SECONDS
                 self._do(jobs)
             else:
-                self._is_settled = not self._do_idle_step()
-                self._idle_wait = self._turn.again_seconds if self._is_settled else _PAUSE_SECONDS
+                has_more = self._do_idle_step()
+                self._is_settled = not has_more and not self._tried_again
+                self._idle_wait = _PAUSE_SECONDS if has_more else self._seconds_to_next_try()
             _attempt(self._database, self._database.tidy)
         end = time.monotonic() + CLOSING_SECONDS
         while self._do_idle_step() and time.monotonic() < end:
@@ -319,20 +331,42 @@ class Writer:
         job.settle(_attempt(self._database, lambda: job.work(self._database)))
 
     def _do_idle_step(self) -> bool:
-        """Do one step of an idle task, for which a new job waits. False: all are done, another's turn, or one failed."""
+        """Do one step of an idle task, for which a new job waits. False: all are done, or failing, or it is another's turn.
 
-        def one_step() -> bool:
-            self.refuse_without_room()
-            due = next((task for task in self._idle_tasks if task.plan(self._database)), None)
-            if due is not None and not self._turn.is_held():
-                return False
-            if due is not None:
-                with memory.alone():
-                    due.step(self._database)
-            return due is not None
+        A task that fails waits, longer each time, and those after it have their turn.
+        """
+        if self._has_room is not None and not self._has_room():
+            return False
+        for task in self._idle_tasks:
+            if self._tried_again.get(task.name, -math.inf) > time.monotonic():
+                continue
+            outcome = _attempt(self._database, partial(self._idle_step, task))
+            if isinstance(outcome, _Done):
+                self._tried_again.pop(task.name, None)
+                self._supervisor.worked(LOOP, task.name)
+                if outcome.value is not None:
+                    return outcome.value
+            elif isinstance(outcome.error, Exception):
+                seconds = self._supervisor.failed(LOOP, outcome.error, subject=task.name)
+                self._tried_again[task.name] = time.monotonic() + seconds
+        return False
 
-        outcome = _attempt(self._database, one_step)
-        return isinstance(outcome, _Done) and outcome.value
+    def _idle_step(self, task: IdleTask) -> bool | None:
+        """Do a step of a task; returns whether it is this process's turn, or None where there is nothing to do."""
+        if not task.plan(self._database):
+            return None
+        if not self._turn.is_held():
+            return False
+        with memory.alone():
+            task.step(self._database)
+        return True
+
+    def _seconds_to_next_try(self) -> float | None:
+        """Return how long to wait for a job where no task has anything to do."""
+        waits = [max(0.0, at - time.monotonic()) for at in self._tried_again.values()]
+        return min(
+            [*waits, *([] if self._turn.again_seconds is None else [self._turn.again_seconds])], default=None
+        )
 
     def _next_jobs(self) -> list[_Job[Any]]:
         """Wait for a job, and take along those that can share its transaction. Empty: idle, or time to end."""

@@ -28,16 +28,19 @@ from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.retention import ChangeRetention
+from headgate.store.relational.maintenance.unused_files import UnusedFiles
 from headgate.store.relational.read.pages import find
 from headgate.store.relational.read.rows import TooLargeHere
 from headgate.store.relational.store import READ_BYTES, RelationalStore
 from headgate.store.relational.write.blobs import BlobFiles
+from headgate.store.relational.write.rule_comparison import RuleComparison
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.database import open_reader, translate_errors
 from headgate.store.sqlite.paths import BLOBS, FILE
 from headgate.store.sqlite.readonly import start_writer
 from headgate.system import lock, open_private
+from headgate.tasks import Supervisor
 
 _VECTOR_LOCK = "vectors.lock"
 #: How much a read may load in the event loop: at most a few milliseconds of it.
@@ -174,12 +177,22 @@ class _SqliteFiles(BlobFiles):
 class SqliteStore(RelationalStore):
     """A store in one file of the home; with a model, it can be searched by meaning."""
 
-    def __init__(self, home: Home, now: Callable[[], int], model: MeaningModel | None = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        now: Callable[[], int],
+        model: MeaningModel | None = None,
+        *,
+        supervisor: Supervisor | None = None,
+    ) -> None:
         path = home.path / FILE
-        writer = start_writer(path, idle_tasks=(ChangeRetention(now),))
+        files = _SqliteFiles(home.path / BLOBS)
+        unused = UnusedFiles(now, lambda _, gone: files.remove(gone), files.remove_unfinished)
+        tasks = (RuleComparison(now), ChangeRetention(now), unused)
+        writer = start_writer(path, idle_tasks=tasks, supervisor=supervisor)
         vectors = _SqliteVectors(path, writer) if model is not None and isinstance(writer, Writer) else None
         meaning = None if model is None else (model, vectors)
-        super().__init__(_SqliteReaders(path), writer, _SqliteFiles(home.path / BLOBS), now, meaning)
+        super().__init__(_SqliteReaders(path), writer, files, now, meaning, supervisor)
 
 
 def _scan(path: Path, work: Callable[[Database, Catalog], _T]) -> _T:

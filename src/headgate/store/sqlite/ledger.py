@@ -1,11 +1,14 @@
 """The ledger in the store's file.
 
 Look-ups run on the event loop's own connection, like every short read, and never wait; changes wait for the disk.
+Scans of the log, which only grows, have a thread with its own connection.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import apsw
@@ -15,9 +18,10 @@ from headgate.home import Home, revocation_reserve
 from headgate.model.ids import GrantId
 from headgate.store.relational.database import Database
 from headgate.store.relational.ledger import RelationalLedger
-from headgate.store.sqlite.database import open_reader, translate_errors
+from headgate.store.sqlite.database import SqliteDatabase, open_reader, translate_errors
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import NoWriter, start_writer
+from headgate.tasks import Supervisor
 
 _T = TypeVar("_T")
 
@@ -25,10 +29,13 @@ _T = TypeVar("_T")
 class _SqliteConnections:
     """Implements `relational.ledger.LedgerConnections`."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, supervisor: Supervisor | None) -> None:
         self._path = home.path / FILE
+        self._supervisor = supervisor
         self._reader = open_reader(self._path)
-        self._writer = start_writer(self._path)
+        self._writer = start_writer(self._path, supervisor=supervisor)
+        self._scans = ThreadPoolExecutor(1, thread_name_prefix="headgate-log")
+        self._scanned: SqliteDatabase | None = None
 
     async def version(self) -> int:
         try:
@@ -43,7 +50,14 @@ class _SqliteConnections:
             return work(self._reader)
 
     async def scan(self, work: Callable[[Database], _T]) -> _T:
-        return await self.look_up(work)
+        return await asyncio.get_running_loop().run_in_executor(self._scans, self._scan, work)
+
+    def _scan(self, work: Callable[[Database], _T]) -> _T:
+        with translate_errors():
+            if self._scanned is None:
+                # At the first scan: most processes never do one.
+                self._scanned = open_reader(self._path)
+            return work(self._scanned)
 
     async def change(self, work: Callable[[Database], _T], *, is_small: bool = True) -> _T:
         return await self._writer.run(work, is_small=is_small)
@@ -54,9 +68,12 @@ class _SqliteConnections:
     def open_again(self) -> None:
         """Open a writer where there was no room for one."""
         if isinstance(self._writer, NoWriter):
-            self._writer = start_writer(self._path)
+            self._writer = start_writer(self._path, supervisor=self._supervisor)
 
     async def close(self) -> None:
+        await asyncio.to_thread(self._scans.shutdown)
+        if self._scanned is not None:
+            self._scanned.db.close()
         self._reader.db.close()
         await self._writer.close()
 
@@ -64,8 +81,8 @@ class _SqliteConnections:
 class SqliteLedger(RelationalLedger):
     """The ledger of a home whose store has been opened."""
 
-    def __init__(self, home: Home) -> None:
-        self._own = _SqliteConnections(home)
+    def __init__(self, home: Home, *, supervisor: Supervisor | None = None) -> None:
+        self._own = _SqliteConnections(home, supervisor)
         super().__init__(self._own)
         self._reserve = revocation_reserve(home.path)
 

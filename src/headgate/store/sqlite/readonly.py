@@ -19,6 +19,7 @@ from headgate.store.relational.write import word_index
 from headgate.store.relational.writer import IdleTask, Writer
 from headgate.store.sqlite.database import SqliteDatabase, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
+from headgate.tasks import Supervisor
 
 
 class NoWriter:
@@ -65,7 +66,9 @@ class NoWriter:
         """There is nothing to finish."""
 
 
-def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer | NoWriter:
+def start_writer(
+    path: Path, *, idle_tasks: Sequence[IdleTask] = (), supervisor: Supervisor | None = None
+) -> Writer | NoWriter:
     """Open a file for writing and bring it up to date; or, if it can only be read, use it as it is.
 
     Raises:
@@ -76,6 +79,7 @@ def start_writer(path: Path, *, idle_tasks: Sequence[IdleTask] = ()) -> Writer |
             _open_newest(path),
             idle_tasks=(word_index.WordFilling(), *idle_tasks),
             has_room=functools.partial(has_room, path.parent),
+            supervisor=supervisor,
         )
     except (StorageReadOnly, StorageFull) as trouble:
         _refuse_unless_newest(path)

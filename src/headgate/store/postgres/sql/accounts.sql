@@ -65,8 +65,8 @@ SELECT state FROM connection WHERE home=:home AND id=?
 UPDATE connection SET state=? WHERE home=:home AND id=?
 
 -- name: insert_blob
--- Note a file that lies in the blob directory.
-INSERT INTO blob VALUES(:home, ?, ?, ?) ON CONFLICT DO NOTHING
+-- Note a file whose parts are stored, and when it was last stored.
+INSERT INTO blob VALUES(:home, ?, ?, ?, ?) ON CONFLICT(home, blob_id) DO UPDATE SET noted_at=excluded.noted_at
 
 -- name: blob
 -- The type and size of a file.

@@ -88,6 +88,15 @@ INSERT INTO invalid(home, rid, place, pointer, fid, message)
 VALUES(:home, ?1, sha256(convert_to(?2, 'UTF8')), ?2, ?3, ?4)
 ON CONFLICT (home, rid, place) DO UPDATE SET fid = excluded.fid, message = excluded.message
 
+-- name: has_older_rules
+-- Whether there are rules, and records were last compared with them by another version.
+SELECT 1 FROM hiding_rule
+WHERE home=:home AND coalesce((SELECT v FROM meta WHERE home=:home AND k='rules'), 0) <> ? LIMIT 1
+
+-- name: set_rules_version
+-- Note by which version all records were compared with the rules.
+INSERT INTO meta VALUES(:home, 'rules', ?) ON CONFLICT(home, k) DO UPDATE SET v=excluded.v
+
 -- name: records_to_move
 -- The live ones of the records with the row numbers in a JSON list.
 SELECT r.rid, r.record_id, r.emitted_at, r.long, r.body FROM record r

@@ -132,6 +132,19 @@ ON CONFLICT DO NOTHING
 DELETE FROM blob b
 WHERE b.home=:home AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
 
+-- name: unused_blobs
+-- Files that were last stored before a time, and that no record uses.
+SELECT blob_id FROM blob b WHERE b.home=:home AND coalesce(noted_at, 0) < ?
+AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.home=:home AND u.blob_id = b.blob_id)
+
+-- name: note_gone_blob
+-- Note a file as one to be removed.
+INSERT INTO blob_gone VALUES(:home, ?) ON CONFLICT DO NOTHING
+
+-- name: delete_blob
+-- Forget a file.
+DELETE FROM blob WHERE home=:home AND blob_id=?
+
 -- name: unnote_stored_blobs
 -- Files that were stored again are not gone.
 DELETE FROM blob_gone WHERE home=:home AND blob_id IN (SELECT blob_id FROM blob WHERE home=:home)

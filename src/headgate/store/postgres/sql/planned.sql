@@ -92,8 +92,8 @@ LEFT JOIN chunk c ON c.home = r.home AND c.rid = r.rid AND c.fid = ? AND c.n BET
 WHERE r.home=:home AND r.sid IN ({sids}) AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where} ORDER BY r.sid, c.n
 
 -- name: candidates_by_age
--- Some records of a range of row numbers that changed after a change number.
-SELECT {columns} FROM record r WHERE r.home=:home AND r.rid > ? AND r.rid < ? AND r.seq > ?{gone} ORDER BY r.rid LIMIT ?
+-- Some records up to a row number that changed after a change number.
+SELECT {columns} FROM record r WHERE r.home=:home AND r.rid > ? AND r.rid <= ? AND r.seq > ?{where} ORDER BY r.rid LIMIT ?
 
 -- name: one_candidate
 -- One record, as far as changes need it.

@@ -32,6 +32,15 @@ SELECT record_id, sort FROM record WHERE home=:home AND sid=? AND NOT deleted AN
 -- Which records of a shelf changed since a number, in the order in which they first came in.
 SELECT rid FROM record WHERE home=:home AND sid=? AND seq > ? AND rid > ? ORDER BY rid
 
+-- name: changed_rids_by_key
+-- Those of them that have one of the keys in a JSON list.
+SELECT rid FROM record WHERE home=:home AND sid=? AND seq > ? AND rid > ? AND key = ANY(ARRAY(
+  SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb))) ORDER BY rid
+
+-- name: last_number
+-- The last row number between two; 0 if there is none.
+SELECT coalesce(max(rid), 0) FROM record WHERE home=:home AND rid > ? AND rid < ?
+
 -- name: unreadable_rows
 -- Which records of a range of row numbers have an unreadable value in a field.
 SELECT rid FROM invalid WHERE home=:home AND rid > ? AND rid <= ? AND fid=?

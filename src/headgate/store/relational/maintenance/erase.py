@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from headgate.errors import ConnectionNotFound, NotFound
@@ -149,12 +149,17 @@ def _remove_files(database: Database, remains: Remains) -> _RemovedFiles:
     This comes after the rows that named them are gone for good: a process that is stopped in between leaves a
     whole store, and the next erasure removes the rest.
     """
+    return _RemovedFiles(remove_gone(database, remains.remove_blobs), remains.remove_copies())
+
+
+def remove_gone(database: Database, remove: Callable[[Sequence[BlobId]], None]) -> int:
+    """Remove the files that are noted as gone and were not stored again; returns how many there were."""
     with database.writing():
         database.run(database.sql["unnote_stored_blobs"])
         gone = [BlobId(blob_id) for (blob_id,) in database.all(database.sql["gone_blobs"])]
-        remains.remove_blobs(gone)
+        remove(gone)
         database.run(database.sql["delete_gone_blobs"])
-    return _RemovedFiles(len(gone), remains.remove_copies())
+    return len(gone)
 
 
 def _next_change_number(database: Database) -> int:

@@ -42,6 +42,8 @@ _BEGINNING = _LifePlace(0, 0)
 class ChangeRetention:
     """An idle task that removes old changes, by the clock."""
 
+    name = "old changes"
+
     __slots__ = ("_after", "_now")
 
     def __init__(self, now: Callable[[], int]) -> None:

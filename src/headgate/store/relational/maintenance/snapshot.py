@@ -77,6 +77,8 @@ class _NoteStep:
 class Snapshot:
     """An idle task: the steps that are still to be taken."""
 
+    name = "columns"
+
     __slots__ = ("_steps",)
 
     def __init__(self) -> None:

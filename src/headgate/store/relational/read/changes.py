@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+import msgspec
+
 from headgate.errors import CursorExpired, IntegrityBroken
 from headgate.model.ids import RecordId
 from headgate.model.plan import ChangesPlan, Reach
@@ -31,6 +33,14 @@ from headgate.store.relational.write.change_marks import ALL_FIELDS, ChangeMark,
 
 _AT_ONCE = 200
 _MANY = 5000
+#: How much one request looks at before it is answered with what it found, and with the place to go on from:
+#: rows that a statement passes over count once, records that are compared as much as so many rows.
+_WORK_MOST = 200_000
+_WORK_PER_CANDIDATE = 20
+#: In the event loop, where other requests wait: some milliseconds.
+_LOOP_WORK = 10_000
+#: How many rows one statement passes over at most.
+_SPAN = 50_000
 _CANDIDATE = f"{COLUMNS}, r.seq, r.born_seq, r.deleted"
 
 
@@ -98,8 +108,32 @@ class _ChangeSpan:
         return after_start and (reach.time.until is None or ts < reach.time.until)
 
 
+@dataclass(frozen=True, slots=True)
+class _LostRow:
+    """A record whose row cannot be read."""
+
+    rid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """One request has looked at enough: the next one goes on after this row."""
+
+    rid: int
+
+
+@dataclass(slots=True)
+class _WorkLeft:
+    """How much this request may still look at."""
+
+    rows: int
+
+    def spend(self, *, rows: int = 0, candidates: int = 0) -> None:
+        self.rows -= rows + candidates * _WORK_PER_CANDIDATE
+
+
 def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
-    """Read a page of changes.
+    """Read a page of changes. It may hold fewer entries than asked for, or none, and still not be the last one.
 
     Raises:
         CursorExpired: changes since then are no longer known.
@@ -113,15 +147,21 @@ def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
     maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
     entries: list[Record | Tombstone] = []
     last, left = plan.after or 0, min(MAX_PAGE_BYTES, database.most_bytes)
-    for candidate in _candidates(database, catalog.shelves_of(plan.reach), plan, last):
-        if isinstance(candidate, int):
-            maker.damaged += _lost(database, catalog, span, candidate)
+    is_in_loop = database.most_bytes < MAX_PAGE_BYTES
+    work = _WorkLeft(_LOOP_WORK if is_in_loop else _WORK_MOST)
+    for candidate in _candidates(database, catalog.shelves_of(plan.reach), plan, last, work):
+        if isinstance(candidate, _Pause):
+            if is_in_loop:
+                raise TooLargeHere
+            return Changes(tuple(entries), horizon, candidate.rid, damaged=tuple(maker.damaged))
+        if isinstance(candidate, _LostRow):
+            maker.damaged += _lost(database, catalog, span, candidate.rid)
             continue
         entry = _entry(database, catalog, span, maker, candidate)
         if entry is None:
             continue
         left -= len(entry.body) if isinstance(entry, Record) else 0
-        if left < 0 and database.most_bytes < MAX_PAGE_BYTES:
+        if left < 0 and is_in_loop:
             raise TooLargeHere
         is_cut = left < 0 and bool(entries)
         if is_cut or len(entries) == plan.limit:
@@ -140,11 +180,9 @@ def _numbers(database: Database) -> tuple[int, int]:
 
 
 def _candidates(
-    database: Database, shelves: Iterable[Shelf], plan: ChangesPlan, after: int
-) -> Iterator[_Candidate | int]:
-    """Give every record that may have changed, in the order in which records first came in.
-
-    Of one whose row cannot be read it gives the number.
+    database: Database, shelves: Iterable[Shelf], plan: ChangesPlan, after: int, work: _WorkLeft
+) -> Iterator[_Candidate | _LostRow | _Pause]:
+    """Return every record that may have changed, in the order in which records first came in, or a pause.
 
     That order, unlike the order of changes, does not depend on what happened to hidden fields.
     """
@@ -152,10 +190,14 @@ def _candidates(
         start = max(after, shelf.sid << RID_SHIFT)
         if start >= (shelf.sid + 1) << RID_SHIFT:
             continue
-        if plan.since == 0 or _are_many(database, shelf, plan.since, start):
-            yield from _by_age(database, shelf, plan.since, start)
+        if plan.reach.resources is not None:
+            keys = msgspec.json.encode(sorted(plan.reach.resources)).decode()
+            rids = database.all(database.sql["changed_rids_by_key"], (shelf.sid, plan.since, start, keys))
+            yield from _one_by_one(database, rids, plan.since, work)
+        elif plan.since == 0 or _are_many(database, shelf, plan.since, start):
+            yield from _by_age(database, shelf, plan, start, work)
         else:
-            yield from _by_seq(database, shelf, plan.since, start)
+            yield from _by_seq(database, shelf, plan.since, start, work)
 
 
 def _are_many(database: Database, shelf: Shelf, since: int, start: int) -> bool:
@@ -164,35 +206,68 @@ def _are_many(database: Database, shelf: Shelf, since: int, start: int) -> bool:
     return count == _MANY
 
 
-def _by_age(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate | int]:
-    end = (shelf.sid + 1) << RID_SHIFT
-    # A reader that has seen nothing yet needs no tombstones.
-    gone = f" AND {database.sql['is_live']}" if since == 0 else ""
-    while True:
-        try:
-            rows = database.all(
-                database.sql["candidates_by_age"].format(columns=_CANDIDATE, gone=gone),
-                (start, end, since, _AT_ONCE),
-            )
-        except database.damage:
-            # Somewhere on the way to them: an index gives their numbers, and each is read by itself.
-            yield from _by_seq(database, shelf, since, start)
-            return
-        # Rows get their names one by one: a page seldom needs all of them.
-        for row in rows:
-            candidate = _Candidate._make(row)
-            start = candidate.rid
-            yield candidate
-        if len(rows) < _AT_ONCE:
-            return
+def _by_age(
+    database: Database, shelf: Shelf, plan: ChangesPlan, start: int, work: _WorkLeft
+) -> Iterator[_Candidate | _LostRow | _Pause]:
+    where, values = _may_be_visible(database, plan)
+    sql = database.sql["candidates_by_age"].format(columns=_CANDIDATE, where=where)
+    try:
+        end: int = database.value(database.sql["last_number"], (start, (shelf.sid + 1) << RID_SHIFT))
+        while start < end:
+            if work.rows <= 0:
+                yield _Pause(start)
+                return
+            until = min(start + _SPAN, start + max(work.rows, _AT_ONCE), end)
+            rows = database.all(sql, (start, until, plan.since, *values, _AT_ONCE))
+            reached = rows[-1][0] if len(rows) == _AT_ONCE else until
+            work.spend(rows=reached - start, candidates=len(rows))
+            # Rows get their names one by one: a page seldom needs all of them.
+            yield from map(_Candidate._make, rows)
+            start = reached
+    except database.damage:
+        # Somewhere on the way to them: an index gives their numbers, and each is read by itself.
+        yield from _by_seq(database, shelf, plan.since, start, work)
 
 
-def _by_seq(database: Database, shelf: Shelf, since: int, start: int) -> Iterator[_Candidate | int]:
-    for (rid,) in database.all(database.sql["changed_rids"], (shelf.sid, since, start)):
+def _may_be_visible(database: Database, plan: ChangesPlan) -> tuple[str, tuple[int, ...]]:
+    """Write the condition that a row must meet to be looked at, and what it binds.
+
+    A reader that has seen nothing yet needs no tombstones. One that has may have seen a record that is outside of
+    its time now, if anything of the record ever changed.
+    """
+    time = plan.reach.time
+    bounds = [] if time is None else [(">=", time.since), ("<", time.until)]
+    inside = [f"r.ts {operator} ?" for operator, bound in bounds if bound is not None]
+    values = tuple(bound for _, bound in bounds if bound is not None)
+    if plan.since == 0:
+        return "".join(f" AND {one}" for one in (database.sql["is_live"], *inside)), values
+    if not inside:
+        return "", ()
+    return (
+        f" AND (r.changed IS NOT NULL OR NOT ({database.sql['is_live']}) OR {' AND '.join(inside)})",
+        values,
+    )
+
+
+def _by_seq(
+    database: Database, shelf: Shelf, since: int, start: int, work: _WorkLeft
+) -> Iterator[_Candidate | _LostRow | _Pause]:
+    rids = database.all(database.sql["changed_rids"], (shelf.sid, since, start))
+    yield from _one_by_one(database, rids, since, work)
+
+
+def _one_by_one(
+    database: Database, rids: Iterable[tuple[int]], since: int, work: _WorkLeft
+) -> Iterator[_Candidate | _LostRow | _Pause]:
+    for (rid,) in rids:
+        if work.rows <= 0:
+            yield _Pause(rid - 1)
+            return
+        work.spend(candidates=1)
         try:
             rows = database.rows(_Candidate, database.sql["one_candidate"].format(columns=_CANDIDATE), (rid,))
         except database.damage:
-            yield rid
+            yield _LostRow(rid)
             continue
         yield from (row for row in rows if since or not row.is_deleted)
 

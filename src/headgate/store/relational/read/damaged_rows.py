@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from headgate.model.ids import RecordId
 from headgate.store.relational.database import Database
 from headgate.store.relational.read.rows import FoundColumns, read_rows
@@ -48,6 +50,17 @@ def _key(database: Database, rid: int) -> RecordId | None:
         lost = lost_row(database, rid)
         return None if lost is None else lost.record_id
     return key
+
+
+def born_until(database: Database, rids: Sequence[int], horizon: int) -> set[int]:
+    """Return which records came in until a change; those of damaged rows count among them, for a warning to name them."""
+    asked = msgspec.json.encode(rids).decode()
+    try:
+        return {rid for (rid,) in database.all(database.sql["born_until"], (asked, horizon))}
+    except database.damage:
+        if len(rids) == 1:
+            return set(rids)
+        return {rid for one in rids for rid in born_until(database, [one], horizon)}
 
 
 def lost_row(database: Database, rid: int) -> LostRow | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from headgate.errors import IntegrityBroken
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import Reach, SearchPlan, SearchReach, Term
 from headgate.model.record import Record
@@ -57,7 +58,7 @@ def show(
     highlighter = _highlighter(question, found)
     makers: dict[Reach, RecordMaker] = {}
     hits: list[Hit] = []
-    lost = [one.place.record_id for one in shown if one.place.rid not in rows]
+    damaged = [RecordId(one.place.record_id) for one in shown if one.place.rid not in rows]
     for one in (hit for hit in shown if hit.place.rid in rows):
         row = FoundRow._make(rows[one.place.rid])
         reach = scope.reaches[row.sid]
@@ -65,18 +66,19 @@ def show(
             makers[reach.reach] = RecordMaker(
                 database, catalog, reach.reach, preview_chars=plan.preview_chars
             )
-        record = makers[reach.reach].make_intact(row)
-        if record is None:
-            continue
         missing = tuple(
             need.name
             for place, need in enumerate(question.needs)
             if not need.is_part and not one.bits >> place & 1
         )
         names = tuple(name for name in reach.search_fields if name in matched[one.record])
-        hits.append(_hit(database, reach, catalog.by_sid[row.sid], row, record, highlighter, names, missing))
-    damaged = [key for maker in makers.values() for key in maker.damaged]
-    return tuple(hits), (*map(RecordId, lost), *damaged)
+        try:
+            record = makers[reach.reach].make(row)
+            shelf = catalog.by_sid[row.sid]
+            hits.append(_hit(database, reach, shelf, row, record, highlighter, names, missing))
+        except IntegrityBroken:
+            damaged.append(row.record_id)
+    return tuple(hits), tuple(damaged)
 
 
 def _matched_fields(

@@ -14,6 +14,7 @@ from headgate.model.query import SearchMode, SearchSort
 from headgate.model.rows import Hit, SearchPage
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
+from headgate.store.relational.read.damaged_rows import born_until
 from headgate.store.relational.read.hits import RankedHit
 from headgate.store.relational.read.meaning import MeaningSearch, SimilarRecord
 from headgate.store.relational.read.search import LexicalRanking, LexicalSearch
@@ -89,11 +90,7 @@ class HybridSearch:
 
     def _until(self, found: dict[int, _Found], horizon: int) -> dict[int, _Found]:
         """Leave out what came after the first page."""
-        asked = msgspec.json.encode(list(found)).decode()
-        known = {
-            rid
-            for (rid,) in self._database.all(self._database.sql["born_until"], (asked, horizon ^ _ENLARGED))
-        }
+        known = born_until(self._database, list(found), horizon ^ _ENLARGED)
         return {rid: one for rid, one in found.items() if rid in known}
 
     def _in_order(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from headgate.errors import CursorExpired
+from headgate.errors import CursorExpired, IntegrityBroken
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import SearchPlan, SearchPosition, Term
 from headgate.model.query import SearchMode, SearchSort
@@ -22,6 +22,7 @@ from headgate.store.lexical.query import Need, SearchQuestion, understand
 from headgate.store.projection import searched_text_in
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
+from headgate.store.relational.read.damaged_rows import readable_keys, readable_rows
 from headgate.store.relational.read.matching import Matcher
 from headgate.store.relational.read.meaning_scope import (
     MeaningScope,
@@ -31,7 +32,7 @@ from headgate.store.relational.read.meaning_scope import (
     pending_count,
     stale_texts,
 )
-from headgate.store.relational.read.rows import FoundRow, RecordMaker, read_chunks, read_rows
+from headgate.store.relational.read.rows import FoundRow, RecordMaker, read_chunks
 from headgate.store.relational.read.scope import passing
 from headgate.store.relational.read.search_scope import search_scope
 from headgate.store.relational.read.visible_text import SegmentMemory
@@ -224,8 +225,8 @@ class MeaningSearch:
         return passages.chosen(stays)
 
     def _with_places(self, passages: _Passages) -> list[SimilarRecord]:
-        asked = msgspec.json.encode(passages.rids.tolist()).decode()
-        keys: dict[int, str] = dict(self._database.all(self._database.sql["keys_by_number"], (asked,)))
+        rids = passages.rids.tolist()
+        keys = readable_keys(self._database, rids, msgspec.json.encode(rids).decode())
         by_time = self._plan.sort is SearchSort.TIME
         made = [
             SimilarRecord(
@@ -240,6 +241,7 @@ class MeaningSearch:
             for rid, fid, time, start, end, similarity in zip(
                 *(column.tolist() for column in passages), strict=True
             )
+            if rid in keys
         ]
         return sorted(made, key=lambda one: one.place)
 
@@ -247,26 +249,33 @@ class MeaningSearch:
 
     def show(self, shown: Sequence[SimilarRecord]) -> tuple[dict[int, Hit], tuple[RecordId, ...]]:
         """Make hits, by row number; returns them, and the damaged records that are left out."""
-        rows = read_rows(self._database, [one.place.rid for one in shown])
-        damaged: list[RecordId] = []
+        rows = readable_rows(self._database, [one.place.rid for one in shown])
+        damaged = [RecordId(one.place.record_id) for one in shown if one.place.rid not in rows]
         hits: dict[int, Hit] = {}
-        for one in shown:
+        for one in (place for place in shown if place.place.rid in rows):
             row = FoundRow._make(rows[one.place.rid])
-            reach = self._scope.reaches[row.sid]
-            maker = RecordMaker(
-                self._database, self._catalog, reach.reach, preview_chars=self._plan.preview_chars
-            )
-            record = maker.make_intact(row)
-            if record is None:
-                damaged += maker.damaged
-                continue
-            name = self._scope.fields[row.sid, one.fid].name
-            stream = self._catalog.by_sid[row.sid].stream
-            snippet = passage_snippet(name, self._text(row, name, one), start=one.start, end=one.end)
-            shows_time = stream.time_field in reach.reach.fields
-            scores = {SearchMode.SEMANTIC: one.similarity}
-            hits[row.rid] = Hit(record, (name,), (snippet,), row.ts if shows_time else None, (), scores)
+            try:
+                hits[row.rid] = self._hit(row, one)
+            except IntegrityBroken:
+                damaged.append(row.record_id)
         return hits, tuple(damaged)
+
+    def _hit(self, row: FoundRow, one: SimilarRecord) -> Hit:
+        reach = self._scope.reaches[row.sid]
+        maker = RecordMaker(
+            self._database, self._catalog, reach.reach, preview_chars=self._plan.preview_chars
+        )
+        name = self._scope.fields[row.sid, one.fid].name
+        stream = self._catalog.by_sid[row.sid].stream
+        shows_time = stream.time_field in reach.reach.fields
+        return Hit(
+            maker.make(row),
+            (name,),
+            (passage_snippet(name, self._text(row, name, one), start=one.start, end=one.end),),
+            row.ts if shows_time else None,
+            (),
+            {SearchMode.SEMANTIC: one.similarity},
+        )
 
     def _text(self, row: FoundRow, name: FieldName, one: SimilarRecord) -> str:
         """Read a text from the beginning of a passage on, a little further than what is shown of it."""

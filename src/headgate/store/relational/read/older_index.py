@@ -71,7 +71,8 @@ def _texts(database: Database, shelf: Shelf, rid: int) -> Iterator[tuple[int, in
     if row is not None:
         ts, long, body = row
         values = values_of(database, shelf.stream, rid, long, body)
-        yield from ((fid, ts, index_tokens(text)) for fid, text in search_texts(shelf.stream, values))
+        texts = search_texts(shelf.stream, values or {})
+        yield from ((fid, ts, index_tokens(text)) for fid, text in texts)
 
 
 def _candidates(

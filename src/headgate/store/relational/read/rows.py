@@ -178,7 +178,11 @@ def read_chunks(database: Database, rid: int, fid: int, start: int, end: int) ->
     if end <= start:
         return ""
     first, last = chunks_of(start, end)
-    return text_of_chunks(database.all(database.sql["long_text_part"], (rid, fid, first, last)), start, end)
+    try:
+        rows = database.all(database.sql["long_text_part"], (rid, fid, first, last))
+    except database.damage as damage:
+        raise IntegrityBroken("A long text lies on a damaged page.") from damage
+    return text_of_chunks(rows, start, end)
 
 
 def chunks_of(start: int, end: int) -> tuple[int, int]:

@@ -107,12 +107,13 @@ def passing(
     rids: Sequence[int],
 ) -> list[int]:
     """Give those of some live records of these shelves, by row number, that pass the filters."""
-    by_stream: dict[StreamName, list[ConnectionId]] = {}
+    # By number: several connectors may have a stream of the same name.
+    by_stream: dict[tuple[int, StreamName], list[ConnectionId]] = {}
     for shelf in shelves:
-        by_stream.setdefault(shelf.name, []).append(shelf.connection_id)
+        by_stream.setdefault((shelf.stream.stid, shelf.name), []).append(shelf.connection_id)
     asked = msgspec.json.encode(rids).decode()
     found: list[int] = []
-    for stream, connections in by_stream.items():
+    for (_, stream), connections in by_stream.items():
         scope = scope_of(catalog, Reach(stream, tuple(connections), ()), filters)
         assert scope is not None, stream
         sql = database.sql["passing_rows"].format(join=scope.join, where=scope.where)

@@ -103,9 +103,9 @@ def put_state(database: Database, connection_id: ConnectionId, document: bytes) 
     database.run(database.sql["set_connection_state"], (document, connection_id))
 
 
-def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int) -> None:
-    """Note a file that lies in the blob directory."""
-    database.run(database.sql["insert_blob"], (blob_id, mime_type, size_bytes))
+def note_blob(database: Database, blob_id: BlobId, mime_type: str, size_bytes: int, *, at: int) -> None:
+    """Note a file whose bytes are stored, and when."""
+    database.run(database.sql["insert_blob"], (blob_id, mime_type, size_bytes, at))
 
 
 def _must_exist(database: Database, connection_id: ConnectionId) -> None:

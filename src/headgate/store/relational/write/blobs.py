@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import BlobNotFound, ResourceLimit
@@ -20,6 +21,9 @@ from headgate.system import sync_directory
 
 MAX_BLOB_BYTES = 1024 * 1024 * 1024
 _PIECE = 256 * 1024
+_INCOMING = ".incoming."
+#: After so long without a byte an upload is not going on.
+_UNFINISHED_SECONDS = 3600.0
 
 
 class BlobFiles:
@@ -46,7 +50,7 @@ class BlobFiles:
         Raises:
             ResourceLimit: it is too large.
         """
-        handle, name = tempfile.mkstemp(prefix=".incoming.", dir=self._directory)
+        handle, name = tempfile.mkstemp(prefix=_INCOMING, dir=self._directory)
         hashed, size = hashlib.sha256(), 0
         try:
             with os.fdopen(handle, "wb") as file:
@@ -59,7 +63,7 @@ class BlobFiles:
                 file.flush()
                 await asyncio.to_thread(os.fsync, file.fileno())
             blob_id = blob_id_from(hashed.hexdigest())
-            self._put_in_place(name, blob_id)
+            await asyncio.to_thread(self._put_in_place, name, blob_id)
         finally:
             _forget(name)
         return blob_id, size
@@ -106,9 +110,22 @@ class BlobFiles:
             while piece := file.read(_PIECE):
                 yield piece
 
-    def remove(self, blob_id: BlobId) -> None:
-        """Remove a file that nothing refers to any more."""
-        self.path(blob_id).unlink(missing_ok=True)
+    async def exists(self, blob_id: BlobId) -> bool:
+        """Return whether a file is there."""
+        return await asyncio.to_thread(self.path(blob_id).exists)
+
+    def remove(self, blob_ids: Iterable[BlobId]) -> None:
+        """Remove files that nothing refers to any more."""
+        for blob_id in blob_ids:
+            self.path(blob_id).unlink(missing_ok=True)
+
+    def remove_unfinished(self, now: int) -> None:
+        """Remove what killed uploads left, by the time in microseconds; one that goes on writes more often than that."""
+        oldest = now / 1_000_000 - _UNFINISHED_SECONDS
+        for path in self._directory.glob(f"{_INCOMING}*"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
 
 
 def _forget(name: str) -> None:

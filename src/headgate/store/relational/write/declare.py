@@ -166,8 +166,9 @@ def _refill(database: Database, stream: StreamTable, searched: Iterable[FieldNam
     fids = frozenset(stream.searched[name] for name in searched)
     for (sid,) in database.all(database.sql["shelves_of_stream"], (stream.stid,)):
         for rows in stored_rows(database, stream, sid):
-            put_typed_rows(database, stream, [typed_row(stream, rid, values) for rid, _, values in rows])
-            for rid, _, values in rows:
+            intact = [(rid, values) for rid, _, values in rows if values is not None]
+            put_typed_rows(database, stream, [typed_row(stream, *row) for row in intact])
+            for rid, values in intact:
                 database.many(
                     database.sql["mark_record"], list(invalid_rows(stream, rid, unreadable(values)))
                 )

@@ -16,7 +16,7 @@ from headgate.model.hiding import MAX_RULES, HidingRule, RuleCount, RuleId
 from headgate.model.ids import RecordId, StreamName
 from headgate.model.record import Op
 from headgate.model.rows import RecordProblem
-from headgate.policy.hiding import Hider
+from headgate.policy.hiding import VERSION, Hider
 from headgate.store.lines import Incoming
 from headgate.store.relational.catalog import Catalog, Shelf, bump_catalog, current
 from headgate.store.relational.database import Database
@@ -79,7 +79,11 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
     Raises:
         ResourceLimit: there are as many rules as there may be.
     """
-    if len(current(database, Catalog()).rules) >= MAX_RULES:
+    before = current(database, Catalog()).rules
+    if not before:
+        # All records are compared with all rules below.
+        database.run(database.sql["set_rules_version"], (VERSION,))
+    if len(before) >= MAX_RULES:
         raise ResourceLimit(f"There may be at most {MAX_RULES} rules.", hint="Remove one first.")
     database.run(database.sql["insert_hiding_rule"], (rule.id, msgspec.json.encode(rule), rule.created_at))
     bump_catalog(database)
@@ -88,7 +92,7 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
     for shelf in _shelves(catalog, is_hidden=False):
         changed = database.all(database.sql["changed_rids"], (shelf.sid, found.seq, shelf.sid << RID_SHIFT))
         rids = sorted({*found.rids.get(shelf.sid, ()), *(rid for (rid,) in changed)})
-        moved += _move(database, catalog, shelf, rids, at=at)
+        moved += move(database, catalog, shelf, rids, at=at)
     return moved
 
 
@@ -108,7 +112,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
             rid
             for (rid,) in database.all(database.sql["changed_rids"], (shelf.sid, 0, shelf.sid << RID_SHIFT))
         ]
-        moved += _move(database, catalog, shelf, rids, at=at)
+        moved += move(database, catalog, shelf, rids, at=at)
     return moved
 
 
@@ -126,23 +130,13 @@ def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int
     after, end = shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
     while hider and (rows := database.all(database.sql["live_records"], (after, end, _AT_ONCE))):
         for rid, _, long, body in rows:
-            values = _values(database, shelf, rid, long, body)
+            values = values_of(database, shelf.stream, rid, long, body)
             if values is not None and hider.hides(values):
                 yield rid
         after = rows[-1][0]
 
 
-def _values(
-    database: Database, shelf: Shelf, rid: int, long: bytes | None, body: bytes
-) -> Mapping[str, Any] | None:
-    """Give what a record says; None: it is damaged, and is never shown."""
-    try:
-        return values_of(database, shelf.stream, rid, long, body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
-def _move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
+def move(database: Database, catalog: Catalog, shelf: Shelf, rids: Sequence[int], *, at: int) -> int:
     """Look at records of a shelf again, and put each on the shelf where it belongs; gives how many moved."""
     hider = Hider(catalog.rules, shelf.name)
     return sum(
@@ -155,7 +149,7 @@ def _move_from(database: Database, shelf: Shelf, hider: Hider, rids: Sequence[in
     asked = msgspec.json.encode(rids).decode()
     items: dict[RecordId, Incoming] = {}
     for row in database.rows(_Moving, database.sql["records_to_move"], (asked,)):
-        values = _values(database, shelf, row.rid, row.long, row.body)
+        values = values_of(database, shelf.stream, row.rid, row.long, row.body)
         if values is not None and hider.hides(values) is not shelf.is_hidden:
             items[row.record_id] = _incoming(database, shelf, row, values, at=at)
     pair = ShelfPair(database, shelf.stream, shelf.connection_id, at)

@@ -22,6 +22,7 @@ CHUNK_CHARS = 8192
 _SUM_BYTES = 8
 _AT_ONCE = 1000
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUES = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.encode
 
 
@@ -64,28 +65,32 @@ def chunk_sum(piece: str) -> bytes:
 
 def stored_rows(
     database: Database, stream: StreamTable, sid: int
-) -> Iterator[list[tuple[int, int | None, Mapping[str, Any]]]]:
-    """Give the live records of a shelf in portions: row number, time, and values."""
+) -> Iterator[list[tuple[int, int | None, Mapping[str, Any] | None]]]:
+    """Return the live records of a shelf in portions: row number, time, and what `values_of` reads."""
     after = sid << RID_SHIFT
-    while True:
-        rows = database.all(
-            database.sql["live_records"],
-            (after, (sid + 1) << RID_SHIFT, _AT_ONCE),
-        )
-        if not rows:
-            return
+    while rows := database.all(
+        database.sql["live_records"],
+        (after, (sid + 1) << RID_SHIFT, _AT_ONCE),
+    ):
         yield [(rid, ts, values_of(database, stream, rid, long, body)) for rid, ts, long, body in rows]
         after = rows[-1][0]
 
 
 def values_of(
-    database: Database, stream: StreamTable, rid: int, long: bytes | None, body: bytes
-) -> Mapping[str, Any]:
-    """Give the values of a stored record, its long texts put back in."""
-    values: dict[str, Any] = msgspec.json.decode(body)
-    if long is not None:
+    database: Database, stream: StreamTable, rid: int, long: bytes | None, body: bytes | None
+) -> Mapping[str, Any] | None:
+    """Return the values of a stored record, its long texts put back in; None: it is damaged, and is never shown.
+
+    Work over many records goes around a damaged one: it costs itself, and not the others.
+    """
+    if body is None:
+        return None
+    try:
+        values = _VALUES.decode(body)
         for name in long_notes(long):
             values[name] = whole_text(database, rid, stream.fids[name])
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, *database.damage):
+        return None
     return values
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
-from headgate.errors import ResourceLimit
+from headgate.errors import IntegrityBroken, ResourceLimit
 from headgate.model.ids import FieldName
 from headgate.model.record import Op
 from headgate.store.lines import Incoming
@@ -158,9 +159,9 @@ class ShelfChanges:
             return
         split = long_texts.split_body(self.stream, item.body, item.values)
         digest = derive.digest_of(item.id, split.long, split.body)
-        if not old.is_deleted and digest == old.digest:
+        if (old.digest, old.long, old.body) == (digest, split.long, split.body):
             return
-        changed = _changed_fields(old, split)
+        changed = _changed_fields(old, split, self.stream.fids)
         if not old.is_deleted and not changed:
             return
         self.seq += 1
@@ -280,14 +281,19 @@ class ShelfChanges:
         database.run(database.sql["set_change_number"], (self.seq,))
 
 
-def _changed_fields(old: StoredRecord, split: SplitBody) -> list[str]:
-    """Say which fields have another value; white space and spelling of numbers do not count."""
-    if old.body is None:
+def _changed_fields(old: StoredRecord, split: SplitBody, declared: Iterable[str]) -> list[str]:
+    """Return which fields have another value; white space and spelling of numbers do not count.
+
+    What a damaged record held is not known: each of its fields may have another value now.
+    """
+    if old.is_deleted:
         return []
-    before, after = _RAW.decode(old.body), _RAW.decode(split.body)
+    after, notes = _RAW.decode(split.body), long_notes(split.long)
+    if old.body is None or derive.digest_of(old.record_id, old.long, old.body) != old.digest:
+        return list({*declared, *after, *notes})
+    before, old_notes = _RAW.decode(old.body), long_notes(old.long)
     names = before.keys() | after.keys()
     changed = [name for name in names if _differ(before.get(name), after.get(name))]
-    old_notes, notes = long_notes(old.long), long_notes(split.long)
     return changed + [
         name for name in old_notes.keys() | notes.keys() if old_notes.get(name) != notes.get(name)
     ]
@@ -304,5 +310,8 @@ def _canonical(raw: msgspec.Raw) -> bytes:
 
 
 def _changed(old: StoredRecord, names: Sequence[str], mark: ChangeMark) -> bytes:
-    """Note when each field last changed; a record that came back changed in every field."""
-    return with_change(None, [ALL_FIELDS], mark) if old.is_deleted else with_change(old.changed, names, mark)
+    """Note when each field last changed; a record that came back, or whose notes are damaged, changed in every field."""
+    with suppress(IntegrityBroken):
+        if not old.is_deleted:
+            return with_change(old.changed, names, mark)
+    return with_change(None, [ALL_FIELDS], mark)

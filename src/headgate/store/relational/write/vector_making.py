@@ -148,6 +148,23 @@ def _seq(database: Database, rid: int) -> int | None:
     return None if row is None else row[0]
 
 
+def _rows(database: Database, first: int, last: int) -> list[tuple[Any, ...]]:
+    """Read live records; if a page is damaged one by one, without those on it."""
+    try:
+        return database.all(database.sql["records_to_embed"], (first, last))
+    except database.damage:
+        each = (_row(database, rid) for rid in range(first, last + 1))
+        return [row for row in each if row is not None]
+
+
+def _row(database: Database, rid: int) -> tuple[Any, ...] | None:
+    try:
+        # The first row alone: to see that there is no second one, the page of the next record would be read.
+        return next(iter(database.each(database.sql["records_to_embed"], (rid, rid))), None)
+    except database.damage:
+        return None
+
+
 def _new_texts(
     database: Database, shelf: Shelf, known: ShelfState | None, wanted: ShelfState, total: int
 ) -> Portion:
@@ -182,8 +199,10 @@ def _texts(
     database: Database, shelf: Shelf, first: int, last: int, only: Collection[int]
 ) -> Iterator[TextToEmbed]:
     stream = shelf.stream
-    for rid, seq, ts, long, body in database.all(database.sql["records_to_embed"], (first, last)):
+    for rid, seq, ts, long, body in _rows(database, first, last):
         values = values_of(database, stream, rid, long, body)
+        if values is None:
+            continue
         for name, fid in stream.with_vectors.items():
             if not only or fid in only:
                 yield TextToEmbed(rid, fid, ts, seq, searched_text(values.get(name)))

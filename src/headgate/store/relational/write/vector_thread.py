@@ -13,17 +13,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from headgate.errors import HeadgateError
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
 from headgate.store.relational.write import vector_making
 from headgate.store.relational.write.vector_making import Portion
 from headgate.store.semantic.models import MeaningModel
+from headgate.tasks import Supervisor
 from headgate.telemetry import get_logger
 
-#: How often to look for texts that another process has stored, and how long to wait after a failure.
+#: How often to look for texts that another process has stored.
 _LOOK_SECONDS = 5.0
-_FAILED_SECONDS = 30.0
+#: By which name failures are shown.
+LOOP = "vectors"
 #: While much is to be made, the log says now and then how much is left.
 _PORTIONS_PER_LINE = 32
 
@@ -51,7 +52,8 @@ class VectorStore(Protocol):
 class VectorThread:
     """Makes vectors until it is closed."""
 
-    def __init__(self, store: VectorStore, model: MeaningModel) -> None:
+    def __init__(self, store: VectorStore, model: MeaningModel, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
         self._store = store
         self._model = model
         self._changed = threading.Condition()
@@ -89,19 +91,22 @@ class VectorThread:
             self._store.end_turn()
 
     def _round(self) -> None:
-        """Make everything that is to be made, then wait for more."""
+        """Make everything that is to be made, then wait for more; after a failure, whatever it is, longer each time."""
         reported = self._reported
-        seconds = _LOOK_SECONDS
         try:
             if self._store.has_turn():
                 self._make_all()
                 self._seen = reported
-        except HeadgateError as failure:
-            get_logger().warning("vectors_not_made", code=failure.code)
-            seconds = _FAILED_SECONDS
+        except Exception as error:  # noqa: BLE001 - a thread that ends in silence is worse than any failure
+            self._wait(lambda: self._is_closing, self._supervisor.failed(LOOP, error))
+        else:
+            self._supervisor.worked(LOOP)
+            self._wait(lambda: self._is_closing or self._reported > reported, _LOOK_SECONDS)
+
+    def _wait(self, is_over: Callable[[], bool], seconds: float) -> None:
         with self._changed:
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._is_closing or self._reported > reported, seconds)
+            self._changed.wait_for(is_over, seconds)
 
     def _make_all(self) -> None:
         count = 0

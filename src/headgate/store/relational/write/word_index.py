@@ -9,6 +9,7 @@ of version 0.1 until the end (read/older_index.py), so that the older index answ
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from headgate.store.lexical import analyser
 from headgate.store.relational.catalog import Catalog, Shelf, StreamTable, bump_catalog, current
@@ -31,14 +32,20 @@ def is_current(database: Database) -> bool:
 
 
 def bring_up_to_date(database: Database, seconds: float = float("inf")) -> None:
-    """Make the index if there is none, or it was made by other rules; what takes longer is left to idle time."""
+    """Make the index if there is none, or it was made by other rules; what takes longer is left to idle time.
+
+    So is what damage keeps it from: a store that finds fewer words is better than one that does not open.
+    """
     end = time.monotonic() + seconds
-    while not is_current(database) and time.monotonic() < end:
-        _make_portion(database)
+    with suppress(*database.damage):
+        while not is_current(database) and time.monotonic() < end:
+            _make_portion(database)
 
 
 class WordFilling:
     """An idle task: make the index that is missing, or was made by other rules, one portion at a step."""
+
+    name = "word index"
 
     def plan(self, database: Database) -> bool:
         """Say whether the index lacks anything."""
@@ -69,7 +76,8 @@ def _go_on(database: Database) -> None:
         # Other rules may have put it in, of other fields too, or it was written since the index was begun.
         database.texts.take_out(rid, stream.fids.values())
         if stream.searched:
-            database.texts.put(rid, ts, search_texts(stream, values_of(database, stream, rid, long, body)))
+            values = values_of(database, stream, rid, long, body)
+            database.texts.put(rid, ts, search_texts(stream, values or {}))
     if rows:
         database.run(database.sql["set_words_filled"], (rows[-1][0],))
         get_logger().info("word_index_filled", count=len(rows))
@@ -99,7 +107,7 @@ def put_texts(database: Database, stream: StreamTable, sid: int, fids: frozenset
     for rows in stored_rows(database, stream, sid):
         for rid, ts, values in rows:
             database.texts.put(
-                rid, ts, ((fid, text) for fid, text in search_texts(stream, values) if fid in fids)
+                rid, ts, ((fid, text) for fid, text in search_texts(stream, values or {}) if fid in fids)
             )
         # A large shelf's texts must not all wait in memory.
         database.texts.flush(database)

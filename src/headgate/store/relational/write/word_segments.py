@@ -252,6 +252,8 @@ def purge_record(database: Database, sid: int, number: int) -> None:
 class WordMerging:
     """An idle task: merge segments, one field of one shelf at a step."""
 
+    name = "merging of the word index"
+
     def plan(self, database: Database) -> bool:
         """Say whether anything is worth merging."""
         return self._next(database) is not None

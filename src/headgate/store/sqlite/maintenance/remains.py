@@ -20,9 +20,7 @@ class SqliteRemains:
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
         """Remove files."""
-        files = blob_files(self._home)
-        for blob_id in blob_ids:
-            files.remove(blob_id)
+        blob_files(self._home).remove(blob_ids)
 
     def remove_copies(self) -> int:
         """Remove copies of the store that migrations and stopped commands left."""

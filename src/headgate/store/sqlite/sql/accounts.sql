@@ -60,8 +60,8 @@ SELECT state FROM connection WHERE id=?
 UPDATE connection SET state=? WHERE id=?
 
 -- name: insert_blob
--- Note a file that lies in the blob directory.
-INSERT OR IGNORE INTO blob VALUES(?, ?, ?)
+-- Note a file that lies in the blob directory, and when it was last stored.
+INSERT INTO blob VALUES(?, ?, ?, ?) ON CONFLICT(blob_id) DO UPDATE SET noted_at=excluded.noted_at
 
 -- name: blob
 -- The type and size of a file.

@@ -77,6 +77,14 @@ DELETE FROM invalid WHERE rid=?
 -- Note where a record breaks its schema.
 INSERT OR REPLACE INTO invalid VALUES(?, ?, ?, ?)
 
+-- name: has_older_rules
+-- Whether there are rules, and records were last compared with them by another version.
+SELECT 1 FROM hiding_rule WHERE coalesce((SELECT v FROM meta WHERE k='rules'), 0) <> ? LIMIT 1
+
+-- name: set_rules_version
+-- Note by which version all records were compared with the rules.
+INSERT INTO meta VALUES('rules', ?) ON CONFLICT(k) DO UPDATE SET v=excluded.v
+
 -- name: records_to_move
 -- The live ones of the records with the row numbers in a JSON list.
 SELECT r.rid, r.record_id, r.emitted_at, r.long, r.body FROM json_each(?) j JOIN record r ON r.rid = j.value

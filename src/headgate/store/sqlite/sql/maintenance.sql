@@ -127,6 +127,19 @@ INSERT OR IGNORE INTO blob_gone SELECT blob_id FROM blob WHERE blob_id NOT IN (S
 -- Forget the files that no record refers to.
 DELETE FROM blob WHERE blob_id NOT IN (SELECT blob_id FROM blob_use)
 
+-- name: unused_blobs
+-- Files that were last stored before a time, and that no record uses.
+SELECT blob_id FROM blob b WHERE coalesce(noted_at, 0) < ?
+AND NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.blob_id = b.blob_id)
+
+-- name: note_gone_blob
+-- Note a file as one to be removed.
+INSERT OR IGNORE INTO blob_gone VALUES(?)
+
+-- name: delete_blob
+-- Forget a file.
+DELETE FROM blob WHERE blob_id=?
+
 -- name: unnote_stored_blobs
 -- Files that were stored again are not gone.
 DELETE FROM blob_gone WHERE blob_id IN (SELECT blob_id FROM blob)

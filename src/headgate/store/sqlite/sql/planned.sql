@@ -73,8 +73,8 @@ SELECT {columns}, c.sum, c.text FROM record r LEFT JOIN chunk c ON c.rid = r.rid
 WHERE r.sid IN ({sids}) AND r.record_id = ? AND r.deleted = 0{where} ORDER BY r.sid, c.n
 
 -- name: candidates_by_age
--- Some records of a range of row numbers that changed after a change number.
-SELECT {columns} FROM record r WHERE r.rid > ? AND r.rid < ? AND r.seq > ?{gone} ORDER BY r.rid LIMIT ?
+-- Some records up to a row number that changed after a change number.
+SELECT {columns} FROM record r WHERE r.rid > ? AND r.rid <= ? AND r.seq > ?{where} ORDER BY r.rid LIMIT ?
 
 -- name: one_candidate
 -- One record, as far as changes need it.

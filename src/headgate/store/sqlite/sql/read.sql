@@ -31,6 +31,15 @@ SELECT record_id, sort FROM record INDEXED BY record_sort WHERE sid=? AND delete
 -- Which records of a shelf changed since a number, in the order in which they first came in.
 SELECT rid FROM record INDEXED BY record_seq WHERE sid=? AND seq > ? AND rid > ? ORDER BY rid
 
+-- name: changed_rids_by_key
+-- Those of them that have one of the keys in a JSON list.
+SELECT rid FROM record INDEXED BY record_key
+WHERE sid=? AND seq > ? AND rid > ? AND record_id IN (SELECT value FROM json_each(?)) ORDER BY rid
+
+-- name: last_number
+-- The last row number between two; 0 if there is none.
+SELECT coalesce(max(rid), 0) FROM record WHERE rid > ? AND rid < ?
+
 -- name: unreadable_rows
 -- Which records of a range of row numbers have an unreadable value in a field.
 SELECT rid FROM invalid WHERE rid > ? AND rid <= ? AND fid=?
