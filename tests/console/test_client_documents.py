@@ -176,3 +176,45 @@ async def test_a_client_with_a_document_is_verified_by_its_host_and_remembered_a
     clock[0] += 2 * SECOND
     await documents.client(URL)
     assert len(fetched) == 2
+
+
+async def test_where_no_document_can_be_fetched_the_page_says_so_and_clients_register(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url, registered, redirect, _ = BY_DOCUMENT["claude code"]
+    is_offline = True
+
+    async def fetch(asked: str) -> FetchedDocument:
+        if is_offline:
+            raise UpstreamUnreachable("There is no way out.")
+        document = {"client_id": asked, "client_name": "x", "redirect_uris": registered}
+        return FetchedDocument(200, "application/json", "", json.dumps(document).encode())
+
+    monkeypatch.setattr("headgate.hosting.fetch_document", fetch)
+    async with local_program(tmp_path) as program:
+        world, client = await make(program), Client(program, id=url, redirect=redirect)
+
+        async def takes_documents() -> bool:
+            document = (await program.get("/.well-known/oauth-authorization-server")).body
+            return document["client_id_metadata_document_supported"]
+
+        assert await takes_documents()
+        shown = await world.browser.get(client.url())
+        assert shown.status == 400
+        assert "The document at claude.ai" in shown.words
+        assert "could not be fetched" in shown.words
+        assert "headgate connect" in shown.words
+        assert not await takes_documents()
+        fresh = Client(program, redirect=redirect)
+        assert (await fresh.register(client_name="Claude Code")).status == 201
+        assert (await open_consent(world.browser, fresh))[1].status == 200
+        is_offline = False
+        program.clock.at += 60 * SECOND
+        assert (await open_consent(world.browser, client))[1].status == 200
+        assert await takes_documents()
+        is_offline = True
+        program.clock.at += 600 * SECOND
+        assert (await world.browser.get(client.url())).status == 400
+        assert not await takes_documents()
+        program.clock.at += 3601 * SECOND
+        assert await takes_documents()

@@ -539,6 +539,20 @@ async def test_reads_under_a_package_are_counted_once(scene: Scene):
     assert "Read today: 1 ·" in (await scene.browser.get("/console/agents")).words
 
 
+@pytest.mark.parametrize("digits", ["9" * 18, "9" * 19, "9" * 30, "9" * 5000, "²", "٣", "-1", "1e9"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/console/activity?before=",
+        "/console/agents?stopped=",
+        "/console/rules?hidden=",
+        "/console/rules?shown=",
+    ],
+)
+async def test_a_number_in_an_address_may_be_anything(scene: Scene, path: str, digits: str):
+    assert (await scene.browser.get(path + quote(digits))).status == 200
+
+
 async def test_a_file_of_the_owner_is_embedded_by_no_page_of_another_origin_and_runs_nothing(scene: Scene):
     """Other ports of this machine are other origins that share the cookies; a picture they load tells what is here."""
     program = scene.program

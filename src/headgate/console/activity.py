@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from headgate.audit.activity import Conversation, LogFilter, LoggedRead, conversations
 from headgate.audit.alarms import Alarm
-from headgate.console.pages import Frame, OwnerRequest, number_in, page, part
+from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
 from headgate.console.words import counted, day, number
 from headgate.model.ids import ClientId, client_id, stream_name
@@ -183,7 +183,8 @@ async def _view(
 ) -> ActivityView:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
-    found = await console.activity.page(_filter(asked), before=number_in(query, "before"), limit=_PAGE)
+    before = query.number("before")
+    found = await console.activity.page(_filter(asked), before=before, limit=_PAGE)
     chosen_texts = {
         name: text for name, text in (("client", client), ("stream", stream), ("only", only)) if text
     }
@@ -208,7 +209,7 @@ async def _view(
         export_query=urlencode(chosen_texts),
         newest=newest,
         live_path=""
-        if query.get("before")
+        if before is not None
         else f"/console/activity?{urlencode({**chosen_texts, 'newest': newest})}",
         verdict=verdict,
         is_whole=is_whole,

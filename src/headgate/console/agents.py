@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from headgate.auth.clients import ClientOverview, GrantOverview
-from headgate.console.pages import Frame, OwnerRequest, number_in, page, see_other
+from headgate.console.pages import Frame, OwnerRequest, page, see_other
 from headgate.console.services import ConsoleServices
 from headgate.console.words import counted, day
 from headgate.model.grant import AccessMode, GrantState, StreamGrant, TimeConstraint
@@ -90,7 +90,7 @@ async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     await console.flush_log()
     names = await _names(console)
     view = AgentsView(tuple(_card(one, names) for one in await console.clients.overview()))
-    stopped = number_in(asked.query, "stopped")
+    stopped = asked.query.number("stopped")
     notice = "" if stopped is None else f"Stopped: {counted(stopped, 'grant')} ended."
     return page("agents.html", Frame("Agents", asked, "agents", notice), view)
 

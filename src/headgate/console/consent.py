@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from headgate.auth.consent import (
     DURATIONS,
@@ -140,7 +140,7 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
     if client is None:
         if session is None and is_document_url(client_id):
             return _sign_in_first(request)
-        return _refusal_page(InvalidClient())
+        return _refusal_page(_unknown(client_id))
     catalog = await consent.reads.catalog()
     begun = await consent.oauth.begin(
         pairs,
@@ -154,6 +154,18 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
             return see_other(begun.location)
         return _refusal_page(InvalidRequest(begun.description))
     return _sign_in_first(request) if begun is None else see_other(f"/oauth/consent/{begun}")
+
+
+def _unknown(client_id: str) -> InvalidClient:
+    """Say why a client is not known: the owner can do something about a document that cannot be fetched."""
+    if not is_document_url(client_id):
+        return InvalidClient()
+    host = urlsplit(client_id).hostname
+    return InvalidClient(
+        f"The document at {host} that says which program asks could not be fetched, or is not acceptable.",
+        hint=f"Let this machine reach {host}, or sign in again from the program (if it keeps what it chose, sign out "
+        "there first): for an hour it is asked to register instead. 'headgate connect' gives it a token without signing in.",
+    )
 
 
 async def show(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
@@ -203,11 +215,17 @@ async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpRep
 async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     """Find the device by its code, and show what it asks for."""
     code = (await asked.form()).get("user_code")
-    found = await consent.oauth.begin_device(code, asked.session.stored.digest)
+    found = await consent.oauth.begin_device(_device_code(code), asked.session.stored.digest)
     if found is None:
         view = _DeviceView(code, "No device is waiting with this code. The code may have expired.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
     return see_other(f"/oauth/consent/{found}")
+
+
+def _device_code(typed: str) -> str:
+    """Write a code as it is shown, whatever case and marks were typed between its letters, as RFC 8628 advises."""
+    letters = "".join(one for one in typed.upper() if one.isalnum())
+    return f"{letters[:4]}-{letters[4:]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ CONFIRM = "/console/confirm"
 HOME = "/console"
 _MAX_FORM_BYTES = 256 * 1024
 _MAX_FORM_FIELDS = 5000
-_SEE_OTHER = 303
-#: Fits into 63 bits.
+#: A number of so many digits fits wherever the store keeps one.
 _MOST_DIGITS = 18
+_SEE_OTHER = 303
 #: What a page sends along when it asks by itself, without a person.
 _POLL = b"headgate-poll"
 _KNOWN_SECONDS = 365 * 24 * 3600
@@ -82,6 +82,11 @@ class Form:
     def all(self, name: str) -> list[str]:
         """Return every value of a name."""
         return self.fields.get(name, [])
+
+    def number(self, name: str) -> int | None:
+        """Return a number that a page of the console wrote; None for anything else."""
+        text = self.get(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,12 +280,6 @@ def fetch_site(request: WebRequest) -> str | None:
 def query_of(request: WebRequest) -> Form:
     """Read the query of a request."""
     return _fields(request.scope["query_string"])
-
-
-def number_in(query: Form, name: str) -> int | None:
-    """Read a number from a query; None for what is none, or is larger than any number that a page writes there."""
-    text = query.get(name)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _fields(content: bytes) -> Form:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.auth.tokens import fresh_id
-from headgate.console.pages import Form, Frame, OwnerRequest, number_in, page, part, see_other
+from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
 from headgate.console.services import ConsoleServices
 from headgate.console.words import counted, number
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
@@ -55,7 +55,7 @@ class RulesView:
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show the rules."""
-    hidden, shown = number_in(asked.query, "hidden"), number_in(asked.query, "shown")
+    hidden, shown = asked.query.number("hidden"), asked.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
     if shown is not None:
         notice = f"The rule is removed; {counted(shown, 'record')} may be shown again."

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from headgate.model.declaration import SourceDeclaration, StreamDeclaration
+from headgate.model.declaration import Field, SourceDeclaration, StreamDeclaration
 from headgate.model.grant import Access, Grant, StreamGrant, TimeConstraint
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, GrantId, RecordId, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.policy.capability import FILTERS, Refusal, Rules, StreamCapability, Use, capability_of
+
+#: What a declaration says about the meaning of a field, beside its type.
+_MEANING = ("title", "description", "x_pdpp_role", "format", "contentMediaType", "contentEncoding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +174,25 @@ def _granted(grant: Grant, catalog: SourceCatalog, rules: Rules) -> Iterator[Str
 
 
 def _fields_since(granted: StreamGrant, versions: Sequence[SourceDeclaration]) -> tuple[FieldName, ...]:
-    """Give the fields that were declared all the time: one that was dropped and comes back may mean something else."""
+    """Give the fields that were declared all the time, and as they were when they were granted.
+
+    One that was dropped and comes back may mean something else, and one that is described otherwise does.
+    """
     streams = [version.streams.get(granted.name) for version in versions]
+    declared = [dict[FieldName, Field]() if one is None else one.fields for one in streams]
     return tuple(
-        name for name in granted.fields if all(one is not None and name in one.fields for one in streams)
+        name
+        for name in granted.fields
+        if all(name in fields and _means_the_same(declared[0][name], fields[name]) for fields in declared)
     )
+
+
+def _means_the_same(granted: Field, later: Field) -> bool:
+    """Compare what is declared of a field; what was not declared before may be added, and a text may be left out."""
+    if granted.types and (not later.types or set(later.types) - {*granted.types, "null"}):
+        return False
+    pairs = ((granted.schema.get(member), later.schema.get(member)) for member in _MEANING)
+    return all(old is None or new is None or old == new for old, new in pairs)
 
 
 def _refused(rules: Rules, grant_id: GrantId | None) -> dict[Use, Refusal]:

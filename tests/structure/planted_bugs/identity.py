@@ -73,9 +73,9 @@ BUGS = (
     Bug(
         "tests/console/test_consent.py::test_a_device_code_is_found_however_it_is_typed",
         "a device code needs its hyphen",
-        _SERVICE,
-        "for one in user_code.upper() if one.isalnum())",
-        "for one in user_code.strip().upper())",
+        "src/headgate/console/consent.py",
+        '    return f"{letters[:4]}-{letters[4:]}"\n',
+        "    return typed.strip().upper()\n",
     ),
     # Daily budgets
     Bug(
@@ -210,5 +210,22 @@ BUGS = (
         "src/headgate/auth/latest_time.py",
         "or seconds >= _CERTAIN_AFTER_SECONDS)",
         "or seconds >= 1e9)",
+    ),
+    # What a grant means
+    Bug(
+        "tests/reading/test_dropped_fields.py"
+        "::test_a_granted_field_that_gets_another_meaning_needs_a_new_grant",
+        "a granted field is described otherwise, and stays granted",
+        "src/headgate/policy/allowance.py",
+        "return all(old is None or new is None or old == new for old, new in pairs)",
+        "return all(old is None or new is None or old or new for old, new in pairs)",
+    ),
+    Bug(
+        "tests/console/test_client_documents.py"
+        "::test_where_no_document_can_be_fetched_the_page_says_so_and_clients_register",
+        "documents are asked for where none can be fetched",
+        "src/headgate/web/api/oauth.py",
+        "takes_documents = service.now() >= service.documents.offline_until",
+        "takes_documents = service.now() >= 0",
     ),
 )

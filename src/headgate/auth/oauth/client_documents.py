@@ -18,7 +18,7 @@ from headgate.telemetry import get_logger
 
 MAX_DOCUMENT_BYTES = 5 * 1024
 _LEAST_SECONDS, _MOST_SECONDS, _AFTER_FAILURE_SECONDS = 300, 86_400, 30
-_MOST_REMEMBERED = 256
+_MOST_REMEMBERED, _OFFLINE_US = 256, 3600 * 1_000_000
 _MAX_AGE = re.compile(r"max-age=([0-9]{1,9})")
 _JSON_TYPES = re.compile(r"application/(?:json|[a-z0-9.+-]+\+json)\s*(?:;.*)?", re.IGNORECASE)
 
@@ -40,12 +40,14 @@ FetchDocument = Callable[[str], Awaitable[FetchedDocument]]
 class ClientDocuments:
     """Fetches documents of clients; one that was fetched, or could not be, is remembered for a while."""
 
-    __slots__ = ("_clock", "_fetch", "_known")
+    __slots__ = ("_clock", "_fetch", "_known", "offline_until")
 
     def __init__(self, fetch: FetchDocument, clock: Callable[[], int]) -> None:
         self._fetch = fetch
         #: Gives the time in microseconds since 1970.
         self._clock = clock
+        #: After a fetch without an answer clients better register for a while, which needs no way out.
+        self.offline_until = 0
         self._known: OrderedDict[str, tuple[OAuthClient | None, int]] = OrderedDict()
 
     async def client(self, client_id: str) -> OAuthClient | None:
@@ -63,7 +65,9 @@ class ClientDocuments:
 
     async def _fetched(self, client_id: str) -> tuple[OAuthClient | None, int]:
         try:
+            self.offline_until = self._clock() + _OFFLINE_US
             found = await self._fetch(client_id)
+            self.offline_until = 0
             client = from_document(client_id, _document(found), now=self._clock())
             return client, _seconds(found.cache_control)
         except (HeadgateError, OAuth2Error, ValueError) as error:

@@ -8,7 +8,7 @@ from headgate.auth.documents import DETAIL_TYPE
 from headgate.auth.oauth.clients import AUTH_METHODS, GRANT_TYPES, SCOPES
 
 
-def server_metadata(issuer: str) -> dict[str, Any]:
+def server_metadata(issuer: str, *, takes_documents: bool = True) -> dict[str, Any]:
     """Describe the authorization server; the issuer is compared byte for byte, so it stands everywhere as it is."""
     return {
         "issuer": issuer,
@@ -28,7 +28,7 @@ def server_metadata(issuer: str) -> dict[str, Any]:
         "code_challenge_methods_supported": ["S256"],
         # Some clients ask for everything that is listed here.
         "scopes_supported": list(SCOPES),
-        "client_id_metadata_document_supported": True,
+        "client_id_metadata_document_supported": takes_documents,
         "authorization_response_iss_parameter_supported": True,
         "authorization_details_types_supported": [DETAIL_TYPE],
     }

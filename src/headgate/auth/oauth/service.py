@@ -133,9 +133,8 @@ class AuthorizationService:
         """Find the device that shows a code to the owner; gives the id of its request."""
 
         def work(rows: OAuthRows) -> str | None:
-            typed, request_id = _letters(user_code), mint()
-            waiting = filter(self._is_waiting, entries.find_all(rows, DeviceCode))
-            device = next((one for one in waiting if _letters(one.user_code) == typed), None)
+            request_id, waiting = mint(), filter(self._is_waiting, entries.find_all(rows, DeviceCode))
+            device = next((one for one in waiting if one.user_code == user_code), None)
             client = None if device is None else entries.find(rows, OAuthClient, device.client_id)
             if device is None or client is None:
                 return None
@@ -256,11 +255,6 @@ def _undecided(found: PendingRequest | None, session: bytes) -> PendingRequest:
 
 def _is_over() -> NotFound:
     return NotFound("This request is over.", hint="Start again in the program that asks for access.")
-
-
-def _letters(user_code: str) -> str:
-    """Ignore case and whatever is typed between the letters of a code, as RFC 8628 advises."""
-    return "".join(one for one in user_code.upper() if one.isalnum())
 
 
 def _identity(client: OAuthClient) -> tuple[object, ...]:

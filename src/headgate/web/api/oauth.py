@@ -31,9 +31,11 @@ def place_of(request: WebRequest) -> OAuthPlace:
     return OAuthPlace(public or origin, frozenset({origin, *([public] if public else [])}))
 
 
-async def metadata(_service: AuthorizationService, request: WebRequest) -> HttpReply:
-    """Describe the authorization server (RFC 8414)."""
-    return json_reply(server_metadata(place_of(request).issuer), headers=_PUBLIC)
+async def metadata(service: AuthorizationService, request: WebRequest) -> HttpReply:
+    """Describe the authorization server (RFC 8414); where no document can be fetched, clients are to register."""
+    takes_documents = service.now() >= service.documents.offline_until
+    document = server_metadata(place_of(request).issuer, takes_documents=takes_documents)
+    return json_reply(document, headers=_PUBLIC)
 
 
 async def answer(service: AuthorizationService, endpoint: str, request: WebRequest) -> HttpReply:
