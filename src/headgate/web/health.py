@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.errors import StorageFull, StorageReadOnly
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 
 _HEADERS = (PLAIN_JSON, NO_STORE)
+#: What the store says by itself, and takes back at once: a loop notices later.
+_OF_THE_STORE = frozenset({StorageFull.code, StorageReadOnly.code})
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
@@ -21,10 +24,11 @@ async def readyz(request: WebRequest) -> HttpReply:
     reads = request.services.reads
     await reads.catalog()
     answer: dict[str, Any] = {"status": "ready" if reads.store.is_writable else "degraded"}
-    failing = {(one.loop, one.code) for one in request.services.supervisor.troubles()}
+    troubles = request.services.supervisor.troubles()
+    failing = {(one.loop, one.code) for one in troubles if one.code not in _OF_THE_STORE}
     if failing:
-        troubles = [{"loop": loop, "code": code} for loop, code in sorted(failing)]
-        answer = {"status": "degraded", "troubles": troubles}
+        shown = [{"loop": loop, "code": code} for loop, code in sorted(failing)]
+        answer = {"status": "degraded", "troubles": shown}
     return json_reply(answer, headers=_HEADERS)
 
 
