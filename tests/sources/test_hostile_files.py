@@ -165,7 +165,7 @@ def endless_parquet(path: Path) -> None:
     rows = arrow.array([0] * 2000, arrow.int32())
     text = arrow.DictionaryArray.from_arrays(rows, arrow.array(["word " * 200_000]))
     table = arrow.table({"n": list(range(2000)), "text": text})
-    pyarrow.parquet.write_table(table, path, compression="zstd")
+    pyarrow.parquet.write_table(table, path, compression="zstd", store_schema=False)
 
 
 def endless_database(path: Path) -> None:
