@@ -124,7 +124,7 @@ def test_a_new_home_has_a_whole_log_and_one_whose_log_and_head_were_removed_has_
         return verified(home)
 
     assert remove() == CHANGED, "the entries are counted beside the chain"
-    assert run(home, "owner", "reset").code == 0
+    assert run(home, "owner", "reset", "--yes").code == 0
     assert verified(home) == CHANGED, "also after the log goes on"
     assert remove("meta WHERE k = 'audit_entries'") == UNCHECKED, "a key without a noted end is a fault"
     (home / "audit-head.json").write_bytes(first)

@@ -84,7 +84,7 @@ def test_what_is_empty_says_so_and_is_an_empty_array_for_programs(tmp_path: Path
         assert (array.code, json.loads(array.out), array.err) == (0, [], "")
     nothing = run(tmp_path, "grants", "create", "--client", "a")
     assert nothing.code == 78
-    assert "headgate import PATH" in nothing.err
+    assert "headgate --home home import PATH" in nothing.err
 
 
 def test_fields_of_two_options_are_all_granted_and_saving_prints_json(filled: Path):

@@ -347,6 +347,7 @@ def test_the_owner_imports_over_http_with_the_same_preview_and_report(tmp_path: 
         ]
         for added in (3, 0):
             done = program.ask("POST", f"{address}&display_name=Friends", program.owner, CARDS.encode())
+            assert done.status == 200, done.body
             (report,) = done.body["imports"]
             assert (report["display_name"], report["streams"]["contacts"]["added"]) == ("Friends", added)
             found = program.ask("GET", f"/v1/imports/{done.body['import_id']}", program.owner).body

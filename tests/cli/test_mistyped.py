@@ -44,9 +44,9 @@ def run(place: Path, *arguments: str) -> Outcome:
         ("grants create --client a --connection House", 1, "Connections are Home (cin_"),
         ("grants create --client a --days 0", 64, "'--days': it must be at least 1."),
         ("grants create --client a --days many", 64, "'--days': it must be a whole number."),
-        ("sources show House", 1, "There is no connection 'House'. See 'headgate sources list'."),
+        ("sources show House", 1, "There is no connection 'House'. See 'headgate --home home sources list'."),
         ("export House out", 1, "There is no connection 'House'."),
-        ("try --as bob search x", 1, "There is no client 'bob'. See 'headgate grants list'."),
+        ("try --as bob search x", 1, "There is no client 'bob'. See 'headgate --home home grants list'."),
         ("grants create --client a --since lately", 64, "30d, today or yesterday"),
         ("grants show bob", 1, "There is no grant or client 'bob'."),
         ("grants revoke bob", 1, "There is no grant or client 'bob'."),
@@ -78,7 +78,7 @@ def test_names_relative_times_and_plain_budgets_are_understood(filled: Path):
     assert "2 grants revoked" in run(filled, "grants", "revoke", "bob").out
     assert run(filled, "grants", "revoke", "bob").out == "bob had no active grant.\n"
     tried = run(filled, "try", "--as", "bob", "search", "x")
-    assert tried.err == "headgate: 'bob' has no active grant. See 'headgate grants list'.\n"
+    assert tried.err == "headgate: 'bob' has no active grant. See 'headgate --home home grants list'.\n"
     assert run(filled, "grants", "list").out.count("revoked") == 2
 
 

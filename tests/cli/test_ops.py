@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import re
 import sys
 from unittest import mock
 
@@ -157,7 +158,7 @@ async def test_pins_are_kept_compared_and_approved(tmp_path):
         assert waiting.json["vanished"] == ["other"]
         refused = await run("call", server.url, "echo")
         assert refused.code == 1
-        assert f"headgate ops pins {server.url}" in refused.err
+        assert re.search(f"headgate --home .* ops pins {re.escape(server.url)}", refused.err)
         shown = await run("pins", server.url)
         assert shown.out.splitlines() == [
             "wording   echo",

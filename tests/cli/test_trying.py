@@ -32,7 +32,7 @@ def test_a_tool_is_tried_as_a_client_and_logged_as_a_look_of_the_owner(tmp_path:
     assert [one["via"] for one in looks][-1] == "look:search as agent"
     assert {(one["client_id"], one["token_kind"]) for one in looks} == {(None, "owner")}
     for words, reported in (
-        (("--as", "stranger", "search", "x"), "There is no client 'stranger'. See 'headgate grants list'."),
+        (("--as", "stranger", "search", "x"), "There is no client 'stranger'. See 'headgate --home"),
         (("--as", "agent", "drop"), "There is no tool 'drop'."),
         (("--as", "agent", "search", "{x"), "The arguments are not JSON."),
     ):

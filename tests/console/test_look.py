@@ -45,7 +45,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         ]
         await program.ingest(connection, "messages", rows)
         made = grant(stream_grant("messages", "id", "subject", connections=(ConnectionId(connection),)))
-        yield Scene(program, await signed_in(program), await program.grant(made, daily_records=1))
+        yield Scene(program, await signed_in(program), await program.grant(made, daily_records=2))
 
 
 def blocks(shown: Shown) -> dict[str, str]:
@@ -113,8 +113,8 @@ async def test_looks_are_the_owners_in_the_log_and_cost_the_agent_nothing(scene:
     mine = await scene.browser.get("/console/activity?only=all")
     assert "look:search as agent" in mine.words
     answer = await scene.program.get("/v1/streams/messages/records?limit=1", scene.token)
-    assert answer.status == 200, "the one record of the day is left"
-    assert "1 of 1; 0 left" in (await scene.browser.get("/console/agents/agent")).words
+    assert answer.status == 200, "both records of the day are left"
+    assert "1 of 2; 1 left" in (await scene.browser.get("/console/agents/agent")).words
 
 
 async def test_a_refusal_is_shown_as_the_agent_sees_it(scene: Scene):

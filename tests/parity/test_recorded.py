@@ -142,6 +142,7 @@ PROVEN_ELSEWHERE = {
         "test_groups_have_a_value_beside_their_count_and_both_keys"
     ),
     "cursors": "test_a_cursor_of_another_grant_query_kind_or_year_does_not_open",
+    "a page of changes": "test_a_request_looks_at_so_much_and_the_next_one_goes_on_from_there",
     "a record that leaves the grant's time or choice": "test_a_record_that_leaves_the_window_is_reported_once",
     "projection": "test_a_projection_is_exactly_the_fields_asked_for",
     "blobs": "test_a_file_comes_whole_or_in_part_or_only_its_size_and_hidden_ones_do_not_come",

@@ -206,7 +206,7 @@ def test_the_process_has_no_secret_of_the_program_and_no_argument_of_the_data(
     write(tmp_path / "files", a=f"pid {pid_file}\n" + "line\n" * 50_000)
     with FileParser(FileChoice(paths=[tmp_path / "files"])) as parser:
         (planned,) = parser.plan().imports
-        parts = planned.job.read({})
+        parts = planned.job.read({}, planned.job.form)
         next(parts)
         process = Path("/proc") / pid_file.read_text(encoding="utf-8")
         assert b"MAIL_PASSWORD" not in (process / "environ").read_bytes()

@@ -109,7 +109,8 @@ def test_a_page_of_records_fits_and_its_ids_are_whole(rows: list[tuple[str, dict
     assert size(shown) <= QUERY_TEXT
     assert "next_cursor=" in shown.splitlines()[0]
     assert all(
-        re.match(r"records from|record\[\d\] |Pass an id|No record fits", text) for text in shown.splitlines()
+        re.match(r"records from|record\[\d\] |Pass an id|Nothing on this page", text)
+        for text in shown.splitlines()
     )
     printed = re.findall(r"^record\[(\d)\] .*$", shown, re.MULTILINE)
     assert [int(at) for at in printed] == list(range(len(rows)))

@@ -38,14 +38,14 @@ class Upload:
     """What the owner says about a file."""
 
     file_name: str
-    #: Whether the content is an archive of several files that the owner gave, each by itself or in its folder.
-    is_bundle: bool = False
     source: str | None = None
     #: The connection's name; the source chooses one if it is None.
     display_name: str | None = None
     is_dry_run: bool = False
     #: By which its progress can be read meanwhile; None: one is made.
     import_id: str | None = None
+    #: Whether the content is an archive of several files that the owner gave, each by itself or in its folder.
+    is_bundle: bool = False
 
 
 class Intake:

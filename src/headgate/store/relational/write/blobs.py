@@ -31,7 +31,9 @@ class BlobFiles:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir(mode=0o700, exist_ok=True)
+        # The store itself says that a home cannot be written.
+        with suppress(OSError):
+            directory.mkdir(mode=0o700, exist_ok=True)
 
     def path(self, blob_id: BlobId) -> Path:
         """Say where a file lies.
