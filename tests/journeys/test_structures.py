@@ -33,10 +33,10 @@ def test_every_row_is_opened_by_its_fetch_id_and_by_its_parts_and_long_fields_ar
 ):
     session, world = home.session("shapes", way), home.worlds["shapes"]
     page = session.structure("query_records", stream=stream, limit=12)
-    assert page["content_trust"] == "untrusted"
+    assert page["untrusted"] is True
     for row in page["data"]["data"]:
         document = session.structure("fetch", id=row["fetch_id"])
-        assert (document["id"], document["metadata"]["content_trust"]) == (row["fetch_id"], "untrusted")
+        assert (document["id"], document["metadata"]["untrusted"]) == (row["fetch_id"], True)
         parts = {name: row[name] for name in ("id", "stream", "connection_id")}
         assert session.structure("fetch", **parts)["text"] == document["text"]
         written = [
@@ -51,7 +51,7 @@ def test_every_row_is_opened_by_its_fetch_id_and_by_its_parts_and_long_fields_ar
 def test_every_hit_is_opened_by_the_id_of_its_result_and_by_the_parts_of_the_hit(home: SharedHome, way: str):
     session = home.session("stitched", way)
     found = session.structure("search", q="bridge", limit=10)
-    assert found["content_trust"] == "untrusted"
+    assert found["untrusted"] is True
     assert found["results"]
     for result, hit in zip(found["results"], found["data"]["data"], strict=True):
         document = session.structure("fetch", id=result["id"])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from headgate.model.wire import Json, RecordBody
 from headgate.text.budget import ELLIPSIS, FALLBACK_CHARS, FETCH_CHARS
 from headgate.text.ladder import Handles, Ladder, Lengths, is_whole, json_entry, shorten, window_entry
-from headgate.text.quote import CONTENT_TRUST, json_text
+from headgate.text.quote import UNTRUSTED, json_text
 from headgate.text.titles import title, title_field
 
 _TEXT_FIELDS = ("text", "content", "body", "summary")
@@ -28,7 +28,7 @@ _ROW_FACTS = sorted((*_ORIGIN, "record_id", "emitted_at", "sent_at", "created_at
 #: Metadata that only this server writes: a field of the same name stands under ``fields`` instead.
 _RESERVED = {
     *(*_ORIGIN, "record_id", "emitted_at", "fields", "other_fields"),
-    *("text_truncated", "text_total_chars", "content_ladder", "expanded", "content_trust"),
+    *("text_truncated", "text_total_chars", "content_ladder", "expanded", "untrusted"),
 }
 
 
@@ -238,7 +238,7 @@ def _metadata(row: RecordBody, short: Json, known: set[str]) -> Json:
     if not _TIMES.isdisjoint(short):
         # When it was written matters; when it was ingested matters only where nothing else is known.
         metadata.pop("emitted_at", None)
-    return metadata | _with_reserved_apart(short) | CONTENT_TRUST
+    return metadata | _with_reserved_apart(short) | UNTRUSTED
 
 
 def _with_reserved_apart(short: Json) -> Json:

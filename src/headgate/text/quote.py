@@ -55,7 +55,7 @@ def block(text: str) -> str:
 
 
 #: What a structure says in place of a fence: texts of records must not be trusted like words of the server.
-CONTENT_TRUST = {"content_trust": "untrusted"}
+UNTRUSTED = {"untrusted": True}
 
 
 def name(text: str) -> str:

@@ -213,7 +213,7 @@ def test_a_page_is_given_as_it_came_with_ids_in_the_text():
     OUTPUT["query_records"].validate(outcome.structured)
     for row in body["data"]:
         row["fetch_id"] = f"cin_a/messages:{row['id']}"
-    beside = {"content_trust": "untrusted", "provider_url": PROVIDER, "request_id": "req_1"}
+    beside = {"untrusted": True, "provider_url": PROVIDER, "request_id": "req_1"}
     assert outcome.structured == {"data": body, **beside}
     assert "id=cin_a/messages:m1\n" in outcome.text
 

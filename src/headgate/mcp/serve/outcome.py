@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headgate.model.wire import Json
-from headgate.text.quote import CONTENT_TRUST
+from headgate.text.quote import UNTRUSTED
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Outcome(msgspec.Struct, frozen=True):
         content: list[Json] = [{"type": "text", "text": self.text}, *self.links]
         # Left out, it means false; a model pays for every byte.
         failing = {"isError": True} if self.is_error else {}
-        trust = {} if self.has_trust else {"_meta": dict(CONTENT_TRUST)}
+        trust = {} if self.has_trust else {"_meta": dict(UNTRUSTED)}
         return {"content": content, "structuredContent": self.structured, **failing, **trust}
 
     def whole(self) -> Json:

@@ -13,7 +13,7 @@ from headgate.model.reference import RecordRef
 from headgate.model.wire import ChildrenBody, HitBody, RecordBody
 from headgate.reading.port import ReadAnswer, ResourceServer
 from headgate.text.ladder import Handles, Known, Lengths, Windows
-from headgate.text.quote import CONTENT_TRUST
+from headgate.text.quote import UNTRUSTED
 
 
 class Reader(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Reader(msgspec.Struct, frozen=True):
 
     def fenced(self, data: Mapping[str, Any] | msgspec.Raw, answer: ReadAnswer) -> dict[str, Any]:
         """Put a body that holds record text into the structure, and say there what it is."""
-        return {**CONTENT_TRUST, **self.structured(data, answer)}
+        return {**UNTRUSTED, **self.structured(data, answer)}
 
 
 def ref_of(row: RecordBody) -> RecordRef:

@@ -89,7 +89,7 @@ def _answer(properties: Json, required: tuple[str, ...]) -> Json:
 
 
 _BODY: Json = {"data": {"type": "object"}}
-_FENCED: Json = {**_BODY, "content_trust": {"type": "string"}}
+_FENCED: Json = {**_BODY, "untrusted": {"type": "boolean"}}
 _LADDERED: Json = {**_FENCED, "content_ladder": {"type": "object"}}
 #: The members of a row beside its fields, in every answer: which record it is, and how it was served.
 IDENTITY = (
@@ -118,7 +118,7 @@ _DOCUMENT: Json = {
     "url": {"type": "string"},
     "metadata": {
         "type": "object",
-        "description": "Short fields, content_trust and identity: stream, connection_id, connector_key, "
+        "description": "Short fields, untrusted and identity: stream, connection_id, connector_key, "
         "display_name, record_id, emitted_at.",
     },
 }
