@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import IO
 
-from headgate.errors import BlobNotFound, ResourceLimit
-from headgate.model.ids import BlobId, blob_id_from
+from headgate.errors import BlobNotFound
+from headgate.model.ids import BlobId
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.readers import PostgresReaders
 from headgate.store.relational.database import Database
-from headgate.store.relational.write.blobs import MAX_BLOB_BYTES
+from headgate.store.relational.write.blobs import receive
 
 _PART_BYTES = 1024 * 1024
 
@@ -36,15 +35,8 @@ class BlobRows:
         Raises:
             ResourceLimit: it is too large.
         """
-        hashed, size = hashlib.sha256(), 0
         with tempfile.TemporaryFile(prefix="headgate-") as file:
-            async for piece in content:
-                size += len(piece)
-                if size > MAX_BLOB_BYTES:
-                    raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
-                hashed.update(piece)
-                file.write(piece)
-            blob_id = blob_id_from(hashed.hexdigest())
+            blob_id, size = await receive(content, file)
             await asyncio.to_thread(self._put, blob_id, file)
         return blob_id, size
 

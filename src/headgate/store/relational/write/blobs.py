@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from headgate.errors import BlobNotFound, ResourceLimit
 from headgate.model.ids import BlobId, FieldName, RecordId, blob_id_from, is_blob_id
@@ -24,6 +25,22 @@ _PIECE = 256 * 1024
 _INCOMING = ".incoming."
 #: After so long without a byte an upload is not going on.
 _UNFINISHED_SECONDS = 3600.0
+
+
+async def receive(content: AsyncIterator[bytes], file: IO[bytes]) -> tuple[BlobId, int]:
+    """Write what arrives to a file; return the id that its digest makes, and its size.
+
+    Raises:
+        ResourceLimit: it is too large.
+    """
+    hashed, size = hashlib.sha256(), 0
+    async for piece in content:
+        size += len(piece)
+        if size > MAX_BLOB_BYTES:
+            raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
+        hashed.update(piece)
+        file.write(piece)
+    return blob_id_from(hashed.hexdigest()), size
 
 
 class BlobFiles:
@@ -53,18 +70,11 @@ class BlobFiles:
             ResourceLimit: it is too large.
         """
         handle, name = tempfile.mkstemp(prefix=_INCOMING, dir=self._directory)
-        hashed, size = hashlib.sha256(), 0
         try:
             with os.fdopen(handle, "wb") as file:
-                async for piece in content:
-                    size += len(piece)
-                    if size > MAX_BLOB_BYTES:
-                        raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
-                    hashed.update(piece)
-                    file.write(piece)
+                blob_id, size = await receive(content, file)
                 file.flush()
                 await asyncio.to_thread(os.fsync, file.fileno())
-            blob_id = blob_id_from(hashed.hexdigest())
             await asyncio.to_thread(self._put_in_place, name, blob_id)
         finally:
             _forget(name)
