@@ -65,12 +65,12 @@ def without_unseen(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Give the words of a text, folded and in order."""
+    """Return the words of a text, folded and in order."""
     return [word.decode() for word in index_words(text)]
 
 
 def index_words(text: str) -> list[bytes]:
-    """Give the words of a text, folded and in order, in UTF-8 as the index holds them."""
+    """Return the words of a text, folded and in order, in UTF-8 as the index holds them."""
     raw = text.encode("utf-8", "replace")
     if text.isascii():
         return _cut(raw.translate(_PLAIN).split())
@@ -104,12 +104,12 @@ def without_punctuation(text: str) -> str:
 
 
 def is_pair(word: str) -> bool:
-    """Say whether a word of the index is two characters of a script without spaces; Korean has spaces."""
+    """Return whether a word of the index is two characters of a script without spaces; Korean has spaces."""
     return len(word) == _PAIR_CHARS and RUN.fullmatch(word) is not None and not _HANGUL.search(word)
 
 
 def is_korean(word: str) -> bool:
-    """Say whether a word consists of Korean syllables."""
+    """Return whether a word consists of Korean syllables."""
     return _SYLLABLES.fullmatch(word) is not None
 
 

@@ -85,7 +85,7 @@ def _begins(head: ChainHead | None) -> bool:
 
 
 def _beginning(key: bytes) -> bytes:
-    """Give the seal of a chain without entries, which only the holder of the key can note."""
+    """Return the seal of a chain without entries, which only the holder of the key can note."""
     return hmac.digest(key, _BEGINNING, "sha256")
 
 

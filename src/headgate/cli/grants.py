@@ -327,7 +327,7 @@ def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) ->
 
 
 def _chosen_sources(catalog: SourceCatalog, choice: Choice) -> list[tuple[str, SourceDeclaration]]:
-    """Give the sources of the connections that were chosen, each after the names of these connections."""
+    """Return the sources of the connections that were chosen, each after the names of these connections."""
     chosen = [catalog.connections[one] for one in choice.connection_ids or catalog.connections]
     labels: dict[ConnectorKey, list[str]] = {}
     for one in chosen:

@@ -174,7 +174,7 @@ def _granted(grant: Grant, catalog: SourceCatalog, rules: Rules) -> Iterator[Str
 
 
 def _fields_since(granted: StreamGrant, versions: Sequence[SourceDeclaration]) -> tuple[FieldName, ...]:
-    """Give the fields that were declared all the time, and as they were when they were granted.
+    """Return the fields that were declared all the time, and as they were when they were granted.
 
     One that was dropped and comes back may mean something else, and one that is described otherwise does.
     """

@@ -150,7 +150,7 @@ def _folded_texts(value: Any) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Give a text as it stands and, if that differs, as it is seen."""
+    """Return a text as it stands and, if that differs, as it is seen."""
     yield text
     seen = without_unseen(unicodedata.normalize("NFKC", text))
     if seen != text:
@@ -158,7 +158,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _texts_in_words(value: Any) -> Iterator[str]:
-    """Give the words of a value, each with a blank before and after it.
+    """Return the words of a value, each with a blank before and after it.
 
     As in a search, texts of a list or an object follow each other. Numbers are not searched, and stand alone.
     """
@@ -213,7 +213,7 @@ def _phrase(text: str) -> str:
 
 
 def _has_address(text: str, equals: Callable[[str], bool]) -> bool:
-    """Say whether a text such as 'Ann <ann@example.org> (Ann)' holds the address, in whatever form."""
+    """Return whether a text such as 'Ann <ann@example.org> (Ann)' holds the address, in whatever form."""
     return any(equals(found[1].strip()) for found in _BRACKETS.finditer(text)) or any(
         equals(found[0].replace(" ", "").strip(".'")) for found in _ADDRESS.finditer(text)
     )

@@ -38,7 +38,7 @@ class AccountParser:
             self._note.unlink(missing_ok=True)
 
     def parts(self, request: ReadMessage | ReadCalendar) -> Iterator[ImportPart]:
-        """Give the records of something; a reject in their place if it ended the process."""
+        """Return the records of something; a reject in their place if it ended the process."""
         if self._ended_program(request.place):
             yield ImportPart(rejects=[Reject(request.place, ENDED_WITH_PROGRAM)], is_cut=True)
             return

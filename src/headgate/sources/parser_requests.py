@@ -113,7 +113,7 @@ class PreviewFiles(Struct, frozen=True, kw_only=True, tag=True):
     refused: dict[str, str]
 
     def answer(self, state: ParserState) -> Iterator[ImportPreview]:
-        """Give the preview."""
+        """Return the preview."""
         from headgate.sources.previewing import preview  # noqa: PLC0415 - parsers
 
         NOTE.begin(_path(self.note), {**NOTE.refused, **self.refused})
@@ -142,7 +142,7 @@ class ReadFiles(Struct, frozen=True, kw_only=True, tag=True):
     refused: dict[str, str]
 
     def answer(self, state: ParserState) -> Iterator[ImportPart]:
-        """Give the parts."""
+        """Return the parts."""
         NOTE.begin(_path(self.note), {**NOTE.refused, **self.refused})
         yield from parts(self._items(state.planned[self.number].job))
 
@@ -184,7 +184,7 @@ class ReadMessage(Struct, frozen=True, kw_only=True, tag=True):
     state: dict[str, Any]
 
     def answer(self, state: ParserState) -> Iterator[ImportPart]:
-        """Give its records."""
+        """Return its records."""
         from headgate.sources.mail.rows import MailRows, MailState  # noqa: PLC0415 - parsers
 
         NOTE.begin(_path(self.note))
@@ -204,7 +204,7 @@ class ReadCalendar(Struct, frozen=True, kw_only=True, tag=True):
     now: datetime
 
     def answer(self, state: ParserState) -> Iterator[ImportPart]:
-        """Give its records."""
+        """Return its records."""
         from headgate.sources.calendar.source import read_calendar  # noqa: PLC0415 - parsers
 
         del state
@@ -224,7 +224,7 @@ class ReadDav(Struct, frozen=True, kw_only=True, tag=True):
     content: bytes
 
     def answer(self, state: ParserState) -> Iterator[list[DavPart]]:
-        """Give its parts."""
+        """Return its parts."""
         from headgate.sources.calendar.dav import parts_of  # noqa: PLC0415 - parsers
         from headgate.sources.xml_events import XmlRefused  # noqa: PLC0415 - parsers
 

@@ -109,7 +109,7 @@ def most_stored_bytes(size_bytes: int) -> int:
 
 
 def within(most_bytes: int, given: Iterable[ImportPart], name: str) -> Iterator[ImportPart]:
-    """Give parts until they are more than may be stored of a file; a reject says that the rest is left out."""
+    """Return parts until they are more than may be stored of a file; a reject says that the rest is left out."""
     left = most_bytes
     for part in given:
         left -= part.size_bytes

@@ -32,7 +32,7 @@ class PendingRequest:
     is_decided: bool = False
 
     def needs_proof(self, *, is_fresh: bool, may_call: bool) -> bool:
-        """Say whether the owner must first show again who decides.
+        """Return whether the owner must first show again who decides.
 
         That is for a client that was never approved, and for one that could call remote tools under the new grant.
         """

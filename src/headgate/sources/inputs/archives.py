@@ -194,7 +194,7 @@ class _TarHeaders:
         return self._content.read(size)
 
     def listed(self, archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-        """Give the members; others may read what they hold meanwhile."""
+        """Return the members; others may read what they hold meanwhile."""
         members = iter(archive)
         while True:
             self._is_listing = True
