@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -18,13 +16,11 @@ from headgate.store.lexical import analyser
 from headgate.store.maintenance import check_store
 from headgate.store.protocol import Batch
 from headgate.store.relational import writer
-from headgate.store.relational.read import older_index
 from headgate.store.relational.write import word_index, word_segments
 from headgate.store.sqlite import readonly
 from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.migrate import all_migrations
 from headgate.store.sqlite.paths import FILE
-from headgate.words import words_of
 from tests.store.declared import DESK, NOTES, PAGES, declared, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger
@@ -141,38 +137,7 @@ def _make_older(home: Path) -> None:
         "PRAGMA user_version=5",
     ):
         database.execute(sql)
-    _fill_full_text(database)
     database.close()
-
-
-def _fill_full_text(database: apsw.Connection) -> None:
-    """Put records into the full-text table as version 0.1 did: a column for each field, a row number by time."""
-    names = [
-        (stid, name) for stid, name in database.execute("SELECT stid, name FROM field WHERE slot IS NOT NULL")
-    ]
-    slots = {(stid, name): number for number, (stid, name) in enumerate(names)}
-    for (stid, name), slot in slots.items():
-        database.execute("UPDATE field SET slot=? WHERE stid=? AND name=?", (slot, stid, name))
-    rows = database.execute("SELECT rid, stid, ts, body FROM record JOIN shelf USING(sid) WHERE deleted=0")
-    for rid, stid, ts, body in rows.fetchall():
-        values = json.loads(body)
-        chunks = database.execute(
-            "SELECT f.name, text FROM chunk c JOIN field f ON f.fid=c.fid WHERE rid=?", (rid,)
-        )
-        for name, text in chunks:
-            values[name] = values.get(name, "") + text
-        found = {
-            slot: " ".join(words_of(values[name]))
-            for (own, name), slot in slots.items()
-            if own == stid and name in values
-        }
-        sid, number = rid >> 40, rid & ((1 << 40) - 1)
-        step = 0 if ts is None else ts // 4_096_000_000 + (1 << 21)
-        columns = "".join(f"c{slot}, " for slot in found)
-        database.execute(
-            f"INSERT INTO fts(rowid, {columns}sh) VALUES(?, {'?, ' * len(found)}?)",
-            (step << 41 | sid << 27 | number, *found.values(), f"s{sid} t{stid}"),
-        )
 
 
 def test_a_store_with_the_older_index_gets_the_new_one_when_it_is_opened(home: Path):
@@ -206,46 +171,26 @@ def unfilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger
     assert _is_whole(store.directory)
 
 
-def _keys(ledger: Ledger, q: str, fields: tuple[str, ...] = ("title", "body"), **narrowed: Any) -> list[str]:
-    reach = SearchReach(ledger.reach(connections=[0], **narrowed), tuple(map(FieldName, fields)))
-    page = ledger.store.search(SearchPlan((reach,), parse_terms(q), 9))
-    return [hit.record.id for hit in page.hits if not hit.missing]
+def _page(ledger: Ledger, q: str) -> SearchPage:
+    reach = SearchReach(ledger.reach(connections=[0]), (FieldName("title"), FieldName("body")))
+    return ledger.store.search(SearchPlan((reach,), parse_terms(q), 9))
 
 
-def test_the_full_text_table_of_an_older_version_answers_until_the_index_is_filled(unfilled: Ledger):
-    answers: list[object] = []
+def _keys(ledger: Ledger, q: str) -> list[str]:
+    return [hit.record.id for hit in _page(ledger, q).hits if not hit.missing]
+
+
+def test_until_the_index_is_filled_a_search_finds_what_is_in_it_and_says_so(unfilled: Ledger):
+    found: list[tuple[int, bool]] = []
     filling = word_index.WordFilling()
     is_left = True
     while is_left:
-        answers.append(
-            (
-                sorted(_keys(unfilled, "canal")),
-                _keys(unfilled, "green canal"),
-                _keys(unfilled, '"secret harbour"'),
-                _keys(unfilled, "harb*"),
-                sorted(_keys(unfilled, "canal -harbour")),
-                _keys(unfilled, "東京都"),
-            )
-        )
+        page = _page(unfilled, "canal")
+        found.append((len(page.hits), page.is_index_building))
         is_left = unfilled.store.run(unfilled.store.bare._writer.run(filling.step, in_transaction=False))
-    assert len(answers) > 3
-    assert set(map(str, answers)) == {str((["a", "b", "c"], ["a"], ["b"], ["b"], ["a", "c"], ["c"]))}
-    assert (
-        unfilled.store.bare._readers._loop_reader.database.all("SELECT 1 FROM sqlite_schema WHERE name='fts'")
-        == []
-    )
-
-
-def test_the_full_text_table_shows_nothing_beyond_the_grant(
-    unfilled: Ledger, monkeypatch: pytest.MonkeyPatch
-):
-    assert _keys(unfilled, "harbour", ("title",)) == []
-    assert _keys(unfilled, "canal", since="2026-02-01", until="2026-06-01") == ["b"]
-    assert _keys(unfilled, "canal", resources=["a", "hidden"]) == ["a"]
-    # What is hidden takes no place among the candidates.
-    monkeypatch.setattr(older_index, "CANDIDATES_MOST", 1)
-    assert _keys(unfilled, "canal", until="2026-02-01") == ["a"]
-    assert _keys(unfilled, "canal", resources=["a"]) == ["a"]
+    assert found[:4] == [(0, True), (1, True), (2, True), (3, True)]
+    assert sorted(_keys(unfilled, "canal")) == ["a", "b", "c"]
+    assert not _page(unfilled, "canal").is_index_building
 
 
 def test_a_record_that_changed_since_is_found_by_what_it_says_now(unfilled: Ledger):

@@ -18,26 +18,6 @@ UPDATE meta SET v=? WHERE home=:home AND k='words_filled'
 -- Note that a field's texts are in the word index; it has no column in the older one.
 UPDATE field SET slot=-1 WHERE home=:home AND stid=? AND name=? AND slot IS NULL
 
--- name: has_older_index
--- Whether there is the full-text table of version 0.1.
-SELECT false
-
--- name: drop_older_index
--- Remove the full-text table of version 0.1.
-SELECT 1
-
--- name: older_columns
--- The fields of a stream that have a column in the full-text table.
-SELECT name, slot FROM field WHERE home=:home AND stid=? AND slot >= 0
-
--- name: older_matches
--- The newest live records after a row number that match in the full-text table, within a time and among some keys.
-SELECT rid FROM record WHERE false AND ?1 = ?2 AND ?3 AND ?4 = ?5 AND ?6 = ?7
-
--- name: record_texts
--- What the texts of a record are made of.
-SELECT ts, long, body FROM record WHERE home=:home AND rid=? AND NOT deleted
-
 -- name: insert_word_segment
 -- Add a segment.
 WITH number AS (UPDATE meta SET v = v + 1 WHERE home=:home AND k='gid' RETURNING v)

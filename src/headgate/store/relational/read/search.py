@@ -36,10 +36,10 @@ from headgate.store.relational.database import Database
 from headgate.store.relational.read.damaged_rows import readable_keys
 from headgate.store.relational.read.hits import RankedHit, show
 from headgate.store.relational.read.matching import FoundNeed, Matcher
-from headgate.store.relational.read.older_index import is_filled, searched_text
 from headgate.store.relational.read.scope import passing
 from headgate.store.relational.read.search_scope import SearchScope, search_scope
 from headgate.store.relational.read.visible_text import SegmentMemory, VisibleText
+from headgate.store.relational.write.word_index import is_current
 
 #: So many matches are ranked together; of more, the newest, and the answer says so.
 RANKED_MOST = 10_000
@@ -120,13 +120,13 @@ def search(database: Database, catalog: Catalog, memory: SegmentMemory, plan: Se
     """Find hits and make them ready to show."""
     scope = search_scope(catalog, plan.reaches)
     question = understand(plan.terms)
-    text = searched_text(database, catalog, memory, plan, scope, question)
+    text = memory.visible_text(database, plan.reaches, scope)
     return as_far_as_indexed(database, LexicalSearch(database, catalog, plan, scope, text, question).page())
 
 
 def as_far_as_indexed(database: Database, page: SearchPage) -> SearchPage:
     """Note on a page whether the word index is still being filled."""
-    return page if is_filled(database) else msgspec.structs.replace(page, is_index_building=True)
+    return page if is_current(database) else msgspec.structs.replace(page, is_index_building=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from headgate.store.relational.database import Database
 from headgate.store.relational.read.hybrid import LISTED_MOST, HybridSearch
 from headgate.store.relational.read.meaning import AskedMeaning, MeaningSearch
 from headgate.store.relational.read.meaning_scope import VectorMemory
-from headgate.store.relational.read.older_index import searched_text
 from headgate.store.relational.read.search import LexicalSearch, as_far_as_indexed
 from headgate.store.relational.read.search_scope import search_scope
 from headgate.store.relational.read.visible_text import SegmentMemory
@@ -41,7 +40,7 @@ def search_by_meaning(
     listed = replace(plan, limit=LISTED_MOST, after=None, sort=SearchSort.RELEVANCE)
     scope = search_scope(catalog, plan.reaches)
     question = understand(plan.terms)
-    text = searched_text(database, catalog, memory.segments, plan, scope, question)
+    text = memory.segments.visible_text(database, plan.reaches, scope)
     words = LexicalSearch(database, catalog, listed, scope, text, question)
     meaning = MeaningSearch(database, catalog, memory.segments, memory.vectors, listed, asked)
     return as_far_as_indexed(database, HybridSearch(database, catalog, plan, words, meaning).page())

@@ -232,23 +232,6 @@ class VisibleText:
         runs: list[int] = self.columns.runs_of(texts).tolist()
         return [self.fields[run].name for run in runs]
 
-    def numbers_of(self, sid: int, fid: int) -> set[int]:
-        """Give the numbers of the records whose text of one field of one shelf is there."""
-        found: set[int] = set()
-        for view, one in zip(self.views, self.fields, strict=True):
-            if (one.sid, one.fid) == (sid, fid):
-                found |= set(view.texts.numbers[slice(None) if view.alive is None else view.alive].tolist())
-        return found
-
-    def with_segments(self, segments: Iterable[tuple[SearchedField, Segment]]) -> VisibleText:
-        """Give this text and that of some segments in memory."""
-        views, fields = list(self.views), list(self.fields)
-        for number, (one, made) in enumerate(segments, 1):
-            # No segment in the file has a number below zero.
-            views.append(_in_memory(-number, made))
-            fields.append(one)
-        return _visible_text(views, fields) if len(views) > len(self.views) else self
-
     # Finding words
 
     def word(self, database: Database, word: bytes) -> list[WordPlace]:

@@ -2,8 +2,8 @@
 
 It is filled in portions, each of them a transaction that also notes how far it got: a process that is stopped in
 between goes on where it was. A small store has its index when it is opened. That of a large one is filled in idle
-time, while records come and go. A text that other rules put in stays until it is put in anew, and the full-text table
-of version 0.1 until the end (read/older_index.py), so that the older index answers meanwhile.
+time, while records come and go. A text that other rules put in stays until it is put in again, so that the older
+index answers meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPENING_SECONDS = 1.0
 
 
 def is_current(database: Database) -> bool:
-    """Say whether the index is complete and was made by the rules of this version."""
+    """Return whether the index is complete and was made by the rules of this version."""
     return database.value(database.sql["words_version"]) == analyser.VERSION
 
 
@@ -82,7 +82,6 @@ def _go_on(database: Database) -> None:
         database.run(database.sql["set_words_filled"], (rows[-1][0],))
         get_logger().info("word_index_filled", count=len(rows))
     else:
-        database.run(database.sql["drop_older_index"])
         database.run(database.sql["set_words_version"], (analyser.VERSION,))
 
 

@@ -1,6 +1,5 @@
 -- The word index: segments of the texts of one field of one shelf, so that a search reads nothing outside its reach.
--- It is filled when the store is next opened for writing (write/word_index.py), in portions. Until then the full-text
--- table answers for the rest; the last portion drops it.
+-- It is filled when the store is next opened for writing (write/word_index.py), in portions.
 -- numbers, times, lengths: a column each of the segment's texts. firsts, bounds: the directory of its leaves.
 -- dead: the texts that have left, two bytes each; NULL: none.
 CREATE TABLE word_segment(
@@ -17,3 +16,4 @@ CREATE TABLE word_leaf(
 -- How far the index is filled: every record up to this row number is in it.
 INSERT INTO meta VALUES('words_filled', 0);
 UPDATE meta SET v=0 WHERE k='words';
+DROP TABLE fts;

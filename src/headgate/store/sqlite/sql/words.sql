@@ -18,31 +18,6 @@ UPDATE meta SET v=? WHERE k='words_filled'
 -- Note that a field's texts are in the word index; it has no column in the older one.
 UPDATE field SET slot=-1 WHERE stid=? AND name=? AND slot IS NULL
 
--- name: has_older_index
--- Whether there is the full-text table of version 0.1.
-SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name='fts')
-
--- name: drop_older_index
--- Remove the full-text table of version 0.1.
-DROP TABLE IF EXISTS fts
-
--- name: older_columns
--- The fields of a stream that have a column in the full-text table.
-SELECT name, slot FROM field WHERE stid=? AND slot >= 0
-
--- name: older_matches
--- The newest live records after a row number that match in the full-text table, within a time and among some keys.
--- A row of that table is numbered by time step << 41 | shelf << 27 | number in the shelf.
-SELECT r.rid FROM fts JOIN record r ON r.rid = ((fts.rowid >> 27 & 16383) << 40 | (fts.rowid & 134217727))
-WHERE fts MATCH ?1 AND r.rid > ?2 AND r.deleted = 0 AND (NOT ?3 OR r.ts IS NOT NULL)
-AND (?4 IS NULL OR r.ts >= ?4) AND (?5 IS NULL OR r.ts < ?5)
-AND (?6 IS NULL OR r.record_id IN (SELECT value FROM json_each(?6)))
-ORDER BY fts.rowid DESC LIMIT ?7
-
--- name: record_texts
--- What the texts of a record are made of.
-SELECT ts, long, body FROM record WHERE rid=? AND deleted=0
-
 -- name: insert_word_segment
 -- Add a segment.
 INSERT INTO word_segment(
