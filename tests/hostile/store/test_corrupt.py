@@ -21,7 +21,6 @@ from headgate.model.ids import ConnectionId
 from headgate.store.maintenance import check_store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
-from headgate.store.sqlite.wal import FILE_HEADER, refuse_bad_wal
 from tests.conftest import Figure
 from tests.hostile.store.scene import damages, filled, line, open_store, page, read, search, with_store
 
@@ -141,37 +140,6 @@ def test_a_log_of_garbage_is_refused_and_not_changed(
     with pytest.raises(IntegrityBroken, match="log"):
         open_store(home)
     assert log.read_bytes() == garbage(size)
-
-
-def test_the_log_of_another_store_is_refused_and_not_changed(
-    undamaged: tuple[Home, ConnectionId], died: tuple[Home, ConnectionId], tmp_path: Path
-):
-    home = copied(undamaged[0], tmp_path)
-    foreign = (died[0].path / f"{FILE}-wal").read_bytes()
-    (home.path / f"{FILE}-wal").write_bytes(foreign)
-    before = (home.path / FILE).read_bytes()
-    with pytest.raises(IntegrityBroken, match="another"):
-        open_store(home)
-    assert (home.path / f"{FILE}-wal").read_bytes() == foreign
-    assert (home.path / FILE).read_bytes() == before
-
-
-def test_a_log_that_is_being_written_is_not_taken_for_anothers(
-    died: tuple[Home, ConnectionId], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    home = copied(died[0], tmp_path)
-    read_at, looks = os.pread, list[int]()
-
-    def before_it_was_written(handle: int, size: int, at: int) -> bytes:
-        if size != FILE_HEADER:
-            return read_at(handle, size, at)
-        # The head of a page is in the log before the page is.
-        looks.append(at)
-        return b""
-
-    monkeypatch.setattr("headgate.store.sqlite.wal.os.pread", before_it_was_written)
-    refuse_bad_wal(home.path / FILE)
-    assert len(looks) == 1
 
 
 def test_an_emptied_file_beside_a_full_log_is_refused(died: tuple[Home, ConnectionId], tmp_path: Path):

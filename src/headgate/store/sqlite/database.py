@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -29,12 +28,14 @@ from headgate.store.relational.database import QUERY_SECONDS
 from headgate.store.relational.write.texts import WaitingTexts
 from headgate.store.sqlite import checkpoint
 from headgate.store.sqlite.dialect import DIALECT, SQL, SqliteDialect
-from headgate.store.sqlite.wal import refuse_bad_wal
 from headgate.system import open_private
 
 #: Older ones may lose a write when the WAL is reset while two connections use it.
 OLDEST_SAFE = 3_051_003
 PAGE_BYTES = 8192
+#: How a log begins (https://sqlite.org/fileformat2.html#the_write_ahead_log).
+_LOG_MAGIC = {b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"}
+_LOG_HEADER_BYTES = 32
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 #: A larger one makes no import faster, whose pages are in the system's cache, and takes its size in memory.
 WRITER_CACHE_KIB = 16_384
@@ -250,13 +251,12 @@ def open_writer(path: Path, *, vfs: str | None = None) -> SqliteDatabase:
     refuse_old_sqlite()
     with translate_errors():
         create_private(path)
-        refuse_bad_wal(path)
+        _refuse_lost_log(path)
         opened = _open(str(path), apsw.SQLITE_OPEN_READWRITE, vfs, cache_kib=WRITER_CACHE_KIB)
         if vfs is not None:
             # A recording file system has no shared memory: one connection alone can do without.
             opened.pragma("locking_mode", "exclusive")
         opened.pragma("page_size", PAGE_BYTES)
-        _give_number(opened)
         opened.pragma("journal_mode", "wal")
         # The writer alone moves the WAL into the file, at moments it chooses.
         opened.pragma("wal_autocheckpoint", 0)
@@ -270,7 +270,7 @@ def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) ->
         StorageUnusable: the file is damaged.
     """
     with translate_errors():
-        refuse_bad_wal(path)
+        _refuse_lost_log(path)
         frozen = None
         try:
             opened = _open_for_reading(str(path), apsw.SQLITE_OPEN_READWRITE)
@@ -317,13 +317,25 @@ def refuse_old_sqlite() -> None:
         raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
 
 
-def _give_number(opened: Any) -> None:
-    """Give a new file a random number, that its WAL can be compared with."""
-    if opened.pragma("page_count"):
+def _refuse_lost_log(path: Path) -> None:
+    """Refuse a log (WAL) of garbage or beside an emptied file: SQLite would remove it, and records with it."""
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        with log.open("rb") as file:
+            header = file.read(_LOG_HEADER_BYTES + 1)
+    except FileNotFoundError:
         return
-    with opened:
-        if not opened.pragma("application_id"):
-            opened.pragma("application_id", 1 + secrets.randbelow(2**31 - 1))
+    # A header that is not whole, or not followed by anything, is what a power cut leaves.
+    if len(header) <= _LOG_HEADER_BYTES:
+        return
+    is_empty = not path.stat().st_size
+    if is_empty or header[:4] not in _LOG_MAGIC:
+        raise IntegrityBroken(
+            "The store's file is empty, but its log is not."
+            if is_empty
+            else "The log beside the store is damaged.",
+            hint="Put the right files back, or restore a backup; nothing was changed.",
+        )
 
 
 def _open(name: str, flags: int, vfs: str | None, *, cache_kib: int) -> Any:
