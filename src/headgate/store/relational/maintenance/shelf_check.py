@@ -17,7 +17,6 @@ from headgate.store.relational.catalog import Shelf
 from headgate.store.relational.columns.cache import ColumnCache, ShelfColumns
 from headgate.store.relational.columns.specs import Array, OwnColumn, column_specs
 from headgate.store.relational.database import Database
-from headgate.store.relational.maintenance.bulk_check import BulkCheck
 from headgate.store.relational.maintenance.stored_rows import StoredColumns, StoredRow, select_rows
 from headgate.store.relational.maintenance.vector_check import check_vectors
 from headgate.store.relational.maintenance.word_check import WordIndexCheck
@@ -42,7 +41,6 @@ class ShelfCheck:
         self._sql_of_some = select_rows(database.dialect, self._stream, "rows_of_range")
         self._sql_of_one = select_rows(database.dialect, self._stream, "row_of_number")
         self._shown = database.dialect.shown_sort
-        self._bulk = BulkCheck(self._stream, database.dialect)
         self._columns = _ColumnCheck(database, shelf)
         self._seen = 0
         self._last_seq = 0
@@ -98,23 +96,10 @@ class ShelfCheck:
     # Records
 
     def _check_portion(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Check plain records together; one by one those that are not, or all if together they do not match."""
+        self._check_records(rows)
         columns = StoredColumns.of(rows)
-        is_plain = columns.plain()
-        plain = columns if all(is_plain) else StoredColumns.of(itertools.compress(rows, is_plain))
-        if self._bulk.matches(self._shelf.sid, plain):
-            self._count(plain)
-            self._check_records(itertools.compress(rows, map(operator.not_, is_plain)))
-        else:
-            self._check_records(rows)
         for place in self._columns.differences(columns):
             self._damaged("columns", "The column blocks hold other values.", columns.record_ids[place])
-
-    def _count(self, columns: StoredColumns) -> None:
-        self._seen += len(columns.rids)
-        self.live += len(columns.rids)
-        self._last_seq = max(self._last_seq, *columns.seqs, 0)
-        self._places += zip((rid & MAX_N for rid in columns.rids), columns.times, strict=True)
 
     def _check_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in map(StoredRow.of, rows):

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from headgate.model.ids import FieldName
 from headgate.store.relational.catalog import StreamTable
-from headgate.store.relational.column_values import ColumnKind
 from headgate.store.relational.database import Dialect
 
 #: What a statement selects before the typed values, in the order of the fields below.
@@ -75,11 +73,6 @@ class StoredColumns(NamedTuple):
         columns = list(zip(*rows, strict=True)) or [()] * len(_OWN)
         return cls._make([*columns[: len(_OWN)], columns[len(_OWN) :]])
 
-    def plain(self) -> list[bool]:
-        """Say of each record whether it is live and without long texts, as nearly all are."""
-        pairs = zip(self.deleted, self.longs, strict=True)
-        return [not deleted and long is None for deleted, long in pairs]
-
 
 def select_rows(dialect: Dialect, stream: StreamTable, condition: str) -> str:
     """Build the statement; the condition is the name of the part that says which rows."""
@@ -88,11 +81,3 @@ def select_rows(dialect: Dialect, stream: StreamTable, condition: str) -> str:
         columns=", ".join([*_OWN, *typed]), table=dialect.typed_table(stream.stid)
     )
     return f"{select} {dialect.sql[condition]}"
-
-
-def typed_index(stream: StreamTable, name: FieldName | None) -> int | None:
-    """Find a field's value among the typed ones; None where there is none, or only a checksum."""
-    column = None if name is None else stream.columns.get(name)
-    if name is None or column is None or column.kind is ColumnKind.HASH:
-        return None
-    return list(stream.columns).index(name)
