@@ -32,7 +32,6 @@ class Settings:
     home: Path
     store_url: str
     store_home: str
-    replica_url: str
     host: str
     port: int
     log_level: str
@@ -189,13 +188,6 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         _database,
     ),
     Setting("store_home", "The name of the home in that database.", "main", _home_name),
-    Setting(
-        "replica_url",
-        "A PostgreSQL server that follows that database; reads of records go there while it is up to date, everything "
-        "else to store_url. Empty is none. No password, as there.",
-        "",
-        _database,
-    ),
     Setting("host", "The address to listen on.", "127.0.0.1", _host),
     Setting("port", "The port to listen on; 0 takes any free one.", "8321", _port),
     Setting("log_level", "What is logged.", "info", _choice("debug", "info", "warning", "error")),

@@ -214,9 +214,7 @@ def build_services(
     key = load_audit_key(_place(settings, home))
     model = chosen_model(settings.semantic_model, settings.semantic_key_file)
     supervisor, journal = Supervisor(), Journal(home)
-    opened = open_engine(
-        _place(settings, home), clock, model, replica_url=settings.replica_url, supervisor=supervisor
-    )
+    opened = open_engine(_place(settings, home), clock, model, supervisor=supervisor)
     ledger = opened.ledger
 
     async def logged(grant_id: GrantId, day: int) -> int:

@@ -122,8 +122,7 @@ def _database(place: Path) -> Iterator[ReachedServer]:
     with psycopg.connect(postgres.server().url, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{place.name}"')
     here = postgres.server().url_of(place.name)
-    names = "db.example", "replica.example"
-    yield ReachedServer({f"postgresql://headgate@{name}/headgate": here for name in names})
+    yield ReachedServer({"postgresql://headgate@db.example/headgate": here})
 
 
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[ReachedServer]]] = {

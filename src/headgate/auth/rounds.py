@@ -117,7 +117,6 @@ class Rounds:
         async with self._turn:
             await self._latest.share()
             await self._limits.exchange()
-            await self._sharing.check_replica()
 
     def start(self) -> None:
         """Begin with the rounds."""

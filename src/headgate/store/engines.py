@@ -44,19 +44,17 @@ def open_engine(
     now: Callable[[], int],
     model: MeaningModel | None = None,
     *,
-    replica_url: str = "",
     supervisor: Supervisor | None = None,
 ) -> OpenedStores:
-    """Open the store and the ledger of a home, wherever its records are; with a replica, reads that allow it go there.
+    """Open the store and the ledger of a home, wherever its records are.
 
     What fails in the background is noted with the supervisor.
 
     Raises:
-        ConfigInvalid: a database is named, and the extra for it is not installed; or a replica of no database.
+        ConfigInvalid: a database is named, and the extra for it is not installed.
         StorageUnusable: the file or the database cannot be used.
     """
     if not isinstance(home, HomeInDatabase):
-        _refuse_replica(replica_url)
         store = SqliteStore(home, now, model, supervisor=supervisor)
         ledger = SqliteLedger(home, supervisor=supervisor)
         return OpenedStores(store, ledger, RelationalOAuthStore(ledger))
@@ -65,7 +63,6 @@ def open_engine(
         from headgate.store.postgres.lease import Lease
         from headgate.store.postgres.ledger import PostgresLedger
         from headgate.store.postgres.migrate import open_place
-        from headgate.store.postgres.replica import Replica
         from headgate.store.postgres.sharing import PostgresSharing
     except ImportError as error:
         raise ConfigInvalid(
@@ -74,15 +71,14 @@ def open_engine(
         ) from error
     place = open_place(home.url, home.name)
     shared = PostgresLedger(place)
-    replica = Replica(place, replica_url) if replica_url else None
     return OpenedStores(
-        PostgresStore(place, now, model, replica=replica, supervisor=supervisor),
+        PostgresStore(place, now, model, supervisor=supervisor),
         shared,
         RelationalOAuthStore(shared),
         counter=shared,
         has_turn=Lease(place, "sources", now).hold_soon,
         has_folding_turn=Lease(place, "folding", now).hold_soon,
-        sharing=PostgresSharing(place, replica),
+        sharing=PostgresSharing(place),
     )
 
 
@@ -101,12 +97,3 @@ def may_have_log(home: Home) -> bool:
         # Opening the store reports it.
         return False
     return has_log(open_place(home.url, home.name))
-
-
-def _refuse_replica(url: str) -> None:
-    if url:
-        raise ConfigInvalid(
-            "replica_url names a replica, and the records are in a file.",
-            hint="Set store_url to the primary database, or remove replica_url.",
-            param="replica_url",
-        )

@@ -31,10 +31,6 @@ class MachineSharing(Protocol):
         """Take one from a bucket that all machines share, filled at a rate a second; False when it holds none."""
         ...
 
-    async def check_replica(self) -> None:
-        """See whether the replica, if there is one, is as new as the primary was at the last check."""
-        ...
-
     async def close(self) -> None:
         """Close the connection."""
         ...

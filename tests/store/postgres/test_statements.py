@@ -55,7 +55,7 @@ _ONLY_HERE = {
     "blob_part", "put_blob_part", "delete_blob_parts", "delete_child_keys", "put_child_keys", "end_lease", "take_lease",
     "raise_version", "space_of_tables", "state_numbers", "typed_values", "vacuum",
     "with_state", "page_with_rows", "begin_budget", "count_budget", "counted_budget", "epoch", "gather_statistics", "lock_chain", "raise_ledger_version", "table_size",
-    "add_limit_uses", "delete_old_limit_uses", "latest_time", "limit_uses", "raise_latest_time", "replica_state",
+    "add_limit_uses", "delete_old_limit_uses", "latest_time", "limit_uses", "raise_latest_time",
     "take_from_bucket", "delete_full_buckets",
 }  # fmt: skip
 _ONLY_IN_SQLITE = {
@@ -124,8 +124,6 @@ def test_every_statement_is_about_one_home():
         "is_in_order",
     }
     parts = {"start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "stored_rows"}
-    # There is no index of an older version here: these find none.
-    parts |= {"has_older_index", "older_matches", "drop_older_index"}
     assert {name for name, text in SQL.items() if ":home" not in text} == about_all | parts
 
 

@@ -10,16 +10,12 @@ import psycopg
 import pytest
 
 from headgate.errors import FieldNotFound, QueryTimeout
-from headgate.model.ids import RecordId
-from headgate.model.plan import RecordPlan
 from headgate.store.postgres import readers
-from headgate.store.postgres.database import PostgresDatabase
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from headgate.store.postgres.readers import PostgresReader
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.pages import find
 from tests import postgres
 from tests.store.declared import DESK, document
 from tests.store.engines import NOW, Driven
@@ -149,16 +145,3 @@ def test_a_statement_without_a_transaction_has_a_limit_too(tmp_path: Path, monke
         reader.read(lambda database, _: (runs.append(database.value(_ROWS)), database.value(endless)))
     assert runs == [0]
     reader.database.finish()
-
-
-def test_a_read_on_one_connection_uses_no_other_that_was_read_on_before(scene: Scene):
-    """A reader may have a second connection, to a replica that is behind."""
-    scene.ledger.put({"id": "long", "body": "word " * 20_000})
-    plan = RecordPlan(scene.ledger.reach(), RecordId("long"))
-    other = PostgresDatabase(scene.reader.database.place)
-    for _ in range(2):
-        assert scene.reader.read_on(other, lambda database, catalog: find(database, catalog, plan), None)
-    other.finish()
-    other.all = None  # type: ignore[assignment,method-assign]
-    (found,) = scene.reader.find(plan)
-    assert len(found.body) > 100_000

@@ -101,7 +101,7 @@ class ServedBlobRows(BlobRows):
         return await self._numbered(blob_id, 0) is not None
 
     async def _numbered(self, blob_id: BlobId, number: int) -> bytes | None:
-        return await self._readers.newest(lambda database, _: _part(database, blob_id, number))
+        return await self._readers.short(lambda database, _: _part(database, blob_id, number))
 
 
 def remove_parts(database: Database, blob_ids: Sequence[BlobId]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,6 @@ from headgate.errors import (
     StorageUnusable,
 )
 from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
-from headgate.store.postgres.known_state import KnownState
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import QUERY_SECONDS
 from headgate.store.relational.write.texts import WaitingTexts
@@ -42,32 +42,45 @@ _tuple: Any = tuple
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
+class KnownTime:
+    """The latest time that a machine of the home has seen, as far as this process knows; threads share it."""
+
+    __slots__ = ("_lock", "value")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: In microseconds since 1970.
+        self.value = 0
+
+    def note(self, at: int) -> None:
+        """Note a time that the database holds as the latest."""
+        # Most are known: then no thread waits for another.
+        if at > self.value:
+            with self._lock:
+                self.value = max(self.value, at)
+
+
 @dataclass(frozen=True, slots=True)
 class HomePlace:
     """Where a home's records are: a database, and the number of the home in it."""
 
     url: str
     home: int
-    #: What this process knows of it, through any connection.
-    known: KnownState = field(default_factory=KnownState, compare=False, repr=False)
+    #: Through any connection of this process.
+    latest_time: KnownTime = field(default_factory=KnownTime, compare=False, repr=False)
 
 
 class StateMoved(Exception):
     """The statements of a read saw different states of the store, or need a transaction."""
 
 
-class OlderState(Exception):
-    """A replica has not reached the version that a read needs."""
-
-
 class Watched:
     """The state that every statement of a read must have seen."""
 
-    __slots__ = ("_least_version", "catalog_number", "version")
+    __slots__ = ("catalog_number", "version")
 
-    def __init__(self, catalog_number: int, least_version: int = 0) -> None:
+    def __init__(self, catalog_number: int) -> None:
         self.catalog_number = catalog_number
-        self._least_version = least_version
         #: None: no statement has seen anything yet.
         self.version: int | None = None
 
@@ -76,10 +89,7 @@ class Watched:
 
         Raises:
             StateMoved: it is another state.
-            OlderState: it is older than the read needs.
         """
-        if version < self._least_version:
-            raise OlderState
         if catalog_number != self.catalog_number or self.version not in {None, version}:
             raise StateMoved
         self.version = version
@@ -88,17 +98,10 @@ class Watched:
 class PostgresDatabase:
     """Implements `relational.database.Database`; a connection that was lost is made again by the next transaction."""
 
-    def __init__(
-        self,
-        place: HomePlace,
-        *,
-        statement_seconds: float = math.inf,
-        connecting: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, place: HomePlace, *, statement_seconds: float = math.inf) -> None:
         self.place = place
         #: The most that a statement outside of a transaction may take.
         self._statement_seconds = statement_seconds
-        self._connecting = connecting or {}
         self.texts = WaitingTexts()
         self.most_bytes = sys.maxsize
         self._connection: Any | None = None
@@ -187,7 +190,6 @@ class PostgresDatabase:
         rows = self._short_rows(_with_state(sql), values)
         catalog_number, version, is_found, *_ = rows[0]
         self._watched.compare(catalog_number, version)
-        self.place.known.note_version(version)
         return [row[3:] for row in rows] if is_found else []
 
     def _short_rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -233,13 +235,13 @@ class PostgresDatabase:
         return self._seen[1]
 
     @contextmanager
-    def watching(self, catalog_number: int, least_version: int = 0) -> Generator[Watched]:
+    def watching(self, catalog_number: int) -> Generator[Watched]:
         """Read without a transaction: each statement also gives the state that it saw, which must always be the same.
 
         It saves two messages to the server, which take longer than most reads. Statements raise `StateMoved` if
         another process has written since the first one, or the catalog is another one.
         """
-        self._watched = Watched(catalog_number, least_version)
+        self._watched = Watched(catalog_number)
         try:
             yield self._watched
         finally:
@@ -258,7 +260,6 @@ class PostgresDatabase:
         numbers = dict(cursor.fetchall())
         self._seen = int(numbers["catalog"]), int(numbers["version"])
         self._is_within = True
-        self.place.known.note_version(self._seen[1])
         try:
             yield
         finally:
@@ -268,9 +269,8 @@ class PostgresDatabase:
     @contextmanager
     def writing(self) -> Generator[None]:
         """Change the store: all of the block, durably, or nothing of it. One transaction of a home writes at a time."""
-        with self.changing(SQL["raise_version"]) as version:
+        with self.changing(SQL["raise_version"]):
             yield
-        self.place.known.note_version(version)
 
     @contextmanager
     def changing(self, first: str) -> Generator[int]:
@@ -298,11 +298,6 @@ class PostgresDatabase:
         return self.connected().execute(statement)
 
     @property
-    def is_connected(self) -> bool:
-        """Whether there is a connection that is not closed."""
-        return self._connection is not None and not self._connection.closed
-
-    @property
     def is_lost(self) -> bool:
         """Whether there was a connection and it is closed."""
         return self._connection is not None and self._connection.closed
@@ -319,7 +314,7 @@ class PostgresDatabase:
             if self._is_within:
                 # On another connection the rest of the block would be done without its beginning.
                 raise psycopg.OperationalError("the connection was lost within a transaction")
-            connection = connect(self.place.url, self._statement_seconds, **self._connecting)
+            connection = connect(self.place.url, self._statement_seconds)
             self._connection = connection
         return connection
 

@@ -9,7 +9,6 @@ from headgate.store.postgres.blobs import ServedBlobRows, remove_parts
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
 from headgate.store.postgres.lease import Lease, LeasedTurn
 from headgate.store.postgres.readers import PostgresReaders, scan
-from headgate.store.postgres.replica import Replica, reader_maker
 from headgate.store.postgres.statistics import Statistics
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
@@ -57,7 +56,6 @@ class PostgresStore(RelationalStore):
         model: MeaningModel | None = None,
         *,
         connections: int = CONNECTIONS,
-        replica: Replica | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         turn = LeasedTurn(Lease(place, "idle tasks", now), now)
@@ -65,5 +63,5 @@ class PostgresStore(RelationalStore):
         tasks = (WordFilling(), RuleComparison(now), Statistics(), ChangeRetention(now), unused)
         writer = Writer(PostgresDatabase(place), idle_tasks=tasks, turn=turn, supervisor=supervisor)
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
-        readers = PostgresReaders(place, connections, reader_maker(replica))
+        readers = PostgresReaders(place, connections)
         super().__init__(readers, writer, ServedBlobRows(place, readers), now, meaning, supervisor)

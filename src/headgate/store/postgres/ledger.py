@@ -26,20 +26,19 @@ class _PostgresConnections:
     def __init__(self, place: HomePlace, connections: int) -> None:
         self._readers = ReaderThreads(place, "ledger", connections)
         self._database = PostgresDatabase(place)
-        self._known = place.known
+        self._latest_time = place.latest_time
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="headgate-ledger-writer")
 
     async def version(self) -> int:
         return await self.look_up(self.version_in)
 
     def version_in(self, database: Database) -> int:
-        """Give the version, and note what else comes with it: what later reads of this process must have seen."""
+        """Return the version, and note the latest time, which comes with it."""
         row = database.one(SQL["epoch"])
         if row is None or row[0] is None:
             raise IntegrityBroken("The store's tables are damaged.")
-        epoch, version, latest_time = row
-        self._known.note_version(version)
-        self._known.note_time(latest_time)
+        epoch, latest_time = row
+        self._latest_time.note(latest_time)
         return epoch
 
     async def look_up(self, work: Callable[[Database], _T]) -> _T:

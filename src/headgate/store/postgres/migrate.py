@@ -55,7 +55,7 @@ def open_place(url: str, name: str, *, makes: bool = True) -> HomePlace:
         with translated():
             refuse_unfinished_copy(database)
             for (latest_time,) in database.all(SQL["latest_time"]):
-                place.known.note_time(latest_time)
+                place.latest_time.note(latest_time)
     finally:
         database.finish()
     return place

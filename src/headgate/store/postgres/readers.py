@@ -22,7 +22,7 @@ from headgate import memory
 from headgate.errors import StorageUnusable
 from headgate.model.plan import RecordPlan
 from headgate.model.record import Record
-from headgate.store.postgres.database import HomePlace, OlderState, PostgresDatabase, StateMoved, translated
+from headgate.store.postgres.database import HomePlace, PostgresDatabase, StateMoved, translated
 from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import QUERY_SECONDS, Database
@@ -44,34 +44,14 @@ class PostgresReader:
 
     def read(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
         """Do one read in one state of the store; with a limit on its time, in a transaction."""
+        database = self.database
         with translated():
-            return self.read_on(self.database, work, seconds)
-
-    def read_any(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
-        """Do one read that a replica may answer; here there is none."""
-        return self.read(work, seconds)
-
-    def read_on(
-        self,
-        database: PostgresDatabase,
-        work: Callable[[Database, Catalog], _T],
-        seconds: float | None,
-        least_version: int = 0,
-    ) -> _T:
-        """Do one read on a connection, in one state of the store.
-
-        Raises:
-            OlderState: that state is older than the least version.
-        """
-        is_short = seconds is None and database.catalog.number
-        done = self._read_watched(database, work, least_version) if is_short else None
-        if done is not None:
-            return done[0]
-        with database.reading(QUERY_SECONDS if seconds is None else seconds):
-            if database.snapshot_version() < least_version:
-                raise OlderState
-            database.catalog = current(database, database.catalog)
-            return work(database, database.catalog)
+            done = self._read_watched(work) if seconds is None and database.catalog.number else None
+            if done is not None:
+                return done[0]
+            with database.reading(QUERY_SECONDS if seconds is None else seconds):
+                database.catalog = current(database, database.catalog)
+                return work(database, database.catalog)
 
     def finish(self) -> None:
         """Close the connection."""
@@ -89,22 +69,19 @@ class PostgresReader:
 
     def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record."""
-        return self.read_any(lambda database, catalog: find(database, catalog, plan))
+        return self.read(lambda database, catalog: find(database, catalog, plan))
 
-    def _read_watched(
-        self, database: PostgresDatabase, work: Callable[[Database, Catalog], _T], least_version: int
-    ) -> tuple[_T] | None:
+    def _read_watched(self, work: Callable[[Database, Catalog], _T]) -> tuple[_T] | None:
         """Do one read with the catalog that was seen last, without a transaction.
 
         None: it was another state of the store from one statement to the next, or the catalog is an old one.
         """
-        with database.watching(database.catalog.number, least_version) as watched:
+        database = self.database
+        with database.watching(database.catalog.number) as watched:
             try:
                 value = work(database, database.catalog)
             except StateMoved:
                 return None
-            except OlderState:
-                raise
             except Exception:
                 # An old catalog or a lost connection may be the reason. Otherwise the second attempt fails again.
                 if watched.version is None or database.is_lost:
@@ -140,17 +117,10 @@ class ReaderThreads:
     A pool of the standard library makes two futures for each read, which takes a tenth of a request's time.
     """
 
-    def __init__(
-        self,
-        place: HomePlace,
-        name: str,
-        count: int,
-        make: Callable[[HomePlace], PostgresReader] = PostgresReader,
-    ) -> None:
+    def __init__(self, place: HomePlace, name: str, count: int) -> None:
         self._place = place
         self._name = f"headgate-{name}"
         self._count = count
-        self._make = make
         self._threads: list[threading.Thread] = []
         #: The reads that wait; one that its caller left is not among them.
         self._asked: deque[_AskedRead[Any]] = deque()
@@ -184,7 +154,7 @@ class ReaderThreads:
         self._threads.append(thread)
 
     def _read_until_end(self) -> None:
-        reader = self._make(self._place)
+        reader = PostgresReader(self._place)
         while self._calls.get():
             with suppress(IndexError):
                 # Not given a name: what was read is not kept until the next read comes.
@@ -202,16 +172,11 @@ class ReaderThreads:
 class PostgresReaders:
     """Implements `relational.store.Readers`."""
 
-    def __init__(
-        self,
-        place: HomePlace,
-        connections: int,
-        make: Callable[[HomePlace], PostgresReader] = PostgresReader,
-    ) -> None:
+    def __init__(self, place: HomePlace, connections: int) -> None:
         self._place = place
-        self._short = ReaderThreads(place, "reads", connections, make)
-        self._columns = ReaderThreads(place, "columns", 1, make)
-        self._search = ReaderThreads(place, "search", 1, make)
+        self._short = ReaderThreads(place, "reads", connections)
+        self._columns = ReaderThreads(place, "columns", 1)
+        self._search = ReaderThreads(place, "search", 1)
 
     async def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record."""
@@ -219,22 +184,18 @@ class PostgresReaders:
 
     async def short(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do a short read in one state of the store."""
-        return await self._short.read(lambda reader: reader.read_any(work))
-
-    async def newest(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a short read in the newest state of the store."""
         return await self._short.read(lambda reader: reader.read(work))
 
     async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
         """Do a read over columns, in the thread that they belong to."""
         return await self._columns.read(
-            lambda reader: reader.read_any(lambda database, catalog: work(database, catalog, reader.columns))
+            lambda reader: reader.read(lambda database, catalog: work(database, catalog, reader.columns))
         )
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do a search, in the thread that what searches remember belongs to."""
         # A search runs many statements: a transaction costs little beside them, and no write makes it start again.
-        return await self._search.read(lambda reader: reader.read_any(work, QUERY_SECONDS))
+        return await self._search.read(lambda reader: reader.read(work, QUERY_SECONDS))
 
     async def scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Read the whole store, on a connection for this alone, however long it takes."""
@@ -242,7 +203,7 @@ class PostgresReaders:
 
     async def catalog(self) -> Catalog:
         """Give the catalog as of now."""
-        return await self.newest(_catalog_as_of_now)
+        return await self.short(_catalog_as_of_now)
 
     async def close(self) -> None:
         """Close the connections and end the threads."""

@@ -6,14 +6,12 @@ import asyncio
 import itertools
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 import psycopg
 
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
-from headgate.store.postgres.replica import Replica
 
 _T = TypeVar("_T")
 _EXCHANGES_BETWEEN_REMOVALS = 60
@@ -22,22 +20,21 @@ _EXCHANGES_BETWEEN_REMOVALS = 60
 class PostgresSharing:
     """Implements `headgate.store.sharing.MachineSharing`, in a thread with one connection."""
 
-    def __init__(self, place: HomePlace, replica: Replica | None = None) -> None:
+    def __init__(self, place: HomePlace) -> None:
         self._database = PostgresDatabase(place)
-        self._known = place.known
-        self._replica = replica
+        self._latest_time = place.latest_time
         self._exchanges = itertools.count()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-sharing")
 
     @property
     def latest_time(self) -> int:
         """The latest time that a machine has seen, as far as this one knows."""
-        return self._known.latest_time
+        return self._latest_time.value
 
     async def raise_latest_time(self, at: int) -> None:
         """Let every machine know a time, from its next admission on."""
         await self._do(lambda: self._database.run(SQL["raise_latest_time"], (at,)))
-        self._known.note_time(at)
+        self._latest_time.note(at)
 
     async def exchange_uses(
         self, uses: Mapping[bytes, int], watched: Collection[bytes]
@@ -57,17 +54,6 @@ class PostgresSharing:
         """Take one from a bucket that all machines share; False when it holds none."""
         return bool(await self._do(lambda: self._database.all(SQL["take_from_bucket"], (name, burst, rate))))
 
-    async def check_replica(self) -> None:
-        """See whether the replica, if there is one, is as new as the primary was at the last check."""
-        if self._replica is not None:
-            await self._do(partial(self._compare, self._replica))
-
-    def _compare(self, replica: Replica) -> None:
-        version, latest_time = self._database.all(SQL["replica_state"])[0]
-        self._known.note_version(version)
-        self._known.note_time(latest_time)
-        replica.check()
-
     async def _do(self, work: Callable[[], _T]) -> _T:
         """Run statements in the thread; again if the connection was lost since the last ones."""
 
@@ -83,8 +69,6 @@ class PostgresSharing:
         return await asyncio.get_running_loop().run_in_executor(self._thread, do)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connection."""
         await asyncio.to_thread(self._thread.shutdown)
         self._database.finish()
-        if self._replica is not None:
-            self._replica.close()

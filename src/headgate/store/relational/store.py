@@ -74,10 +74,6 @@ class Readers(Protocol):
         """Do a short read in one state of the store."""
         ...
 
-    async def newest(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a short read in the newest state of the store: what a write or a bookmark depends on."""
-        ...
-
     async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
         """Do a read over columns, in the thread that they belong to."""
         ...
@@ -190,7 +186,7 @@ class RelationalStore:
 
     async def changes(self, plan: ChangesPlan) -> Changes:
         """Read what changed in the projection that the reach allows."""
-        return await self._readers.newest(lambda database, catalog: changes(database, catalog, plan))
+        return await self._readers.short(lambda database, catalog: changes(database, catalog, plan))
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or one for each group, exactly."""
@@ -221,7 +217,7 @@ class RelationalStore:
 
     async def blobs(self, plan: BlobPlan) -> tuple[FoundBlob, ...]:
         """Find a file through the visible records that refer to it, at most one for each connection."""
-        return await self._readers.newest(lambda database, catalog: find_blobs(database, catalog, plan))
+        return await self._readers.short(lambda database, catalog: find_blobs(database, catalog, plan))
 
     def read_blob(self, blob_id: BlobId, *, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         """Read a file's bytes in pieces. Ask only for a file that `blobs` has found."""
@@ -276,7 +272,7 @@ class RelationalStore:
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
         """Give a connection another name."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
-        renamed = await self._readers.newest(lambda _, catalog: catalog.connections.get(connection_id))
+        renamed = await self._readers.short(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
             raise ConnectionNotFound
         return renamed
@@ -298,7 +294,7 @@ class RelationalStore:
         self, connection_id: ConnectionId, stream: StreamName, *, after: int, limit: int
     ) -> MarkedRecords:
         """List records that are stored although they break their stream's schema."""
-        return await self._readers.newest(
+        return await self._readers.short(
             lambda database, catalog: marked_records(
                 database, catalog, connection_id, stream, after=after, limit=limit
             )
@@ -356,7 +352,7 @@ class RelationalStore:
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:
         """Give the document that a collector last stored for itself, as JSON."""
-        return await self._readers.newest(lambda database, _: accounts.state(database, connection_id))
+        return await self._readers.short(lambda database, _: accounts.state(database, connection_id))
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
         """Store a document for a collector, to be read by its next run."""

@@ -145,9 +145,6 @@ class _SqliteReaders:
         except TooLargeHere:
             return await self._columns.read(lambda database, catalog, _: work(database, catalog))
 
-    async def newest(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        return await self.short(work)
-
     async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
         return await self._columns.read(work)
 

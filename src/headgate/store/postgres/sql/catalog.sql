@@ -92,8 +92,3 @@ SELECT k, v FROM meta WHERE home=:home AND k IN ('catalog', 'version')
 -- name: raise_version
 -- Begin to write: no other transaction of the home writes until this one ends.
 UPDATE meta SET v = v + 1 WHERE home=:home AND k='version' RETURNING v
-
--- name: replica_state
--- The version of the records, and the latest time that a machine has seen, as far as this server has them.
-SELECT coalesce(max(v) FILTER (WHERE k='version'), 0), coalesce(max(v) FILTER (WHERE k='latest_time'), 0)
-FROM meta WHERE home=:home AND k IN ('version', 'latest_time')

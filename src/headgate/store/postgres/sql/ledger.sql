@@ -246,10 +246,10 @@ SELECT family FROM token WHERE home=:home AND digest=?
 UPDATE token SET revoked_at=? WHERE home=:home AND family=? AND revoked_at IS NULL
 
 -- name: epoch
--- A number that is another one after anything was granted, revoked, logged, declared or connected; version; latest time.
-SELECT sum(v) FILTER (WHERE k IN ('ledger', 'chain', 'catalog'))::bigint, max(v) FILTER (WHERE k='version'),
+-- A number that differs after anything was granted, revoked, logged, declared or connected; the latest time.
+SELECT sum(v) FILTER (WHERE k IN ('ledger', 'chain', 'catalog'))::bigint,
   coalesce(max(v) FILTER (WHERE k='latest_time'), 0)
-FROM meta WHERE home=:home AND k IN ('ledger', 'chain', 'catalog', 'version', 'latest_time')
+FROM meta WHERE home=:home AND k IN ('ledger', 'chain', 'catalog', 'latest_time')
 
 -- name: raise_ledger_version
 -- Begin to change grants, tokens or sessions: no other transaction of the home does until this one ends.
