@@ -29,7 +29,6 @@ from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
-from headgate.auth.rounds import Rounds
 from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
@@ -55,7 +54,7 @@ from headgate.store.places import home_in
 from headgate.store.protocol import Store
 from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
-from headgate.tasks import Supervisor
+from headgate.tasks import Supervisor, stop
 from headgate.telemetry import configure_logs
 
 #: The file of the home with the address of the server that runs on it.
@@ -140,10 +139,8 @@ async def open_stores(settings: Settings) -> AsyncGenerator[HomeStores]:
         if key is not None:
             with contextlib.suppress(StorageReadOnly, StorageFull):
                 await take_over(home, opened.ledger, key)
-        yield HomeStores(home, opened.store, opened.ledger, LatestTime(home, opened.sharing), opened.oauth)
+        yield HomeStores(home, opened.store, opened.ledger, LatestTime(home, opened.ledger), opened.oauth)
     finally:
-        if opened.sharing is not None:
-            await opened.sharing.close()
         await opened.ledger.close()
         await opened.store.close()
 
@@ -169,8 +166,6 @@ class AppServices:
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
     has_turn: Callable[[], Awaitable[bool]] | None
     limits: ServerLimits
-    #: What this machine lets others know that share the home; None: no others share it.
-    rounds: Rounds | None
     supervisor: Supervisor
 
     def clients(self) -> Clients:
@@ -188,13 +183,11 @@ class AppServices:
         """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
         self.folding.start()
-        if self.rounds is not None:
-            self.rounds.start()
+        sharing = self.latest.start_sharing(self.supervisor)
         try:
             yield
         finally:
-            if self.rounds is not None:
-                await self.rounds.stop()
+            await stop(sharing)
             await self.folding.stop()
             with suppress(StorageUnusable):
                 self.admission.refusals.log_rest()
@@ -230,8 +223,8 @@ def build_services(
         rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
         logs_queries=settings.log_queries,
     )
-    latest = LatestTime(home, opened.sharing, steady=seconds)
-    attempts = opened.sharing or StoredAttempts(opened.oauth, clock, certain=lambda: latest.certain(clock()))
+    latest = LatestTime(home, ledger, steady=seconds)
+    attempts = StoredAttempts(opened.oauth, clock, certain=lambda: latest.certain(clock()))
     limits = limits_of(settings.rate_limit, seconds, attempts)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, supervisor=supervisor)
@@ -257,9 +250,6 @@ def build_services(
         opened.oauth,
         opened.has_turn,
         limits,
-        None
-        if opened.sharing is None
-        else Rounds(opened.sharing, limits.requests.buckets, latest=latest, supervisor=supervisor),
         supervisor,
     )
 

@@ -105,3 +105,17 @@ def test_workers_of_one_home_count_attempts_together(tmp_path: Path):
     counted = asyncio.run(work())
     assert counted[:12] == [True] * 5 + [False] * 7
     assert counted[12:] == [True, False, False, False, False, True, False]
+
+
+def test_machines_whose_clocks_differ_give_no_more_attempts_than_one(tmp_path: Path):
+    async def work() -> list[bool]:
+        home, now = open_home(tmp_path / "home"), 1_800_000_000_000_000
+        opened = open_engine(home, lambda: now, None)
+        clocks = (lambda: now), (lambda: now - 120_000_000)
+        machines = [StoredAttempts(opened.oauth, clock, certain=clock) for clock in clocks]
+        allowed = [await machines[number % 2].take(b"network", rate=1 / 60, burst=5) for number in range(12)]
+        await opened.ledger.close()
+        await opened.store.close()
+        return allowed
+
+    assert asyncio.run(work()) == [True] * 5 + [False] * 7

@@ -49,8 +49,6 @@ _OTHER_TABLES = {
     "blob_part",
     "budget",
     "lease",
-    "limit_bucket",
-    "limit_use",
 }
 
 

@@ -11,6 +11,7 @@ every grant for good.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import mmap
 import os
@@ -21,10 +22,12 @@ from collections.abc import Callable
 from headgate.errors import ConfigInvalid
 from headgate.home import Home
 from headgate.model.instants import iso
-from headgate.store.sharing import MachineSharing
+from headgate.store.ledger import Ledger
 from headgate.system import open_private, write_at
+from headgate.tasks import Supervisor
 
 FILE = "latest-time"
+_SHARED_EVERY_SECONDS = 1.0
 _FORM = struct.Struct("<q")
 #: A clock that is corrected goes back by less than this.
 _CORRECTION_US = 3600 * 1_000_000
@@ -36,17 +39,18 @@ _CERTAIN_AFTER_SECONDS = 3600
 class LatestTime:
     """The latest time seen, in microseconds since 1970; of this process alone if the home cannot be written."""
 
-    __slots__ = ("_began", "_noted", "_pages", "_path", "_sharing", "_steady")
+    __slots__ = ("_began", "_ledger", "_noted", "_pages", "_path", "_steady")
 
     def __init__(
         self,
         home: Home,
-        sharing: MachineSharing | None = None,
+        ledger: Ledger | None = None,
         *,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = home.path / FILE
-        self._sharing = sharing
+        #: Through which other machines know it; None: there are none.
+        self._ledger = None if ledger is None or ledger.latest_time is None else ledger
         #: Seconds that pass whatever the clock shows.
         self._steady = steady
         #: A reading after which the clock went on without a jump, and when it was taken by the steady seconds.
@@ -59,7 +63,7 @@ class LatestTime:
     def raise_to(self, now: int) -> int:
         """Note a time, if it is certain; returns it, or the latest that was noted if that is later."""
         (shared,) = _FORM.unpack_from(self._pages)
-        others = 0 if self._sharing is None else self._sharing.latest_time
+        others = 0 if self._ledger is None else self._ledger.latest_time or 0
         noted, seconds = max(shared, self._noted, others), self._went_on(now)
         if now > noted and (not noted or now - noted <= _MOST_AHEAD_US or seconds >= _CERTAIN_AFTER_SECONDS):
             noted = now
@@ -84,12 +88,25 @@ class LatestTime:
 
     async def share(self) -> None:
         """Let other machines know the latest time."""
-        if self._sharing is not None and self._noted > self._sharing.latest_time:
-            await self._sharing.raise_latest_time(self._noted)
+        if self._ledger is not None and self._noted > (self._ledger.latest_time or 0):
+            await self._ledger.raise_latest_time(self._noted)
+
+    def start_sharing(self, supervisor: Supervisor) -> asyncio.Task[None] | None:
+        """Let other machines, if there are any, know the latest time every second."""
+
+        async def step() -> float:
+            await self.share()
+            return _SHARED_EVERY_SECONDS
+
+        if self._ledger is None:
+            return None
+        return supervisor.start(
+            "latest time shared between machines", step, most_seconds=_SHARED_EVERY_SECONDS
+        )
 
     async def share_end(self, end: int) -> None:
         """Let other machines know that an end has passed, before this one refuses what ended by it."""
-        if self._sharing is not None and self._sharing.latest_time < end:
+        if self._ledger is not None and (self._ledger.latest_time or 0) < end:
             await self.share()
 
     def refuse_clock_behind(self, now: int) -> None:
@@ -109,7 +126,7 @@ class LatestTime:
     def _elsewhere(self) -> str:
         """Where the time lies beside the file, for who removes it."""
         return (
-            "" if self._sharing is None else ", on every machine, and the row latest_time of the table meta,"
+            "" if self._ledger is None else ", on every machine, and the row latest_time of the table meta,"
         )
 
 

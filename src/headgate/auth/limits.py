@@ -1,14 +1,17 @@
-"""How often one token may ask, and how often one network address may send tokens that do not exist."""
+"""How often one token may ask, and how often one network address may send tokens that do not exist.
+
+Requests are counted by each process for itself. Attempts to sign in and to register are counted in the ledger, for all
+processes and machines of a home.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
-from typing import Protocol
 
 import msgspec
 
@@ -25,34 +28,20 @@ _PREFIX_CHARS = 12
 #: The kind of the rows in which attempts are counted.
 _ATTEMPTS = "attempts"
 _SECOND_US = 1_000_000
-_SHARED_NAME_BYTES = 16
+_CLOCKS_DIFFER_US = 300 * _SECOND_US
+_ROW_NAME_BYTES = 16
 
 
 class TokenBuckets:
     """Token buckets by name: a rate a second, with a reserve for bursts."""
 
-    __slots__ = ("_burst", "_clock", "_levels", "_rate", "_taken")
+    __slots__ = ("_burst", "_clock", "_levels", "_rate")
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._levels: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
-        #: What was taken since other machines were last informed; None: there are none.
-        self._taken: dict[bytes, int] | None = None
-
-    def share(self) -> None:
-        """Note from now on what is taken, for other machines."""
-        self._taken = {}
-
-    def taken(self) -> Mapping[bytes, int]:
-        """Give what was taken from each bucket since this was last asked."""
-        taken, self._taken = self._taken or {}, {}
-        return taken
-
-    def take_elsewhere(self, name: bytes, count: int) -> None:
-        """Count what another machine took; the level may go below nothing, and what is taken later must wait for it."""
-        self._levels[name] = (self.level(name) - count, self._clock())
 
     def level(self, name: bytes) -> float:
         """Compute how much a bucket holds now."""
@@ -71,8 +60,6 @@ class TokenBuckets:
         self._levels.move_to_end(name)
         if len(self._levels) > _MAX_BUCKETS:
             self._levels.popitem(last=False)
-        if can_take and self._taken is not None:
-            self._taken[name] = self._taken.get(name, 0) + 1
         return can_take
 
 
@@ -85,11 +72,6 @@ class RequestLimits:
         self._rate = requests_a_second
         self._requests = TokenBuckets(requests_a_second, requests_a_second * 2.0, clock)
         self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
-
-    @property
-    def buckets(self) -> Mapping[str, TokenBuckets]:
-        """What it counts with, by name."""
-        return {"requests": self._requests, "failed tokens": self._failed_tokens}
 
     def check_rate(self, token: str) -> None:
         """Count a request of a token.
@@ -114,14 +96,6 @@ class RequestLimits:
             raise RateLimited(data={"retry_after_seconds": _WAIT_AFTER_FAILED_TOKENS_SECONDS})
 
 
-class AttemptCounter(Protocol):
-    """Where every process of a home counts attempts together."""
-
-    async def take(self, name: bytes, *, rate: float, burst: float) -> bool:
-        """Take one from a bucket that is filled at a rate a second; False when it holds none."""
-        ...
-
-
 class _StoredLevel(msgspec.Struct):
     level: float
     #: Microseconds since 1970.
@@ -129,7 +103,7 @@ class _StoredLevel(msgspec.Struct):
 
 
 class StoredAttempts:
-    """Counts attempts in the store of a home, which every process of one machine writes to."""
+    """Counts attempts in rows of the ledger, which every process and machine of a home writes to."""
 
     __slots__ = ("_certain", "_clock", "_store")
 
@@ -148,11 +122,13 @@ class StoredAttempts:
             known = (
                 _StoredLevel(burst, now) if found is None else msgspec.json.decode(found, type=_StoredLevel)
             )
-            # A clock that was set back gives nothing, and counts on from its new time.
-            level = min(burst, known.level + max(now - known.at, 0) / _SECOND_US * rate)
+            # A clock that was set back gives nothing, and counts on from its new time. One that is behind those of
+            # other machines counts from theirs: else what lies between them would be given at each change.
+            at = known.at if now < known.at <= now + _CLOCKS_DIFFER_US else now
+            level = min(burst, known.level + max(at - known.at, 0) / _SECOND_US * rate)
             can_take = level >= 1
-            left = _StoredLevel(level - can_take, now)
-            full_at = now + int((burst - left.level) / rate * _SECOND_US)
+            left = _StoredLevel(level - can_take, at)
+            full_at = at + int((burst - left.level) / rate * _SECOND_US)
             rows.put(_ATTEMPTS, name, msgspec.json.encode(left), expires_at=full_at)
             return can_take
 
@@ -169,7 +145,7 @@ class CountedAttempts:
     __slots__ = ("_burst", "_kind", "_own", "_rate", "_shared")
 
     def __init__(
-        self, kind: str, rate: float, burst: float, clock: Callable[[], float], shared: AttemptCounter | None
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], shared: StoredAttempts | None
     ) -> None:
         self._kind = kind
         self._rate = rate
@@ -184,12 +160,12 @@ class CountedAttempts:
             return False
         if self._shared is None:
             return True
-        return await self._shared.take(shared_name(self._kind, name), rate=self._rate, burst=self._burst)
+        return await self._shared.take(_row_name(self._kind, name), rate=self._rate, burst=self._burst)
 
 
-def shared_name(kind: str, name: bytes) -> bytes:
-    """Name a bucket for other machines: by a digest, because names are addresses and beginnings of tokens."""
-    return sha256(f"{kind}\n".encode() + name).digest()[:_SHARED_NAME_BYTES]
+def _row_name(kind: str, name: bytes) -> bytes:
+    """Name a bucket's row by a digest, because names are addresses and browsers."""
+    return sha256(f"{kind}\n".encode() + name).digest()[:_ROW_NAME_BYTES]
 
 
 _SIGN_IN_BURST = 5.0
@@ -210,7 +186,7 @@ class SignInLimits:
 
     __slots__ = ("_passkeys", "_sources", "_total")
 
-    def __init__(self, clock: Callable[[], float] = monotonic, shared: AttemptCounter | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, shared: StoredAttempts | None = None) -> None:
         self._sources = CountedAttempts("sign-in", _SIGN_INS_A_SECOND, _SIGN_IN_BURST, clock, shared)
         self._total = CountedAttempts(
             "any sign-in", _ALL_SIGN_INS_A_SECOND, _ALL_SIGN_INS_BURST, clock, shared
@@ -254,7 +230,7 @@ class RegistrationLimits:
 
     __slots__ = ("_by_address", "_overall", "_requests")
 
-    def __init__(self, clock: Callable[[], float] = monotonic, shared: AttemptCounter | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, shared: StoredAttempts | None = None) -> None:
         self._by_address = CountedAttempts("registration", 16 / 60, 16, clock, shared)
         self._overall = CountedAttempts("any registration", 120 / 600, 120, clock, shared)
         self._requests = TokenBuckets(_ANONYMOUS_A_SECOND, _ANONYMOUS_BURST, clock)
@@ -288,7 +264,7 @@ class ServerLimits:
     registrations: RegistrationLimits
 
 
-def limits_of(requests_a_second: int, clock: Callable[[], float], shared: AttemptCounter) -> ServerLimits:
+def limits_of(requests_a_second: int, clock: Callable[[], float], shared: StoredAttempts) -> ServerLimits:
     """Make the limits of a server; those of attempts hold over all processes and machines."""
     return ServerLimits(
         RequestLimits(requests_a_second, clock),

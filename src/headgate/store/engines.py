@@ -15,7 +15,6 @@ from headgate.store.places import HomeInDatabase
 from headgate.store.protocol import Store
 from headgate.store.relational.oauth import RelationalOAuthStore
 from headgate.store.semantic.models import MeaningModel
-from headgate.store.sharing import MachineSharing
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.store.sqlite.paths import FILE
@@ -35,8 +34,6 @@ class OpenedStores:
     has_turn: Callable[[], Awaitable[bool]] | None = None
     #: Says whether this machine folds the log of disclosures; None: no others share it.
     has_folding_turn: Callable[[], Awaitable[bool]] | None = None
-    #: Where machines that share a home meet; None: no others share it.
-    sharing: MachineSharing | None = None
 
 
 def open_engine(
@@ -63,7 +60,6 @@ def open_engine(
         from headgate.store.postgres.lease import Lease
         from headgate.store.postgres.ledger import PostgresLedger
         from headgate.store.postgres.migrate import open_place
-        from headgate.store.postgres.sharing import PostgresSharing
     except ImportError as error:
         raise ConfigInvalid(
             "store_url names a PostgreSQL database, and its driver is not installed.",
@@ -78,7 +74,6 @@ def open_engine(
         counter=shared,
         has_turn=Lease(place, "sources", now).hold_soon,
         has_folding_turn=Lease(place, "folding", now).hold_soon,
-        sharing=PostgresSharing(place),
     )
 
 

@@ -129,6 +129,15 @@ class Ledger(Protocol):
         """Read those entries whose event holds a text."""
         ...
 
+    @property
+    def latest_time(self) -> int | None:
+        """The latest time that a machine has seen, as far as this one knows; None: no others share the home."""
+        ...
+
+    async def raise_latest_time(self, at: int) -> None:
+        """Let every machine know a time, from its next admission on."""
+        ...
+
     async def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain from its end, a piece at a time; the next one goes on before ``first`` of the last entry.
 

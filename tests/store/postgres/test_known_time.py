@@ -9,7 +9,6 @@ import pytest
 
 from headgate.store.postgres.ledger import PostgresLedger
 from headgate.store.postgres.migrate import open_place
-from headgate.store.postgres.sharing import PostgresSharing
 from tests import postgres
 
 pytestmark = pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")
@@ -21,12 +20,12 @@ def test_every_look_up_of_admission_learns_the_latest_time_of_another_machine(tm
     here, there = (open_place(postgres.database_url(), str(tmp_path)) for _ in range(2))
 
     async def run() -> None:
-        ledger, sharing = PostgresLedger(here), PostgresSharing(there)
+        ledger, other = PostgresLedger(here), PostgresLedger(there)
         for n in range(1, 6):
-            await sharing.raise_latest_time(n)
+            await other.raise_latest_time(n)
             await (ledger.version() if look_up == "version" else ledger.holder(_DIGEST))
-            assert here.latest_time.value == n
-        await sharing.close()
+            assert ledger.latest_time == n
+        await other.close()
         await ledger.close()
 
     asyncio.run(run())
@@ -36,10 +35,10 @@ def test_a_machine_that_starts_knows_the_latest_time_of_others(tmp_path: Path):
     place = open_place(postgres.database_url(), str(tmp_path))
 
     async def run() -> None:
-        sharing = PostgresSharing(place)
-        await sharing.raise_latest_time(7)
-        await sharing.raise_latest_time(5)
-        await sharing.close()
+        other = PostgresLedger(place)
+        await other.raise_latest_time(7)
+        await other.raise_latest_time(5)
+        await other.close()
 
     asyncio.run(run())
     assert open_place(postgres.database_url(), str(tmp_path)).latest_time.value == 7

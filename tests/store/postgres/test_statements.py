@@ -55,8 +55,7 @@ _ONLY_HERE = {
     "blob_part", "put_blob_part", "delete_blob_parts", "delete_child_keys", "put_child_keys", "end_lease", "take_lease",
     "raise_version", "space_of_tables", "state_numbers", "typed_values", "vacuum",
     "with_state", "page_with_rows", "begin_budget", "count_budget", "counted_budget", "epoch", "gather_statistics", "lock_chain", "raise_ledger_version", "table_size",
-    "add_limit_uses", "delete_old_limit_uses", "latest_time", "limit_uses", "raise_latest_time",
-    "take_from_bucket", "delete_full_buckets",
+    "latest_time", "raise_latest_time",
 }  # fmt: skip
 _ONLY_IN_SQLITE = {
     "add_typed_column", "forget_given_number", "given_numbers", "index_typed_column", "last_stream", "make_typed_table",

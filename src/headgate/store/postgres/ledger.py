@@ -78,6 +78,17 @@ class PostgresLedger(RelationalLedger):
         connected = _PostgresConnections(place, connections)
         super().__init__(connected)
         self._version_in = connected.version_in
+        self._latest_time = place.latest_time
+
+    @property
+    def latest_time(self) -> int:
+        """The latest time that a machine has seen, as far as this one knows; every admission brings it up to date."""
+        return self._latest_time.value
+
+    async def raise_latest_time(self, at: int) -> None:
+        """Let every machine know a time, from its next admission on."""
+        await self.connections.look_up(lambda database: database.run(SQL["raise_latest_time"], (at,)))
+        self._latest_time.note(at)
 
     async def holder(self, digest: bytes) -> Holder | None:
         """Look up a token, its grants and the version they have, in one turn of a thread."""
