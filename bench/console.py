@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from bench.records import HOME, Household, declaration
 from headgate.model.ids import ConnectionId, StreamName
-from headgate.store.protocol import Batch
+from headgate.model.rows import Batch
 from tests.console.browsers import Browser, signed_in
 from tests.console.clients import Client, approve, open_consent, query_of
 from tests.in_process import LocalProgram, local_program

@@ -15,9 +15,8 @@ import psycopg
 from psycopg import sql
 
 from bench.homes import CACHE
-from headgate.home import Home
-from headgate.store.maintenance import copy_store, home_in
-from headgate.store.places import HomeInDatabase
+from headgate.home import Home, HomeInDatabase, home_in
+from headgate.store.maintenance import copy_store
 from tests.postgres import Server
 
 FOLDER = CACHE / "postgres"

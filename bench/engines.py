@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from bench.database import copied, fresh_database, running
 from bench.homes import BIG, CACHE, NOW, SEARCHED, build_home, read_built, settled
 from bench.records import HOME, Household, declaration
-from headgate.home import Home, open_home
+from headgate.home import Home, home_in, open_home
 from headgate.model.ids import FieldName, RecordId, StreamName
 from headgate.model.plan import (
     AggregatePlan,
@@ -40,10 +40,10 @@ from headgate.model.plan import (
     WindowPlan,
 )
 from headgate.model.query import Metric
+from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
 from headgate.store.engines import open_engine
-from headgate.store.maintenance import home_in
-from headgate.store.protocol import Batch, Store
+from headgate.store.relational.store import Store
 from headgate.store.sqlite.paths import FILE
 from tests.postgres import Server
 

@@ -17,7 +17,8 @@ import msgspec
 from bench.records import HOME, Household, Made, declaration
 from headgate.home import open_home
 from headgate.model.ids import ConnectionId, StreamName
-from headgate.store.protocol import Batch, Store
+from headgate.model.rows import Batch
+from headgate.store.relational.store import Store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
 

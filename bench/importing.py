@@ -22,12 +22,12 @@ from typing import Any
 from bench.import_kinds import KINDS
 from headgate.home import open_home
 from headgate.model.ids import StreamName
+from headgate.model.rows import Batch
 from headgate.sources.importing import Importer, ImportJob
 from headgate.sources.inputs.opening import opened_tree
 from headgate.sources.inputs.tree import InputTree
 from headgate.sources.parts import parts
 from headgate.sources.planning import chosen_sources, plan_imports
-from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
 
 MIB = 1024 * 1024

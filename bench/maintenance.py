@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from bench.homes import CACHE
 from headgate.home import Home
-from headgate.store.maintenance import store_stats
+from headgate.store.maintenance import commands_of
 from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.maintenance.fsck import check_store
@@ -59,7 +59,7 @@ def _fsck(home: Home) -> None:
 
 def _stats(home: Home) -> None:
     with _spent() as spent:
-        store_stats(home)
+        commands_of(home).stats()
     _show("stats", spent[0] * 1000, _STATS_MOST_MS)
 
 

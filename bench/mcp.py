@@ -32,8 +32,8 @@ from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import ClientId, ConnectorKey, StreamName
+from headgate.model.rows import Batch
 from headgate.settings import Settings, resolve
-from headgate.store.protocol import Batch
 from tests.stitched import StitchedAccount, fill
 
 RECORDS = int(os.environ.get("HEADGATE_BENCH_RECORDS", "100000"))

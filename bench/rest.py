@@ -29,9 +29,9 @@ from headgate.home import Home, open_home
 from headgate.hosting import run_server
 from headgate.model.ids import ClientId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan
+from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
 from headgate.settings import Settings, resolve
-from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.web.server import listen

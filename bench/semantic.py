@@ -24,8 +24,8 @@ from headgate.home import open_home
 from headgate.model.ids import ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach, SearchPlan, SearchReach
 from headgate.model.query import SearchMode
+from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
-from headgate.store.protocol import Batch
 from headgate.store.relational.vector_blocks import NO_TIME, PART_SHIFT, VectorBlock, _insert
 from headgate.store.relational.write.vector_making import fids_key, model_key
 from headgate.store.semantic.models import MeaningModel

@@ -17,8 +17,8 @@ from headgate.home import open_home
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach, SearchPlan, SearchReach
 from headgate.model.query import SearchMode
+from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
-from headgate.store.protocol import Batch
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.engine import SqliteStore
 

@@ -12,9 +12,9 @@ import psycopg
 from bench.homes import NOW
 from bench.records import HOME, Household, declaration
 from headgate.model.ids import StreamName
+from headgate.model.rows import Batch
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.protocol import Batch
 
 _SIZES = (
     "SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class"

@@ -91,6 +91,20 @@ class Home:
         return self.path / "keys"
 
 
+@dataclass(frozen=True, slots=True)
+class HomeInDatabase(Home):
+    """A home whose records are in a PostgreSQL database; keys and journals stay in its directory."""
+
+    url: str
+    #: The name of the home in the database.
+    name: str
+
+
+def home_in(home: Home, url: str, name: str) -> Home:
+    """Return the home with the place of its records; without an address they are in a file of it."""
+    return HomeInDatabase(home.path, url, name) if url else home
+
+
 def open_home(path: Path) -> Home:
     """Create the directory if it is missing, and refuse one that other users can enter.
 

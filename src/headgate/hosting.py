@@ -30,7 +30,7 @@ from headgate.console.addresses import console_addresses
 from headgate.console.consent import ConsentServices, consent_addresses
 from headgate.console.services import ConsoleFacts, ConsoleServices
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, ServerFault, StorageUnusable
-from headgate.home import Home, key_ages, small_files
+from headgate.home import Home, home_in, key_ages, small_files
 from headgate.mcp.client.documents import fetch_document
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
 from headgate.mcp.client.pins import FilePins
@@ -49,7 +49,6 @@ from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
 from headgate.sources.upload_cleaning import UploadCleaning
 from headgate.store.maintenance import backup_to_send
-from headgate.store.places import home_in
 from headgate.store.semantic.choice import what_leaves
 from headgate.telemetry import get_logger
 from headgate.web.api.oauth import oauth_addresses

@@ -226,7 +226,12 @@ ALL_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("workers", "The number of server processes.", "1", _whole(1, 64)),
     Setting("max_requests", "How many requests a process works on at once.", "512", _whole(1, 65535)),
-    Setting("rate_limit", "Requests a second for each token, at each process; 0 is no limit.", "200", _whole(0, 1_000_000)),
+    Setting(
+        "rate_limit",
+        "Requests a second for each token, at each process; 0 is no limit.",
+        "200",
+        _whole(0, 1_000_000),
+    ),
     Setting(
         "refresh_window",
         "Seconds in which a refresh token may be exchanged again, for clients that lost the answer or share a token "

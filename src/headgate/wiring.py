@@ -30,7 +30,7 @@ from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
-from headgate.home import Home, open_home
+from headgate.home import Home, home_in, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity
@@ -50,8 +50,7 @@ from headgate.sources.reading_note import READING_NOTES
 from headgate.store.engines import open_engine
 from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
-from headgate.store.places import home_in
-from headgate.store.protocol import Store
+from headgate.store.relational.store import Store
 from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop

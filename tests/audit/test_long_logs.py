@@ -13,8 +13,8 @@ import pytest
 from headgate.audit import chain, report
 from headgate.audit.activity import Activity
 from headgate.model.ids import ConnectionId, RecordId, StreamName
+from headgate.store import ledger as relational
 from headgate.store.ledger import Ledger
-from headgate.store.relational import ledger as relational
 from tests.audit.chains import KEY, fill
 from tests.store.ledgers import LedgerHome
 

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.sessions import BrowserCookies
-from headgate.home import open_home
+from headgate.home import home_in, open_home
 from headgate.hosting import build_sessions
 from headgate.model.maintenance import Copied, EndedCredentials
 from headgate.model.owner import Passkey, SpentChallenge
@@ -32,7 +32,7 @@ def _flags(engine: str, place: Path) -> dict[str, Any]:
 
 def _home(engine: str, place: Path) -> Any:
     settings = settings_for(place, **_flags(engine, place))
-    return maintenance.home_in(open_home(settings.home), settings.store_url, settings.store_home)
+    return home_in(open_home(settings.home), settings.store_url, settings.store_home)
 
 
 def _callers(program: LocalProgram) -> GatewayCallers:
@@ -65,8 +65,8 @@ async def test_a_restore_ends_every_credential_unless_the_owner_keeps_them(
     end_at = None if is_kept else NOW
 
     def back_up_and_restore() -> Copied:
-        maintenance.back_up_store(_home(engine, first), tmp_path / "copy", quiet)
-        return maintenance.restore_backup(tmp_path / "copy", _home(engine, second), quiet, end_at=end_at)
+        maintenance.commands_of(_home(engine, first)).back_up(tmp_path / "copy", quiet)
+        return maintenance.commands_of(_home(engine, second)).restore(tmp_path / "copy", quiet, end_at=end_at)
 
     copied = await asyncio.to_thread(back_up_and_restore)
     async with local_program(second, **_flags(engine, second)) as restored:

@@ -22,8 +22,8 @@ from mcp.shared.exceptions import MCPError
 from headgate import hosting, wiring
 from headgate.auth.credentials import credential_path, home_credential_path, write_token
 from headgate.home import open_home
+from headgate.model.rows import Batch
 from headgate.settings import Settings
-from headgate.store.protocol import Batch
 from headgate.web.app import build_app
 from tests.journeys.worlds import Record, WrittenWorld, write_worlds
 from tests.mcp.serve.hosting import serving

@@ -20,7 +20,7 @@ import pytest
 from headgate import wiring
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.model.ids import ConnectionId
-from headgate.store.protocol import Batch
+from headgate.model.rows import Batch
 from tests.mcp.serve.product import Product, product
 from tests.parity.test_reads import clients
 from tests.schema.declarations import declaration

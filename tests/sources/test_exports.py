@@ -14,11 +14,11 @@ from headgate.errors import InvalidRequest
 from headgate.home import open_home
 from headgate.model.ids import FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach
+from headgate.model.rows import Batch, OnInvalid
 from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
 from headgate.sources.importing import Importer
 from headgate.sources.inputs.opening import opened_tree
 from headgate.sources.planning import chosen_sources, plan_imports
-from headgate.store.protocol import Batch, OnInvalid
 from headgate.store.sqlite.engine import SqliteStore
 from tests.sources.mail.mails import ANSWER, LETTER, mbox
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from headgate.model.plan import Reach
-from headgate.model.rows import IngestReport
+from headgate.model.rows import Batch, IngestReport
 from headgate.sources.intake import Intake, Push
 from headgate.store.lines import MAX_LINE_BYTES
-from headgate.store.protocol import Batch
 from tests.store.declared import DESK, NOTES, document
 from tests.store.engines import NOW, Driven
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from headgate.home import Home, open_home
+from headgate.home import Home, home_in, open_home
 from headgate.store import maintenance
 from tests import postgres
 from tests.store.engines import Driven
@@ -19,7 +19,7 @@ def home_of(engine: str, directory: Path) -> Home:
     """Give a home as maintenance knows it, with its records where the engine under test puts them."""
     home = open_home(directory)
     url = postgres.database_url() if engine == "postgres" else ""
-    return maintenance.home_in(home, url, str(directory))
+    return home_in(home, url, str(directory))
 
 
 def copied(store: Driven, engine: str, name: str, progress: Callable[[int, int], None] = quiet) -> Driven:

@@ -14,7 +14,7 @@ from typing import Any
 from headgate.home import open_home
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.protocol import Store
+from headgate.store.relational.store import Store
 from headgate.store.sqlite.engine import SqliteStore
 from tests import postgres
 

@@ -11,8 +11,7 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.instants import instant
 from headgate.model.plan import PagePlan, Reach
 from headgate.model.record import Record
-from headgate.model.rows import IngestReport, OnInvalid, Page
-from headgate.store.protocol import Batch
+from headgate.model.rows import Batch, IngestReport, OnInvalid, Page
 from tests.store.declared import DESK, NOTES, declared, document
 from tests.store.engines import NOW, Driven
 

@@ -13,7 +13,6 @@ from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
 from headgate.store.postgres.ledger import PostgresLedger
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational.oauth import RelationalOAuthStore
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
 from tests import postgres
@@ -38,7 +37,7 @@ async def _sqlite(home: Home) -> AsyncGenerator[OpenLedger]:
     await SqliteStore(home, lambda: 0).close()
     ledger = SqliteLedger(home)
     try:
-        yield OpenLedger(ledger, RelationalOAuthStore(ledger))
+        yield OpenLedger(ledger, OAuthStore(ledger))
     finally:
         await ledger.close()
 
@@ -47,7 +46,7 @@ async def _sqlite(home: Home) -> AsyncGenerator[OpenLedger]:
 async def _postgres(home: Home) -> AsyncGenerator[OpenLedger]:
     ledger = PostgresLedger(open_place(postgres.database_url(), str(home.path)), connections=1)
     try:
-        yield OpenLedger(ledger, RelationalOAuthStore(ledger))
+        yield OpenLedger(ledger, OAuthStore(ledger))
     finally:
         await ledger.close()
 

@@ -16,7 +16,7 @@ from headgate.model.plan import (
     Term,
 )
 from headgate.model.query import ExactFilter, Metric, RangeFilter
-from headgate.store.protocol import Batch
+from headgate.model.rows import Batch
 from tests.store.declared import DESK, LOOSE, NOTES, PAGES, document, stream_of
 from tests.store.engines import NOW, Driven
 from tests.store.ledger import Ledger

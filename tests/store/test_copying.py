@@ -180,7 +180,7 @@ def test_everything_beside_the_records_comes_along(ledger: Ledger):
 
 
 def _damages(store: Driven) -> tuple[Any, ...]:
-    return maintenance.check_store(home_of(store.engine, store.directory), quiet).damages
+    return maintenance.commands_of(home_of(store.engine, store.directory)).check(quiet).damages
 
 
 class _Arrivals:
@@ -214,7 +214,7 @@ def test_a_copy_that_was_stopped_cannot_be_opened_and_goes_on(
     with pytest.raises(StorageUnusable):
         Driven(other, directory)
     with pytest.raises(StorageUnusable):
-        maintenance.store_stats(home_of(other, directory))
+        maintenance.commands_of(home_of(other, directory)).stats()
     # The portion that was under way when it stopped has not arrived; those before it do not come again.
     arrived = _record_count(other, directory)
     arrivals = _Arrivals(monkeypatch)
@@ -247,7 +247,7 @@ from headgate.store import maintenance
 from headgate.store.relational import copying
 
 copying._ROWS_AT_ONCE = 7
-homes = [maintenance.home_in(Home(Path(path)), url, path) for path, url in zip(sys.argv[1::2], sys.argv[2::2])]
+homes = [home_in(Home(Path(path)), url, path) for path, url in zip(sys.argv[1::2], sys.argv[2::2])]
 maintenance.copy_store(*homes, lambda done, _: os.kill(os.getpid(), signal.SIGKILL) if done >= 90 else None)
 """
 

@@ -10,9 +10,8 @@ from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import AggregatePlan, RecordPlan
 from headgate.model.query import ExactFilter, Metric
 from headgate.model.record import MAX_KEYS
-from headgate.model.rows import IngestReport, OnInvalid
+from headgate.model.rows import Batch, IngestReport, OnInvalid
 from headgate.store.lines import MAX_DEPTH, MAX_LINE_BYTES
-from headgate.store.protocol import Batch
 from tests.store.declared import DESK, MARKS, NOTES, ODD, document, stream_of
 from tests.store.engines import NOW
 from tests.store.ledger import Ledger, body

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.store.maintenance import copy_store, home_in
+from headgate.home import home_in
+from headgate.store.maintenance import copy_store
 from tests import postgres
 from tests.in_process import local_program
 from tests.web.test_noninterference import questions

@@ -17,7 +17,7 @@ from headgate.home import Home
 from headgate.model.grant import Access
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US, iso
-from headgate.store.budget import BudgetCounter
+from headgate.store.ledger import BudgetCounter
 from headgate.system import lock, open_private, read_at, write_at
 
 _DIRECTORY = "budgets"
@@ -73,7 +73,7 @@ class DailyBudgets:
 
 
 class FileCounter:
-    """Counts in files of the home, for every process of one machine; implements `store.budget.BudgetCounter`."""
+    """Counts in files of the home, for every process of one machine; implements `store.ledger.BudgetCounter`."""
 
     __slots__ = ("_directory", "_logged")
 

@@ -19,7 +19,7 @@ from headgate.cli.passphrases import PassphraseFile
 from headgate.cli.stores import require_home
 from headgate.cli.terminal import AsJson, echo, many, progress_line, settings_of
 from headgate.errors import IntegrityBroken, NotFound
-from headgate.home import Home, open_home, small_files
+from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
 from headgate.model.instants import iso
 from headgate.model.maintenance import ConnectionStats, Copied, Damage, EndedCredentials, Moved, StoreStats
@@ -46,7 +46,7 @@ def _noun() -> None:
 def stats(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show counts, sizes and dates for each connection and stream."""
     with needs_extra("serve"):
-        found = maintenance.store_stats(_home(context))
+        found = maintenance.commands_of(_home(context)).stats()
     typer.echo(_json(found) if as_json else _table(found))
 
 
@@ -75,7 +75,7 @@ def backup(
         if encrypt:
             copied = maintenance.back_up_encrypted(home, target, progress, passphrase=passphrase, names=names)
         else:
-            copied = maintenance.back_up_store(home, target, progress, names=names)
+            copied = maintenance.commands_of(home).back_up(target, progress, names=names)
     how = ", encrypted" if encrypt else ""
     typer.echo(_json(copied) if as_json else f"Backed up {_amount(copied)}{_keys(copied)}{how}.")
 
@@ -116,7 +116,9 @@ def restore(
             from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
             end_at = None if keep_grants else now()
-            copied = maintenance.restore_backup(source, _home(context, is_new=True), progress, end_at=end_at)
+            copied = maintenance.commands_of(_home(context, is_new=True)).restore(
+                source, progress, end_at=end_at
+            )
     done = "The backup is good:" if only_verify else "Restored"
     typer.echo(_json(copied) if as_json else f"{done} {_amount(copied)}{_keys(copied)}.")
     if copied.ended != EndedCredentials():
@@ -170,7 +172,7 @@ def copy(
         raise typer.BadParameter("give --to URL or --from URL")
     settings = settings_of(context, store_url=to or source).settings
     home = open_home(settings.home if source else require_home(settings))
-    shared = maintenance.home_in(home, settings.store_url, settings.store_home)
+    shared = home_in(home, settings.store_url, settings.store_home)
     ends = (home, shared) if to else (shared, home)
     with needs_extra("postgres"), progress_line("copying") as progress:
         moved = maintenance.copy_store(*ends, progress)
@@ -220,7 +222,7 @@ def fsck(context: typer.Context, *, as_json: AsJson = False) -> None:
     """
     started = time.monotonic()
     with needs_extra("serve"), progress_line("checking") as progress:
-        found = maintenance.check_store(_home(context), progress)
+        found = maintenance.commands_of(_home(context)).check(progress)
     seconds = time.monotonic() - started
     if as_json:
         typer.echo(_json(found))
@@ -267,10 +269,10 @@ def erase(
         typer.confirm(f"Erase connection {shown}: {what}?", abort=True, err=True)
     with needs_extra("serve"):
         if stream is None or record is None:
-            gone = maintenance.erase_connection(home, chosen)
+            gone = maintenance.commands_of(home).erase_connection(chosen)
         else:
             name, key = stream_name(stream), record_id(record)
-            gone = maintenance.erase_record(home, chosen, stream=name, record_id=key)
+            gone = maintenance.commands_of(home).erase_record(chosen, stream=name, record_id=key)
     text = f"Erased {many(gone.record_count, 'record')} and {many(gone.blob_count, 'file')}."
     typer.echo(_json(gone) if as_json else text)
 
@@ -284,7 +286,7 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
         NotFound: there is none of this name, or several have it.
     """
     with needs_extra("serve"):
-        connections = maintenance.store_stats(home).connections
+        connections = maintenance.commands_of(home).stats().connections
     found = [one for one in connections if one.connection_id == name] or [
         one for one in connections if (one.display_name or "").casefold() == name.casefold()
     ]
@@ -304,7 +306,7 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
 def _home(context: typer.Context, *, is_new: bool = False) -> Home:
     settings = settings_of(context).settings
     home = open_home(settings.home if is_new else require_home(settings))
-    return maintenance.home_in(home, settings.store_url, settings.store_home)
+    return home_in(home, settings.store_url, settings.store_home)
 
 
 def _json(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -224,6 +224,20 @@ class OnInvalid(StrEnum):
     REJECT = "reject"
     #: It is stored with a mark that the owner can list.
     KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines of NDJSON for one stream of one connection, as they came in."""
+
+    connection_id: ConnectionId
+    stream: StreamName
+    lines: Sequence[bytes]
+    #: Microseconds since 1970: when the batch came in.
+    received_at: int
+    #: Makes a repeated batch answer as the first one did, instead of being taken again.
+    idempotency_key: str | None = None
+    on_invalid: OnInvalid = OnInvalid.REJECT
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headgate.errors import InvalidRequest
 from headgate.model.hiding import HidingRule, RuleCount, RuleId, RuleKind
 from headgate.model.ids import FieldName, StreamName, field_name, stream_name
 from headgate.policy.hiding import make_rule
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from headgate.audit.budget import DailyBudgets
 from headgate.audit.disclose import Discloser
@@ -16,7 +17,9 @@ from headgate.policy.capability import Rules
 from headgate.policy.cursors import Seals
 from headgate.reading.memo import DecisionMemo
 from headgate.reading.turns import FairTurns
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 MICROSECONDS = 1_000_000
 _MOST_ACCESSES = 512

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -12,7 +12,9 @@ from headgate.model.freshness import Freshness, freshness_in
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import Reach
 from headgate.reading.schema import StreamFacts, Summaries
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 
 async def stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> Summaries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -15,7 +15,9 @@ from headgate.model.record import Connection
 from headgate.sources.importing import ImportJob
 from headgate.sources.protocol import LiveSource
 from headgate.sources.secrets import FORMS, check_reference
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 _OPTIONAL = "(optional)"
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -21,7 +21,9 @@ from headgate.model.query import Order
 from headgate.model.record import Connection
 from headgate.sources.exports.files import NativeFiles, streams_of
 from headgate.sources.inputs.databases import NewDatabase
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 _PAGE = 500
 _RowWriter = Callable[[Sequence[Mapping[str, Any]]], None]

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -21,10 +21,13 @@ from headgate.model.ids import ConnectionId, ConnectorKey, StreamName, connector
 from headgate.model.instants import iso
 from headgate.model.plan import Reach
 from headgate.model.record import Connection
+from headgate.model.rows import Batch
 from headgate.sources.identity import digest_of
 from headgate.sources.parts import ImportPart, ReadLine, most_stored_bytes, parts, within
 from headgate.sources.protocol import Item, Mark, Recognised, Reject, Source
-from headgate.store.protocol import Batch, Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 #: How many rejects a report lists; the others are counted.
 MAX_REJECTS = 1000

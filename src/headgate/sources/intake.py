@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,10 +12,12 @@ from headgate.errors import BodyCutShort, ConnectionNotFound, InvalidRequest, No
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.record import Connection
-from headgate.model.rows import IngestReport, LineError, MarkedRecords, OnInvalid
+from headgate.model.rows import Batch, IngestReport, LineError, MarkedRecords, OnInvalid
 from headgate.sources.import_files import UploadDirectory
 from headgate.store.lines import MAX_LINE_BYTES
-from headgate.store.protocol import Batch, Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 BATCH_LINES = 2000
 BATCH_BYTES = 2 * 1024 * 1024

@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,10 +24,12 @@ from headgate.sources.deadlines import until_deadline
 from headgate.sources.importing import Importer, ImportJob, ImportProgress, ImportReport
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, LiveSource
-from headgate.store.protocol import Store
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 LOCK = "sync.lock"
 LOOP = "accounts"

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from headgate.errors import HeadgateError, InvalidRequest, ServerFault, StorageFull
@@ -19,7 +19,9 @@ from headgate.sources.import_files import UploadDirectory, checked_id
 from headgate.sources.import_plan import ImportPlan
 from headgate.sources.importing import Importer, ImportProgress, ImportReport
 from headgate.sources.intake import Upload
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 _MAX_NAME = 200
 _SEPARATORS = frozenset("/\\\0")

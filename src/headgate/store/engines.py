@@ -7,13 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from headgate.errors import ConfigInvalid
-from headgate.home import Home
-from headgate.store.budget import BudgetCounter
-from headgate.store.ledger import Ledger
+from headgate.home import Home, HomeInDatabase
+from headgate.store.ledger import BudgetCounter, Ledger
 from headgate.store.oauth import OAuthStore
-from headgate.store.places import HomeInDatabase
-from headgate.store.protocol import Store
-from headgate.store.relational.oauth import RelationalOAuthStore
+from headgate.store.relational.store import Store
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.ledger import SqliteLedger
@@ -54,7 +51,7 @@ def open_engine(
     if not isinstance(home, HomeInDatabase):
         store = SqliteStore(home, now, model, supervisor=supervisor)
         ledger = SqliteLedger(home, supervisor=supervisor)
-        return OpenedStores(store, ledger, RelationalOAuthStore(ledger))
+        return OpenedStores(store, ledger, OAuthStore(ledger))
     try:
         from headgate.store.postgres.engine import PostgresStore
         from headgate.store.postgres.lease import Lease
@@ -70,7 +67,7 @@ def open_engine(
     return OpenedStores(
         PostgresStore(place, now, model, supervisor=supervisor),
         shared,
-        RelationalOAuthStore(shared),
+        OAuthStore(shared),
         counter=shared,
         has_turn=Lease(place, "sources", now).hold_soon,
         has_folding_turn=Lease(place, "folding", now).hold_soon,

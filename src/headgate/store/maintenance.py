@@ -13,18 +13,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from headgate.errors import ConfigInvalid
-from headgate.home import Home
+from headgate.home import Home, HomeInDatabase
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import CheckReport, Copied, Erased, Moved, Progress, StoreStats
-from headgate.store import places
-from headgate.store.places import HomeInDatabase
 
 if TYPE_CHECKING:
     from headgate.store.relational.copying import StoreSide
-
-
-#: Says where the records of a home are.
-home_in = places.home_in
 
 
 class StoreCommands(Protocol):
@@ -38,12 +32,12 @@ class StoreCommands(Protocol):
         """Check every record."""
         ...
 
-    def back_up(self, target: Path, progress: Progress, names: Sequence[str]) -> Copied:
+    def back_up(self, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
         """Copy the store and its files into a new directory, and the named files of the home."""
         ...
 
-    def restore(self, source: Path, progress: Progress, end_at: int | None) -> Copied:
-        """Check a backup and put it into the home, which must have no store."""
+    def restore(self, source: Path, progress: Progress, *, end_at: int | None) -> Copied:
+        """Check a backup and put it into the home, which must have no store; with a time, its credentials are ended."""
         ...
 
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
@@ -63,7 +57,8 @@ class StoreCommands(Protocol):
         ...
 
 
-def _commands(home: Home) -> StoreCommands:
+def commands_of(home: Home) -> StoreCommands:
+    """Return what can be done to a home, wherever its records are."""
     if isinstance(home, HomeInDatabase):
         from headgate.store.postgres.commands import PostgresCommands
 
@@ -73,27 +68,12 @@ def _commands(home: Home) -> StoreCommands:
     return SqliteCommands(home)
 
 
-def store_stats(home: Home) -> StoreStats:
-    """Measure what a home's store holds."""
-    return _commands(home).stats()
-
-
-def check_store(home: Home, progress: Progress) -> CheckReport:
-    """Check every record of a home's store."""
-    return _commands(home).check(progress)
-
-
 def copy_store(source: Home, target: Home, progress: Progress) -> Moved:
     """Copy the records of a home into another place, whole, or so far that the next call goes on."""
     from headgate.store.relational import copying
 
-    with _commands(source).to_read() as read, _commands(target).to_fill() as filled:
+    with commands_of(source).to_read() as read, commands_of(target).to_fill() as filled:
         return copying.copy_store(read, filled, progress)
-
-
-def back_up_store(home: Home, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
-    """Copy a home's store and its files into a new directory, and the named files beside the store."""
-    return _commands(home).back_up(target, progress, names)
 
 
 def back_up_encrypted(
@@ -104,7 +84,7 @@ def back_up_encrypted(
 
     encrypted_backup.refuse_existing(target)
     with encrypted_backup.workplace(home) as place:
-        copied = back_up_store(home, place, progress, names=names)
+        copied = commands_of(home).back_up(place, progress, names=names)
         encrypted_backup.pack(place, target, passphrase)
     return copied
 
@@ -116,7 +96,7 @@ def backup_to_send(home: Home, passphrase: str, *, names: Sequence[str]) -> IO[b
     from headgate.store import encrypted_backup
 
     with encrypted_backup.workplace(home) as place:
-        back_up_store(home, place, lambda _done, _total: None, names=names)
+        commands_of(home).back_up(place, lambda _done, _total: None, names=names)
         made = tempfile.TemporaryFile(dir=home.path)  # noqa: SIM115 - the caller sends and closes it
         try:
             encrypted_backup.write_packed(place, made, passphrase)
@@ -145,7 +125,7 @@ def make_role(home: Home, password: str) -> str:
 
 
 def is_encrypted_backup(source: Path) -> bool:
-    """Say whether a passphrase is needed for a backup."""
+    """Return whether a passphrase is needed for a backup."""
     from headgate.store import encrypted_backup
 
     return encrypted_backup.is_encrypted_backup(source)
@@ -166,20 +146,3 @@ def verify_backup(source: Path, progress: Progress) -> Copied:
     from headgate.store.sqlite.maintenance import backup
 
     return backup.verify(source, progress)
-
-
-def restore_backup(source: Path, home: Home, progress: Progress, *, end_at: int | None) -> Copied:
-    """Check a backup and put it into a home that has no store, its credentials ended if a time is given."""
-    return _commands(home).restore(source, progress, end_at)
-
-
-def erase_connection(home: Home, connection_id: ConnectionId) -> Erased:
-    """Erase a connection with all its records and files."""
-    return _commands(home).erase_connection(connection_id)
-
-
-def erase_record(
-    home: Home, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId
-) -> Erased:
-    """Erase one record."""
-    return _commands(home).erase_record(connection_id, stream=stream, record_id=record_id)

@@ -13,7 +13,7 @@ from typing import Any
 from headgate.audit.chain import read_notes, verify
 from headgate.audit.report import all_entries, read_event
 from headgate.errors import StorageUnusable
-from headgate.home import Home
+from headgate.home import Home, home_in
 from headgate.model.ids import ConnectionId
 from headgate.store import maintenance
 from tests.http_clients import HttpAnswer
@@ -124,7 +124,7 @@ class Scene:
         assert (verdict.problem, verdict.unchecked) == ("", "")
         logged = Counter([read_event(entry).request_id async for entry in all_entries(ledger)])
         assert {name: logged[name] for name in self.answered} == dict.fromkeys(self.answered, 1)
-        assert maintenance.check_store(self.home, quiet).damages == ()
+        assert maintenance.commands_of(self.home).check(quiet).damages == ()
 
 
 def url_through(proxy: CuttingProxy) -> str:
@@ -151,7 +151,7 @@ async def cut_scene(place: Path, proxy: CuttingProxy) -> AsyncGenerator[Scene]:
         fields = ("id", "subject", "body", "size", "sent_at")
         given = grant(stream_grant("messages", *fields, connections=(ConnectionId(connection),)))
         client = await program.grant(given, daily_records=100_000)
-        home = maintenance.home_in(program.services.home, url_through(proxy), str(place))
+        home = home_in(program.services.home, url_through(proxy), str(place))
         yield Scene(program, proxy, home, connection, client)
 
 

@@ -12,8 +12,7 @@ from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, RecordId, StreamName
 from headgate.model.plan import PagePlan, Reach, RecordPlan, SearchPlan, SearchReach, Term
 from headgate.model.record import Connection, Record
-from headgate.model.rows import IngestReport, OnInvalid
-from headgate.store.protocol import Batch
+from headgate.model.rows import Batch, IngestReport, OnInvalid
 from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.write import accounts, declare, ingest
 from headgate.store.sqlite.database import SqliteDatabase

@@ -25,7 +25,7 @@ import apsw
 from headgate.cli import main
 from headgate.errors import HeadgateError
 from headgate.home import Home, open_home
-from headgate.store.maintenance import back_up_store
+from headgate.store.maintenance import commands_of
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import shelf_digests, verify
 from headgate.store.sqlite.maintenance.opening import reading_store
@@ -208,7 +208,7 @@ def _good_backup(made: Path) -> str:
 
 def restore_command(place: Path) -> StoppedCommand:
     before = digests(place / "base" / "home")
-    back_up_store(Home(place / "base" / "home"), place / "base" / "made", quiet)
+    commands_of(Home(place / "base" / "home")).back_up(place / "base" / "made", quiet)
     shutil.rmtree(place / "base" / "home")
     open_home(place / "base" / "home")
 

@@ -18,7 +18,7 @@ import pytest
 from headgate.errors import HeadgateError, IntegrityBroken
 from headgate.home import Home
 from headgate.model.ids import ConnectionId
-from headgate.store.maintenance import check_store
+from headgate.store.maintenance import commands_of
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
 from tests.conftest import Figure
@@ -222,7 +222,7 @@ def fuzz_fsck(home: Home, place: Path, times: int, figure: Figure) -> dict[str, 
             content[at : at + size] = chance.randbytes(size)
         (copy.path / FILE).write_bytes(content)
         try:
-            is_found = bool(check_store(copy, lambda _done, _total: None).damages)
+            is_found = bool(commands_of(copy).check(lambda _done, _total: None).damages)
         except HeadgateError:
             figures["refused"] += 1
             continue
@@ -256,7 +256,7 @@ def test_a_catalog_that_can_be_read_but_is_not_what_was_stored_is_found(
     file.execute(change)
     file.close()
     assert tables(copy.path / FILE) != held
-    assert check_store(copy, lambda _done, _total: None).damages
+    assert commands_of(copy).check(lambda _done, _total: None).damages
 
 
 def test_fsck_ends_with_a_report_whatever_is_damaged(

@@ -15,7 +15,7 @@ import pytest
 from headgate.errors import QueryTimeout
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
-from headgate.store.maintenance import back_up_store
+from headgate.store.maintenance import commands_of
 from headgate.store.sqlite import checkpoint
 from headgate.store.sqlite.database import open_reader, translate_errors
 from headgate.store.sqlite.engine import SqliteStore
@@ -173,7 +173,7 @@ def test_a_backup_under_load_is_the_store_at_one_commit(tmp_path: Path):
         made: list[int] = []
         while not all(task.done() for task in writers):
             copy = tmp_path / f"copy{len(made)}"
-            done = await asyncio.to_thread(back_up_store, home, copy, lambda _done, _total: None)
+            done = await asyncio.to_thread(commands_of(home).back_up, copy, lambda _done, _total: None)
             made.append(done.change_number)
         await asyncio.gather(*writers)
         return made

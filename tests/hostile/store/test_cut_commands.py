@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import Conflict, HeadgateError, NotFound, StorageUnusable
-from headgate.home import open_home
+from headgate.home import Home, home_in, open_home
 from headgate.model.ids import RecordId
 from headgate.model.plan import RecordPlan
 from headgate.store import maintenance
@@ -53,9 +53,9 @@ def ledger(tmp_path: Path) -> Generator[Ledger]:
     store.close()
 
 
-def through(proxy: CuttingProxy, directory: Path) -> maintenance.Home:
+def through(proxy: CuttingProxy, directory: Path) -> Home:
     """Give a home as a command sees it whose connections can be cut."""
-    return maintenance.home_in(open_home(directory), url_through(proxy), str(directory))
+    return home_in(open_home(directory), url_through(proxy), str(directory))
 
 
 def test_a_record_is_erased_or_can_be_erased_again_wherever_the_connection_is_cut(
@@ -72,13 +72,13 @@ def test_a_record_is_erased_or_can_be_erased_again_wherever_the_connection_is_cu
             _erase(home, ledger, attempt.name)
         assert sorted(ledger.keys(limit=100)) == KEYS
         count += 1
-    assert maintenance.check_store(home, quiet).damages == ()
+    assert maintenance.commands_of(home).check(quiet).damages == ()
     figure("cut", f"erase: {count} cuts")
 
 
 def _erase(home: maintenance.Home, ledger: Ledger, key: str) -> bool:
     try:
-        maintenance.erase_record(home, ledger.ids[0], stream=NOTES, record_id=RecordId(key))
+        maintenance.commands_of(home).erase_record(ledger.ids[0], stream=NOTES, record_id=RecordId(key))
     except NotFound:
         return True
     except StorageUnusable:
@@ -102,7 +102,7 @@ def test_a_copy_goes_on_after_every_cut_and_is_whole_at_its_end(
         found = [copy.record(RecordPlan(ledger.reach(), RecordId(key))) for key in KEYS]
         assert [len(one) for one in found] == [1] * len(KEYS)
         copy.close()
-        assert maintenance.check_store(home_of("postgres", directory), quiet).damages == ()
+        assert maintenance.commands_of(home_of("postgres", directory)).check(quiet).damages == ()
         count += 1
     figure("cut", f"copy: {count} cuts")
 
@@ -141,7 +141,7 @@ def test_a_backup_is_whole_or_refused_wherever_the_connection_is_cut(
 
 def _back_up(home: maintenance.Home, place: Path) -> bool:
     try:
-        maintenance.back_up_store(home, place, quiet)
+        maintenance.commands_of(home).back_up(place, quiet)
     except StorageUnusable:
         return False
     return True

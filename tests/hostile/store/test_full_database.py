@@ -19,7 +19,7 @@ import pytest
 from headgate.audit.report import all_entries, read_event
 from headgate.auth.grants import OWNER
 from headgate.auth.tokens import digest_of
-from headgate.home import open_home
+from headgate.home import home_in, open_home
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId
 from headgate.model.ledger import IssuedGrant, IssuedToken
@@ -143,9 +143,9 @@ def assert_nothing_is_lost(made: Crowded) -> None:
 
     times = with_ledger(made.url, logged)
     assert {name: times[name] for name in made.answered} == dict.fromkeys(made.answered, 1)
-    home = maintenance.home_in(open_home(made.program.place / "home"), made.url, "main")
-    assert maintenance.check_store(home, quiet).damages == ()
-    assert maintenance.store_stats(home).record_count == made.stored
+    home = home_in(open_home(made.program.place / "home"), made.url, "main")
+    assert maintenance.commands_of(home).check(quiet).damages == ()
+    assert maintenance.commands_of(home).stats().record_count == made.stored
 
 
 @contextmanager

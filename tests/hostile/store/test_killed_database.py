@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from headgate.audit.report import all_entries, read_event
-from headgate.home import open_home
+from headgate.home import home_in, open_home
 from headgate.store import maintenance
 from headgate.store.postgres.ledger import PostgresLedger
 from headgate.store.postgres.migrate import open_place
@@ -178,8 +178,8 @@ def test_a_server_that_goes_away_under_load_loses_doubles_and_hides_nothing(
         assert headgate(tmp_path, "--home", "home", "audit", "verify").out.startswith("The log is whole")
         logged = asyncio.run(times_logged(url))
         assert {name: logged[name] for name in load.answered} == dict.fromkeys(load.answered, 1)
-        home = maintenance.home_in(open_home(tmp_path / "home"), url, "main")
-        assert maintenance.check_store(home, quiet).damages == ()
+        home = home_in(open_home(tmp_path / "home"), url, "main")
+        assert maintenance.commands_of(home).check(quiet).damages == ()
     figure(
         "killed",
         f"{len(load.acknowledged)} records acknowledged, {len(load.answered)} reads answered and logged,"

@@ -20,9 +20,9 @@ from headgate.mcp.serve.results import ServerIdentity, result_of
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.ids import RequestId, StreamName
 from headgate.model.reference import RecordRef
+from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
 from headgate.reading.local import LocalResourceServer, ReadContext
-from headgate.store.protocol import Batch
 from headgate.text.budget import size
 from tests.in_process import LocalProgram, local_program
 

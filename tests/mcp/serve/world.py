@@ -20,13 +20,12 @@ from headgate.mcp.serve.reader import Reader
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import RequestId
-from headgate.model.rows import OnInvalid
+from headgate.model.rows import Batch, OnInvalid
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ResourceServer
 from headgate.reading.services import ReadServices
-from headgate.store.protocol import Batch
 from headgate.store.sqlite.engine import SqliteStore
 from tests.stitched import StitchedAccount, fill
 

@@ -14,10 +14,10 @@ import pytest
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import AggregatePlan, ChangesPlan, PagePlan, RecordPlan, SearchPlan, SearchReach
 from headgate.model.query import Metric
+from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.protocol import Batch
 from tests import postgres
 from tests.conftest import Figure
 from tests.store.declared import NOTES

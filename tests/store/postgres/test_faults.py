@@ -18,13 +18,13 @@ from headgate.errors import QueryTimeout, StorageFull, StorageUnusable
 from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import AggregatePlan, ChangesPlan, RecordPlan, SearchPlan, SearchReach
 from headgate.model.query import Metric
+from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
 from headgate.store.postgres import database, readers
 from headgate.store.postgres.database import PostgresDatabase
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
 from headgate.store.postgres.readers import PostgresReader
-from headgate.store.protocol import Batch
 from headgate.store.relational import writer
 from tests import postgres
 from tests.store.declared import NOTES

@@ -22,7 +22,7 @@ from headgate.model.rows import SearchPage
 from headgate.model.terms import parse_terms
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.protocol import Store
+from headgate.store.relational.store import Store
 from headgate.store.semantic.models import MeaningModel, ModelIdentity
 from headgate.store.semantic.multilingual import MultilingualEmbedder
 from headgate.store.sqlite.engine import SqliteStore

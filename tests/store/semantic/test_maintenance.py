@@ -11,12 +11,7 @@ import pytest
 from headgate.home import open_home
 from headgate.model.ids import RecordId
 from headgate.model.maintenance import CheckReport
-from headgate.store.maintenance import (
-    back_up_store,
-    check_store,
-    erase_record,
-    restore_backup,
-)
+from headgate.store.maintenance import commands_of
 from headgate.store.semantic.vectors import quantised
 from headgate.store.sqlite.paths import FILE
 from tests.store.declared import NOTES
@@ -51,7 +46,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def _checked(home: Path) -> CheckReport:
-    return check_store(open_home(home), lambda _done, _total: None)
+    return commands_of(open_home(home)).check(lambda _done, _total: None)
 
 
 def _change(home: Path, sql: str) -> None:
@@ -96,7 +91,7 @@ def test_an_erasure_leaves_no_byte_of_the_vectors(home: Path):
     (vector,) = quantised(WordEmbedder().embed([_ERASED]))
     assert np.count_nonzero(vector) > 4
     assert vector.tobytes() in (home / FILE).read_bytes()
-    erase_record(open_home(home), _connection(home), stream=NOTES, record_id=RecordId("b"))
+    commands_of(open_home(home)).erase_record(_connection(home), stream=NOTES, record_id=RecordId("b"))
     for file in home.rglob("*"):
         if file.is_file():
             assert vector.tobytes() not in file.read_bytes(), file.name
@@ -104,9 +99,9 @@ def test_an_erasure_leaves_no_byte_of_the_vectors(home: Path):
 
 
 def test_a_backup_holds_the_vectors(home: Path, tmp_path: Path):
-    back_up_store(open_home(home), tmp_path / "copy", lambda _done, _total: None)
+    commands_of(open_home(home)).back_up(tmp_path / "copy", lambda _done, _total: None)
     second = tmp_path / "second"
-    restore_backup(tmp_path / "copy", open_home(second), lambda _done, _total: None, end_at=None)
+    commands_of(open_home(second)).restore(tmp_path / "copy", lambda _done, _total: None, end_at=None)
     assert _checked(second).damages == ()
     blocks = _blocks(second)
     store = opened(MeaningHome(second), words_model())

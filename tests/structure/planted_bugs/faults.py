@@ -212,7 +212,7 @@ BUGS = (
     Bug(
         _AROUND,
         "the newest entries are those whose last read is before a place",
-        "src/headgate/store/relational/ledger.py",
+        "src/headgate/store/ledger.py",
         "block.entries_backwards() if entry.first < end)",
         "block.entries_backwards() if entry.seq < end)",
     ),

@@ -177,7 +177,7 @@ BUGS = (
         "tests/console/test_authorization_server.py"
         "::test_what_cannot_succeed_does_not_wait_for_the_writer_and_is_limited",
         "a guessed code waits for the writer",
-        "src/headgate/store/relational/oauth.py",
+        "src/headgate/store/oauth.py",
         "        try:\n            return await self._ledger",
         "        try:\n            return await self.change(work) or await self._ledger",
     ),

@@ -76,8 +76,8 @@ BUGS = (
         _RESTORED,
         "an encrypted backup has only keys beside the store",
         "src/headgate/store/maintenance.py",
-        "back_up_store(home, place, progress, names=names)",
-        'back_up_store(home, place, progress, names=[one for one in names if "/" in one])',
+        "commands_of(home).back_up(place, progress, names=names)",
+        'commands_of(home).back_up(place, progress, names=[one for one in names if "/" in one])',
     ),
     Bug(
         _RESTORED,

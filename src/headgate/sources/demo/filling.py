@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.instants import instant
+from headgate.model.rows import Batch
 from headgate.sources.calendar.shape import EVENTS, TASKS
 from headgate.sources.chat.shape import CHANNELS, MEMBERS, MESSAGES
 from headgate.sources.declaring import declaration
@@ -19,7 +20,9 @@ from headgate.sources.demo.records import Invented, Recorder
 from headgate.sources.mail.declared import mail_declaration
 from headgate.sources.money.ledger import money_declaration
 from headgate.sources.notes.shape import NOTE_STREAM
-from headgate.store.protocol import Batch, Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 OWNER = "Nora Hallam"
 #: Questions that the records answer, each with one right answer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -17,7 +17,9 @@ from headgate.model.query import ExactFilter, Order
 from headgate.sources.exports.calendar import calendar_begin, calendar_end, event, task
 from headgate.sources.exports.contacts import card
 from headgate.sources.exports.mail import AttachedFile, entry, mbox_name
-from headgate.store.protocol import Store
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 #: The streams of each format, and a field by which a stream of that name is known to be one.
 STREAMS: Mapping[str, Mapping[str, str]] = {

@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from headgate.errors import StorageUnusable
-from headgate.home import Home
+from headgate.home import Home, HomeInDatabase
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import CheckReport, Copied, EndedCredentials, Erased, Progress, StoreStats
-from headgate.store.places import HomeInDatabase
 from headgate.store.postgres.blobs import BlobRows, remove_parts
 from headgate.store.postgres.copying import PostgresSide
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
@@ -51,12 +50,12 @@ class PostgresCommands:
         with _opened(self._existing()) as database:
             return fsck.check_records(database, BlobRows(database.place), progress)
 
-    def back_up(self, target: Path, progress: Progress, names: Sequence[str]) -> Copied:
+    def back_up(self, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
         """Copy the records of one state into a file, with the files that they refer to."""
         with self.to_read() as source:
             return backup.back_up(_RowCopy(source, progress), self._home, target, names=names)
 
-    def restore(self, source: Path, progress: Progress, end_at: int | None) -> Copied:
+    def restore(self, source: Path, progress: Progress, *, end_at: int | None) -> Copied:
         """Check a backup and copy it into the home, which must be empty in the database."""
         with backup.restoring(source, self._home, progress) as (copy, copied), self.to_fill() as target:
             ended = EndedCredentials()

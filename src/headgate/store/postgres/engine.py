@@ -14,7 +14,7 @@ from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.retention import ChangeRetention
 from headgate.store.relational.maintenance.unused_files import UnusedFiles
-from headgate.store.relational.store import RelationalStore
+from headgate.store.relational.store import Store
 from headgate.store.relational.write.rule_comparison import RuleComparison
 from headgate.store.relational.write.word_index import WordFilling
 from headgate.store.relational.writer import Writer
@@ -46,7 +46,7 @@ class _PostgresVectors:
         self._lease.release()
 
 
-class PostgresStore(RelationalStore):
+class PostgresStore(Store):
     """A store in a database; with a model, it can be searched by meaning."""
 
     def __init__(

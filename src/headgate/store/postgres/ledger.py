@@ -11,11 +11,11 @@ from typing import TypeVar
 from headgate.errors import IntegrityBroken
 from headgate.model.ids import GrantId
 from headgate.model.ledger import Holder
+from headgate.store.ledger import Ledger
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.readers import ReaderThreads
 from headgate.store.relational.database import Database
-from headgate.store.relational.ledger import RelationalLedger
 
 _T = TypeVar("_T")
 
@@ -71,7 +71,7 @@ class _PostgresConnections:
         self._database.finish()
 
 
-class PostgresLedger(RelationalLedger):
+class PostgresLedger(Ledger):
     """The ledger of one home of a database."""
 
     def __init__(self, place: HomePlace, *, connections: int = 2) -> None:

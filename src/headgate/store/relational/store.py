@@ -28,6 +28,7 @@ from headgate.model.query import SearchMode
 from headgate.model.record import Connection, Record
 from headgate.model.rows import (
     Aggregate,
+    Batch,
     Changes,
     FieldWindow,
     FoundBlob,
@@ -37,7 +38,6 @@ from headgate.model.rows import (
     SearchPage,
     ShelfSummary,
 )
-from headgate.store.protocol import Batch
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.columns.aggregates import aggregate, summaries
 from headgate.store.relational.columns.cache import ColumnCache
@@ -143,8 +143,12 @@ class BlobContents(Protocol):
         ...
 
 
-class RelationalStore:
-    """Implements `headgate.store.protocol.Store`; with a model, it can be searched by meaning."""
+class Store:
+    """A whole store; with a model, it can be searched by meaning.
+
+    Every method that reads takes a plan that has passed policy. A store decides nothing: it selects, compares,
+    counts and ranks exactly what the plan's reach allows.
+    """
 
     def __init__(
         self,
@@ -173,7 +177,8 @@ class RelationalStore:
         return await self._readers.find(plan)
 
     async def key(self, plan: KeyPlan) -> RecordId | None:
-        """Find the key of a record; many can have the same beginning, so this is not done in the event loop."""
+        """Find the key of a record by its beginning and its digest; None if no record of the reach has it."""
+        # Many can have the same beginning, so this is not done in the event loop.
         return await self._readers.searching(lambda database, catalog: find_key(database, catalog, plan))
 
     async def page(self, plan: PagePlan) -> Page:
@@ -185,7 +190,11 @@ class RelationalStore:
         return await self._readers.short(lambda database, catalog: page(database, catalog, plan))
 
     async def changes(self, plan: ChangesPlan) -> Changes:
-        """Read what changed in the projection that the reach allows."""
+        """Read what changed in the projection that the reach allows.
+
+        Raises:
+            CursorExpired: changes since then are no longer known.
+        """
         return await self._readers.short(lambda database, catalog: changes(database, catalog, plan))
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
@@ -210,7 +219,13 @@ class RelationalStore:
         )
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
-        """Read a part of a field, in each connection of the reach that has the record."""
+        """Read a part of a field, in each connection of the reach that has the record.
+
+        Raises:
+            FieldNotFound: the record has no value there.
+            FieldNotText: the value is no text, nor an object or a list that is read as JSON.
+            QueryNotFound: the text sought does not occur.
+        """
         if isinstance(plan.window, MatchWindow):
             return await self._readers.searching(lambda database, catalog: windows(database, catalog, plan))
         return await self._readers.short(lambda database, catalog: windows(database, catalog, plan))
@@ -233,11 +248,15 @@ class RelationalStore:
 
     @property
     def is_writable(self) -> bool:
-        """Whether anything can be stored."""
+        """Whether anything can be stored; if not, every write raises StorageReadOnly."""
         return self._writer.is_able
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
-        """Register a declaration; a new version adds columns and changes nothing that is there."""
+        """Register a declaration; a new version adds columns and changes nothing that is there.
+
+        Raises:
+            InvalidDeclaration: it breaks a rule, or gives an old version a new meaning.
+        """
         declared = await self._writer.run_alone(
             lambda database: declare.declare(database, connector_key, document)
         )
@@ -282,7 +301,12 @@ class RelationalStore:
         await self._writer.run_alone(lambda database: accounts.delete(database, connection_id), is_small=True)
 
     async def ingest(self, batch: Batch) -> IngestReport:
-        """Store a batch, whole and durably, before this returns."""
+        """Store a batch, whole and durably, before this returns.
+
+        Raises:
+            StorageFull: there is no room; nothing of the batch was stored.
+            IdempotencyConflict: the key was used with another body.
+        """
         catalog = await self._readers.catalog()
         # Reading lines takes a while; in a thread it does not block the event loop.
         checked = await asyncio.to_thread(_check, batch, catalog)
@@ -323,14 +347,22 @@ class RelationalStore:
         return await self._readers.scan(hiding.hidden_counts)
 
     async def add_rule(self, rule: HidingRule, *, at: int) -> int:
-        """Add a rule; when this returns no client can see what it finds. Gives how many records it hid."""
+        """Add a rule; when this returns no client can see what it finds. Returns how many records it hid.
+
+        Raises:
+            ResourceLimit: there are as many rules as there may be.
+        """
         found = await self._readers.scan(lambda database, catalog: hiding.find(database, catalog, rule))
         hidden = await self._writer.run_alone(lambda database: hiding.add(database, rule, found, at=at))
         self._report_texts()
         return hidden
 
     async def remove_rule(self, rule_id: RuleId, *, at: int) -> int:
-        """Remove a rule. Gives how many records clients may see again, as far as their grants go."""
+        """Remove a rule. Returns how many records clients may see again, as far as their grants go.
+
+        Raises:
+            NotFound: there is no such rule.
+        """
         shown = await self._writer.run_alone(lambda database: hiding.remove(database, rule_id, at=at))
         self._report_texts()
         return shown

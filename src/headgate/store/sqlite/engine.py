@@ -31,7 +31,7 @@ from headgate.store.relational.maintenance.retention import ChangeRetention
 from headgate.store.relational.maintenance.unused_files import UnusedFiles
 from headgate.store.relational.read.pages import find
 from headgate.store.relational.read.rows import TooLargeHere
-from headgate.store.relational.store import READ_BYTES, RelationalStore
+from headgate.store.relational.store import READ_BYTES, Store
 from headgate.store.relational.write.blobs import BlobFiles
 from headgate.store.relational.write.rule_comparison import RuleComparison
 from headgate.store.relational.writer import Writer
@@ -171,7 +171,7 @@ class _SqliteFiles(BlobFiles):
             return await super().write(content)
 
 
-class SqliteStore(RelationalStore):
+class SqliteStore(Store):
     """A store in one file of the home; with a model, it can be searched by meaning."""
 
     def __init__(

@@ -16,8 +16,8 @@ import apsw
 from headgate.errors import StorageFull
 from headgate.home import Home, revocation_reserve
 from headgate.model.ids import GrantId
+from headgate.store.ledger import Ledger
 from headgate.store.relational.database import Database
-from headgate.store.relational.ledger import RelationalLedger
 from headgate.store.sqlite.database import SqliteDatabase, open_reader, translate_errors
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import NoWriter, start_writer
@@ -78,7 +78,7 @@ class _SqliteConnections:
         await self._writer.close()
 
 
-class SqliteLedger(RelationalLedger):
+class SqliteLedger(Ledger):
     """The ledger of a home whose store has been opened."""
 
     def __init__(self, home: Home, *, supervisor: Supervisor | None = None) -> None:

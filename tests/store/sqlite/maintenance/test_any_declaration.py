@@ -17,9 +17,9 @@ from headgate.errors import InvalidDeclaration
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId, FieldName, RecordId
 from headgate.model.plan import PagePlan, Reach
+from headgate.model.rows import Batch
 from headgate.sources.exporting import ExportFormat, export_connection
-from headgate.store.maintenance import back_up_store, erase_record, restore_backup
-from headgate.store.protocol import Batch
+from headgate.store.maintenance import commands_of
 from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import writing_store
@@ -130,8 +130,8 @@ def test_every_declaration_that_is_accepted_survives_backup_restore_check_erasur
         with writing_store(home) as database:
             Snapshot().run(database, enough=1)
         assert damages(home) == []
-        back_up_store(home, Path(place) / "copy", _quiet)
-        assert restore_backup(Path(place) / "copy", other, _quiet, end_at=None).record_count == 2
+        commands_of(home).back_up(Path(place) / "copy", _quiet)
+        assert commands_of(other).restore(Path(place) / "copy", _quiet, end_at=None).record_count == 2
         assert damages(other) == []
         _export(home, Path(place), {*fields, "id"})
         everything = tuple(map(FieldName, ("id", *fields)))
@@ -139,14 +139,14 @@ def test_every_declaration_that_is_accepted_survives_backup_restore_check_erasur
         assert (
             _bodies(home, connection_id, everything) == _bodies(other, connection_id, everything) == expected
         )
-        erase_record(other, connection_id, stream=MESSAGES, record_id=RecordId("a"))
+        commands_of(other).erase_record(connection_id, stream=MESSAGES, record_id=RecordId("a"))
         assert damages(other) == []
         assert _bodies(other, connection_id, everything) == {"b": expected["b"]}
 
 
 def test_the_marks_of_an_invalid_record_are_erased_with_it(tmp_path: Path):
     home, connection_id = filled(tmp_path, [line("a", size="big"), line("b", size="huge")])
-    erase_record(home, connection_id, stream=MESSAGES, record_id=RecordId("a"))
+    commands_of(home).erase_record(connection_id, stream=MESSAGES, record_id=RecordId("a"))
 
     async def marked(store: SqliteStore) -> list[str]:
         return [one.id for one in (await store.marked(connection_id, MESSAGES, after=0, limit=10)).records]

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, open_home
-from headgate.store.maintenance import back_up_store
+from headgate.store.maintenance import commands_of
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.backup import restore, verify
 from tests.hostile.store.scene import damages, filled, line, read, with_store
@@ -32,7 +32,7 @@ def made(tmp_path: Path) -> tuple[Home, Path]:
         await store.put_blob(_pieces(b"a file"), "text/plain")
 
     with_store(home, work)
-    back_up_store(home, tmp_path / "copy", quiet)
+    commands_of(home).back_up(tmp_path / "copy", quiet)
     return home, tmp_path / "copy"
 
 
@@ -104,7 +104,7 @@ def test_a_file_too_many_is_found(made: tuple[Home, Path]):
 def test_a_backup_does_not_replace_what_exists(made: tuple[Home, Path]):
     home, copy = made
     with pytest.raises(Conflict):
-        back_up_store(home, copy, quiet)
+        commands_of(home).back_up(copy, quiet)
     verify(copy, quiet)
 
 
@@ -115,7 +115,7 @@ def test_a_backup_that_is_stopped_leaves_nothing(made: tuple[Home, Path], tmp_pa
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        back_up_store(home, tmp_path / "stopped", stop)
+        commands_of(home).back_up(tmp_path / "stopped", stop)
     assert [path.name for path in tmp_path.iterdir() if "stopped" in path.name] == []
     assert damages(home) == []
 

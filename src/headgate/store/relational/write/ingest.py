@@ -13,10 +13,9 @@ from headgate.model.declaration import Semantics
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
 from headgate.model.record import Op
-from headgate.model.rows import IngestReport, LineError, OnInvalid, RecordProblem
+from headgate.model.rows import Batch, IngestReport, LineError, OnInvalid, RecordProblem
 from headgate.policy.hiding import Hider
 from headgate.store.lines import Incoming, read_line
-from headgate.store.protocol import Batch
 from headgate.store.relational.catalog import Catalog, StreamTable, current
 from headgate.store.relational.database import Database
 from headgate.store.relational.write.record_check import RecordCheck

@@ -41,7 +41,7 @@ class SqliteCommands:
         with reading_store(self._home) as database:
             return fsck.check_store(database, blob_files(self._home), progress)
 
-    def back_up(self, target: Path, progress: Progress, names: Sequence[str]) -> Copied:
+    def back_up(self, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
         """Copy the store and its files into a new directory, and the named files beside the store."""
         from headgate.store.sqlite.maintenance import backup
         from headgate.store.sqlite.maintenance.opening import blob_files, reading_store
@@ -50,7 +50,7 @@ class SqliteCommands:
             copy = backup.FileCopy(database, blob_files(self._home), progress)
             return backup.back_up(copy, self._home, target, names=names)
 
-    def restore(self, source: Path, progress: Progress, end_at: int | None) -> Copied:
+    def restore(self, source: Path, progress: Progress, *, end_at: int | None) -> Copied:
         """Check a backup and put it into the home, which must have no store."""
         from headgate.store.sqlite.maintenance import backup
 
