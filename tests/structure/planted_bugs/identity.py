@@ -30,7 +30,7 @@ BUGS = (
     Bug(
         _RESTORED,
         "a restore keeps the tokens of gateway callers",
-        "src/headgate/store/postgres/sql/maintenance.sql",
+        "src/headgate/store/sql/maintenance.sql",
         "kind IN ('gateway_caller', 'gateway_token')",
         "kind IN ('gateway_caller')",
     ),

@@ -18,9 +18,17 @@ from headgate.model.query import Scalar
 from headgate.store.relational.column_values import Column, ColumnKind, TypedColumn
 from headgate.store.relational.database import Database
 from headgate.store.relational.read.scope import bindable
-from headgate.store.relational.statements import statements_of
+from headgate.store.statements import statements_of
 
-SQL: Mapping[str, str] = statements_of("headgate.store.postgres")
+#: How the macros of shared statements are written here.
+_MACROS = {
+    r"(\w+\.)?\{home\}": r"\1home=:home AND",
+    r"\{home_column\}": "home, ",
+    r"\{home_value\}": ":home, ",
+    r"(\w+\.)?\{live\}": r"NOT \1deleted",
+    r"\s\{index \S+\}": "",
+}
+SQL: Mapping[str, str] = statements_of("headgate.store.postgres", _MACROS)
 _ARRAYS = {
     ColumnKind.WORD: "words",
     ColumnKind.HASH: "ints",

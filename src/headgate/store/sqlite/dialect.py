@@ -9,9 +9,16 @@ from headgate.model.query import Scalar
 from headgate.store.relational.column_values import Column, ColumnKind, TypedColumn
 from headgate.store.relational.database import Database
 from headgate.store.relational.read.scope import bindable
-from headgate.store.relational.statements import statements_of
+from headgate.store.statements import statements_of
 
-SQL: Mapping[str, str] = statements_of("headgate.store.sqlite")
+#: How the macros of shared statements are written here.
+_MACROS = {
+    r"(\w+\.)?\{home\} ": "",
+    r"\{home_(column|value)\}": "",
+    r"(\w+\.)?\{live\}": r"\1deleted=0",
+    r"\{index (\S+)\}": r"INDEXED BY \1",
+}
+SQL: Mapping[str, str] = statements_of("headgate.store.sqlite", _MACROS)
 _TYPES = {
     ColumnKind.WORD: "TEXT",
     ColumnKind.HASH: "INTEGER",

@@ -3,11 +3,6 @@
 SELECT {columns} FROM record r
 WHERE r.home=:home AND r.sid {shelves} AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where}
 
--- name: keys_between
--- The keys of live records between two texts.
-SELECT r.record_id FROM record r
-WHERE r.home=:home AND r.sid IN ({sids}) AND NOT r.deleted AND r.record_id BETWEEN ? AND ?{where}
-
 -- name: page_by_key
 -- Live records in the order of their keys, merged over shelves. What the index holds decides which of a shelf's are read, with
 -- all that are alike in it; their whole order is that of the outer sort. The columns are those of keys, or of whole rows.
@@ -77,36 +72,16 @@ SELECT r.rid FROM record r{join}
 WHERE r.home=:home AND r.rid = ANY(ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb)))
   AND NOT r.deleted{where}
 
--- name: rows_by_number
--- The records of some row numbers.
-SELECT {columns} FROM record r WHERE r.home=:home AND r.rid IN ({marks})
-
--- name: one_mark
--- The mark of one value in a list of them.
-?
-
 -- name: records_for_window
 -- The live records of a key, with some pieces of a long text of each: a row for each piece, or one without a piece.
 SELECT {columns}, c.sum, c.text FROM record r
 LEFT JOIN chunk c ON c.home = r.home AND c.rid = r.rid AND c.fid = ? AND c.n BETWEEN ? AND ?
 WHERE r.home=:home AND r.sid IN ({sids}) AND r.key = sha256(convert_to(?, 'UTF8')) AND NOT r.deleted{where} ORDER BY r.sid, c.n
 
--- name: candidates_by_age
--- Some records up to a row number that changed after a change number.
-SELECT {columns} FROM record r WHERE r.home=:home AND r.rid > ? AND r.rid <= ? AND r.seq > ?{where} ORDER BY r.rid LIMIT ?
-
--- name: one_candidate
--- One record, as far as changes need it.
-SELECT {columns} FROM record r WHERE r.home=:home AND r.rid = ?
-
 -- name: count_pending
 -- How many visible records of a range of row numbers, or of a JSON list of them, have no vectors yet, up to a bound.
 SELECT count(*) FROM (SELECT 1 FROM record r WHERE r.home=:home AND NOT r.deleted AND (r.rid > ? AND r.rid < ? OR
 r.rid IN (SELECT value::bigint FROM jsonb_array_elements_text(?::jsonb))){where} LIMIT {most}) AS pending
-
--- name: delete_rows_between
--- Remove the rows of a table between two row numbers.
-DELETE FROM {table} WHERE home=:home AND rid > ? AND rid < ?
 
 -- name: delete_rows_of_record
 -- Remove the rows of a table that belong to one record.
@@ -118,27 +93,6 @@ INSERT INTO typed SELECT :home, rid, ints::bigint[], floats::float8[], words::te
 FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS u(rid, ints, floats, words)
 ON CONFLICT (home, rid) DO UPDATE SET ints = excluded.ints, floats = excluded.floats, words = excluded.words
 
--- name: blob_users
--- The live records that refer to a file.
-SELECT u.fid, u.mime_type, r.sid, r.record_id FROM blob_use u JOIN record r ON r.home = u.home AND r.rid = u.rid
-WHERE u.home=:home AND u.blob_id = ? AND r.sid IN ({sids}) AND NOT r.deleted{where} ORDER BY r.rid, u.fid
-
--- name: live_of_shelves
--- How many live records some shelves hold together.
-SELECT coalesce(sum(live), 0)::bigint FROM shelf WHERE home=:home AND sid IN ({sids})
-
--- name: shelf_totals
--- How many live records each shelf holds, and when it last changed.
-SELECT sid, live, updated_at FROM shelf WHERE home=:home
-
--- name: verified_key
--- The key of a record whose text fields hold some texts.
-SELECT r.record_id FROM record r WHERE r.home=:home AND r.rid = ?{conditions}
-
--- name: column_blocks
--- The stored blocks of one column of a shelf.
-SELECT b, data FROM column_block WHERE home=:home AND sid=? AND fid=?
-
 -- name: changed_values
 -- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
 SELECT r.rid, r.deleted, r.ts{select} FROM jsonb_array_elements(?::jsonb) w
@@ -146,41 +100,16 @@ CROSS JOIN LATERAL (
   SELECT * FROM record WHERE home=:home AND sid = (w.value ->> 0)::int AND seq > (w.value ->> 1)::bigint OFFSET 0) r
 LEFT JOIN LATERAL (SELECT * FROM typed WHERE home=:home AND rid = r.rid OFFSET 0) t ON true ORDER BY r.rid
 
--- name: shelf_heads
--- What columns in memory are compared with.
-SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE home=:home AND k='pruned_seq') FROM shelf
-WHERE home=:home AND sid IN ({sids}) ORDER BY sid
-
 -- name: block_values
 -- Times and typed values of the records of one block.
 SELECT r.rid, r.deleted, r.ts{select} FROM record r
 LEFT JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
 WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
 
--- name: touched_blocks
--- The blocks of a shelf that hold a record which changed after a change number.
-SELECT DISTINCT ((rid & {mask}) - 1) / {block_rows} FROM record WHERE home=:home AND sid=? AND seq > ?
-
 -- name: stored_rows
 -- Everything of records that a check compares, with their typed values.
 SELECT {columns} FROM record r
 LEFT JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
-
--- name: rows_in_index
--- How many rows an index has for a shelf.
-SELECT count(*) FROM record WHERE home=:home AND sid=?{condition}
-
--- name: is_live
--- The record is not deleted.
-NOT r.deleted
-
--- name: rows_of_range
--- The rows from one row number to another.
-WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
-
--- name: row_of_number
--- One row.
-WHERE r.home=:home AND r.rid = ?
 
 -- name: typed_values
 -- The values of one typed column of a stream that are there.
@@ -199,7 +128,3 @@ DELETE FROM child_key WHERE home=:home AND rid = ANY(?::bigint[])
 -- The numbers of the catalog and of the state that a statement saw, then whether it found anything, then what it found.
 SELECT (SELECT v FROM meta WHERE home=:home AND k='catalog'), (SELECT v FROM meta WHERE home=:home AND k='version'), found.*
 FROM (SELECT) AS once LEFT JOIN LATERAL (SELECT true AS is_found, of.* FROM ({statement}) AS of) AS found ON true
-
--- name: is_in_order
--- The record is in the index of its stream's order.
-NOT deleted

@@ -2,11 +2,6 @@
 -- One live record of a shelf, or of several, by its key.
 SELECT {columns} FROM record r WHERE r.sid {shelves} AND r.record_id = ? AND r.deleted = 0{where}
 
--- name: keys_between
--- The keys of live records between two texts.
-SELECT r.record_id FROM record r
-WHERE r.sid IN ({sids}) AND r.record_id BETWEEN ? AND ? AND r.deleted = 0{where}
-
 -- name: page_by_key
 -- Live records in the order of their keys, merged over shelves.
 SELECT r.rid, r.sid, r.record_id, r.sort FROM record r{join} WHERE r.sid IN ({sids}) AND r.deleted = 0{start}{where}
@@ -59,35 +54,15 @@ field_text(r.body, ?) = ?
 -- Those of the records in a JSON list of row numbers that pass a scope.
 SELECT r.rid FROM json_each(?) j JOIN record r ON r.rid = j.value{join} WHERE r.deleted = 0{where}
 
--- name: rows_by_number
--- The records of some row numbers.
-SELECT {columns} FROM record r WHERE r.rid IN ({marks})
-
--- name: one_mark
--- The mark of one value in a list of them.
-?
-
 -- name: records_for_window
 -- The live records of a key, with some pieces of a long text of each: a row for each piece, or one without a piece.
 SELECT {columns}, c.sum, c.text FROM record r LEFT JOIN chunk c ON c.rid = r.rid AND c.fid = ? AND c.n BETWEEN ? AND ?
 WHERE r.sid IN ({sids}) AND r.record_id = ? AND r.deleted = 0{where} ORDER BY r.sid, c.n
 
--- name: candidates_by_age
--- Some records up to a row number that changed after a change number.
-SELECT {columns} FROM record r WHERE r.rid > ? AND r.rid <= ? AND r.seq > ?{where} ORDER BY r.rid LIMIT ?
-
--- name: one_candidate
--- One record, as far as changes need it.
-SELECT {columns} FROM record r WHERE r.rid = ?
-
 -- name: count_pending
 -- How many visible records of a range of row numbers, or of a JSON list of them, have no vectors yet, up to a bound.
 SELECT count(*) FROM (SELECT 1 FROM record r WHERE r.deleted=0 AND (r.rid > ? AND r.rid < ? OR
 r.rid IN (SELECT value FROM json_each(?))){where} LIMIT {most})
-
--- name: delete_rows_between
--- Remove the rows of a table between two row numbers.
-DELETE FROM {table} WHERE rid > ? AND rid < ?
 
 -- name: delete_rows_of_record
 -- Remove the rows of a table that belong to one record.
@@ -97,53 +72,20 @@ DELETE FROM {table} WHERE rid=?
 -- Store a record's typed values.
 INSERT OR REPLACE INTO {table}(rid{names}) VALUES(?{marks})
 
--- name: blob_users
--- The live records that refer to a file.
-SELECT u.fid, u.mime_type, r.sid, r.record_id FROM blob_use u JOIN record r ON r.rid = u.rid
-WHERE u.blob_id = ? AND r.sid IN ({sids}) AND r.deleted = 0{where} ORDER BY r.rid, u.fid
-
--- name: live_of_shelves
--- How many live records some shelves hold together.
-SELECT coalesce(sum(live), 0) FROM shelf WHERE sid IN ({sids})
-
--- name: shelf_totals
--- How many live records each shelf holds, and when it last changed.
-SELECT sid, live, updated_at FROM shelf
-
--- name: verified_key
--- The key of a record whose text fields hold some texts.
-SELECT r.record_id FROM record r WHERE r.rid = ?{conditions}
-
--- name: column_blocks
--- The stored blocks of one column of a shelf.
-SELECT b, data FROM column_block WHERE sid=? AND fid=?
-
 -- name: changed_values
 -- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
 SELECT r.rid, r.deleted, r.ts{select} FROM json_each(?) w
 JOIN record r INDEXED BY record_seq ON r.sid = w.value->>0 AND r.seq > w.value->>1
 LEFT JOIN {table} t ON t.rid = r.rid ORDER BY r.rid
 
--- name: shelf_heads
--- What columns in memory are compared with.
-SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE k='pruned_seq') FROM shelf WHERE sid IN ({sids}) ORDER BY sid
-
 -- name: block_values
 -- Times and typed values of the records of one block.
 SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN {table} t ON t.rid = r.rid
 WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid
 
--- name: touched_blocks
--- The blocks of a shelf that hold a record which changed after a change number.
-SELECT DISTINCT ((rid & {mask}) - 1) / {block_rows} FROM record INDEXED BY record_seq WHERE sid=? AND seq > ?
-
 -- name: stored_rows
 -- Everything of records that a check compares, with their typed values.
 SELECT {columns} FROM record r LEFT JOIN {table} t ON t.rid = r.rid
-
--- name: rows_in_index
--- How many rows an index has for a shelf.
-SELECT count(*) FROM record INDEXED BY {index} WHERE sid=?{condition}
 
 -- name: make_typed_table
 -- Make the typed table of a stream.
@@ -156,19 +98,3 @@ ALTER TABLE {table} ADD COLUMN {column} {type}
 -- name: index_typed_column
 -- Let records be found by the value of a typed column.
 CREATE INDEX IF NOT EXISTS {table}_{column} ON {table}({column})
-
--- name: is_live
--- The record is not deleted.
-r.deleted = 0
-
--- name: rows_of_range
--- The rows from one row number to another.
-WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid
-
--- name: row_of_number
--- One row.
-WHERE r.rid = ?
-
--- name: is_in_order
--- The record is in the index of its stream's order.
-deleted = 0

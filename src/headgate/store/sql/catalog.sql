@@ -1,0 +1,81 @@
+-- name: catalog_number
+-- The number that every change of the catalog raises.
+SELECT v FROM meta WHERE {home} k='catalog'
+
+-- name: raise_catalog_number
+-- End every cache of the catalog, in every process.
+UPDATE meta SET v = v + 1 WHERE {home} k='catalog'
+
+-- name: connector_keys
+-- Every connector that was ever declared.
+SELECT DISTINCT connector_key FROM declaration WHERE {home} true
+
+-- name: declaration_documents
+-- Every declared version of a connector, the newest last.
+SELECT document FROM declaration WHERE {home} connector_key=? ORDER BY position
+
+-- name: declared_document
+-- One declared version of a connector.
+SELECT document FROM declaration WHERE {home} connector_key=? AND version=?
+
+-- name: insert_declaration
+-- Add a declared version as the newest.
+INSERT INTO declaration({home_column}connector_key, version, position, document)
+SELECT {home_value}?, ?, coalesce(max(position), 0) + 1, ? FROM declaration WHERE {home} true
+
+-- name: streams
+-- Every stream that was ever declared.
+SELECT stid, connector_key, name FROM stream WHERE {home} true
+
+-- name: fields
+-- Every field of every stream with its column, and whether it is in the word index.
+SELECT stid, name, fid, col, kind, slot FROM field WHERE {home} true
+
+-- name: fields_of_stream
+-- Every field of one stream with its column, and whether it is in the word index.
+SELECT name, fid, col, kind, slot FROM field WHERE {home} stid=?
+
+-- name: typed_fields_of_stream
+-- The fields of a stream that have a column in its typed table.
+SELECT name, col, kind FROM field WHERE {home} stid=? AND col IS NOT NULL
+
+-- name: next_fid
+-- The next free field number of a stream.
+SELECT coalesce(max(fid), 0) + 1 FROM field WHERE {home} stid=?
+
+-- name: next_column
+-- The next free column number of a stream's typed table.
+SELECT coalesce(max(col), 0) + 1 FROM field WHERE {home} stid=?
+
+-- name: insert_field
+-- Number a new field.
+INSERT INTO field({home_column}stid, name, fid)
+VALUES({home_value}?, ?, ?)
+
+-- name: set_field_column
+-- Note a field's column in the typed table.
+UPDATE field SET col=?, kind=? WHERE {home} stid=? AND name=?
+
+-- name: shelves
+-- Every shelf, in the order of their numbers.
+SELECT sid, connection_id, stid, hidden FROM shelf WHERE {home} true ORDER BY sid
+
+-- name: hiding_rules
+-- The owner's rules, the oldest first.
+SELECT document FROM hiding_rule WHERE {home} true ORDER BY created_at, id
+
+-- name: insert_hiding_rule
+-- Add a rule.
+INSERT INTO hiding_rule VALUES({home_value}?, ?, ?)
+
+-- name: delete_hiding_rule
+-- Remove a rule; one row if there was one.
+DELETE FROM hiding_rule WHERE {home} id=? RETURNING 1
+
+-- name: shelves_of_stream
+-- The shelves of one stream, in any connection.
+SELECT sid FROM shelf WHERE {home} stid=?
+
+-- name: live_counts
+-- How many live records each shelf holds.
+SELECT sid, live FROM shelf WHERE {home} true
