@@ -126,7 +126,7 @@ async def fill(place: Path, records: int = RECORDS) -> Filled:
     for start in range(0, records, 2000):
         lines = [line(dice, number) for number in range(start, min(start + 2000, records))]
         await store.ingest(Batch(made[start // 2000 % 3].id, STREAM, lines, now()))
-    ledger = SqliteLedger(home)
+    ledger = SqliteLedger(home, store.writer)
     catalog = SourceCatalog(await store.declarations(), {one.id: one for one in await store.connections()})
     choice = Choice(fields=((STREAM, GRANTED),))
     issued = await issue(ledger, choice, Conditions(ClientId("bench")), catalog=catalog, now=now())

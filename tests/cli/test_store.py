@@ -18,8 +18,8 @@ from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.home import Home, open_home
 from headgate.model.ids import ConnectionId
+from headgate.store.engines import open_engine
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.ledger import SqliteLedger
 from headgate.store.sqlite.maintenance.opening import reading_store, writing_store
 from tests.hostile.store.scene import MAIL, damages, filled, line, with_store
 from tests.on_socket import COMMAND, WAIT_SECONDS, Outcome, environment, headgate
@@ -150,10 +150,11 @@ def test_a_log_that_cannot_be_checked_here_has_its_own_exit_code(
         return headgate(tmp_path, "--home", str(of.path), "audit", "verify")
 
     async def log() -> None:
-        ledger = SqliteLedger(home)
+        opened = open_engine(home, lambda: 0)
         line = b'{"at":1,"grant_ids":[]}\n'
-        write_head(home, await ledger.append("a.journal", 0, line, partial(seal_block, key)))
-        await ledger.close()
+        write_head(home, await opened.ledger.append("a.journal", 0, line, partial(seal_block, key)))
+        await opened.ledger.close()
+        await opened.store.close()
 
     asyncio.run(log())
     assert verified(home).code == 0

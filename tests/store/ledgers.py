@@ -33,13 +33,13 @@ OpenOver = Callable[[Home], AbstractAsyncContextManager[OpenLedger]]
 
 @asynccontextmanager
 async def _sqlite(home: Home) -> AsyncGenerator[OpenLedger]:
-    # The store makes the tables.
-    await SqliteStore(home, lambda: 0).close()
-    ledger = SqliteLedger(home)
+    store = SqliteStore(home, lambda: 0)
+    ledger = SqliteLedger(home, store.writer)
     try:
         yield OpenLedger(ledger, OAuthStore(ledger))
     finally:
         await ledger.close()
+        await store.close()
 
 
 @asynccontextmanager

@@ -50,7 +50,7 @@ def open_engine(
     """
     if not isinstance(home, HomeInDatabase):
         store = SqliteStore(home, now, model, supervisor=supervisor)
-        ledger = SqliteLedger(home, supervisor=supervisor)
+        ledger = SqliteLedger(home, store.writer)
         return OpenedStores(store, ledger, OAuthStore(ledger))
     try:
         from headgate.store.postgres.engine import PostgresStore

@@ -1,7 +1,7 @@
-"""A writer: a thread that owns a writing connection and does jobs in turn. A file of SQLite has one for records and one for the ledger.
+"""A writer: a thread that owns a writing connection and does jobs in turn. A file of SQLite has one in each process.
 
 Jobs that wait together are committed together: each is whole by itself, one flush of the disk makes all of them
-durable, and no job is reported as done before that.
+durable, and no job is reported as done before that. Small jobs, such as revocations, go before others that wait.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Job(Generic[_T]):
     done: asyncio.Future[_T]
 
     def settle(self, outcome: _Done[_T] | _Failed) -> None:
-        """Report what came of the job, in the event loop that it was given in by."""
+        """Deliver the outcome to the event loop that submitted the job."""
         if isinstance(outcome, _Failed):
             settle(self.done, partial(self.done.set_exception, outcome.error))
         else:
@@ -220,6 +220,7 @@ class Writer:
         #: None: how much room there is cannot be measured from here.
         self._has_room = has_room
         self._waiting: deque[_Job[Any]] = deque()
+        self._small: deque[_Job[Any]] = deque()
         self._changed = threading.Condition()
         self._is_closing = False
         self._idle_tasks: Sequence[IdleTask] = (Snapshot(), WordMerging(), *idle_tasks)
@@ -265,9 +266,10 @@ class Writer:
         with self._changed:
             if self._is_closing:
                 raise StorageUnusable("The store is closed.")
-            if len(self._waiting) >= _WAITING_MOST:
+            queue = self._small if is_small else self._waiting
+            if len(queue) >= _WAITING_MOST:
                 raise StorageUnusable("Too many writes are waiting.", hint="Try again in a moment.")
-            self._waiting.append(_Job(work, in_transaction, done))
+            queue.append(_Job(work, in_transaction, done))
             self._changed.notify()
         # A caller that goes away leaves its job to be done: it shares a transaction with others.
         try:
@@ -371,13 +373,9 @@ class Writer:
     def _next_jobs(self) -> list[_Job[Any]]:
         """Wait for a job, and take along those that can share its transaction. Empty: idle, or time to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_closing, self._idle_wait)
-            jobs = [self._waiting.popleft()] if self._waiting else []
-            while jobs and self._can_share(jobs):
-                jobs.append(self._waiting.popleft())
+            self._changed.wait_for(lambda: self._small or self._waiting or self._is_closing, self._idle_wait)
+            queue = self._small or self._waiting
+            jobs = [queue.popleft()] if queue else []
+            while queue and len(jobs) < _JOBS_TOGETHER and jobs[0].in_transaction and queue[0].in_transaction:
+                jobs.append(queue.popleft())
             return jobs
-
-    def _can_share(self, jobs: list[_Job[Any]]) -> bool:
-        if not self._waiting or len(jobs) == _JOBS_TOGETHER:
-            return False
-        return jobs[0].in_transaction and self._waiting[0].in_transaction

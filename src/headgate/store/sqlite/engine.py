@@ -186,7 +186,8 @@ class SqliteStore(Store):
         files = _SqliteFiles(home.path / BLOBS)
         unused = UnusedFiles(now, lambda _, gone: files.remove(gone), files.remove_unfinished)
         tasks = (RuleComparison(now), ChangeRetention(now), unused)
-        writer = start_writer(path, idle_tasks=tasks, supervisor=supervisor)
+        #: Of the whole file: the ledger writes through it too.
+        self.writer = writer = start_writer(path, idle_tasks=tasks, supervisor=supervisor)
         vectors = _SqliteVectors(path, writer) if model is not None and isinstance(writer, Writer) else None
         meaning = None if model is None else (model, vectors)
         super().__init__(_SqliteReaders(path), writer, files, now, meaning, supervisor)

@@ -1,6 +1,7 @@
 """The ledger in the store's file.
 
-Look-ups run on the event loop's own connection, like every short read, and never wait; changes wait for the disk.
+Look-ups run on the event loop's own connection, like every short read, and never wait; changes are jobs of the store's
+writer, and wait for the disk.
 Scans of the log, which only grows, have a thread with its own connection.
 """
 
@@ -18,22 +19,23 @@ from headgate.home import Home, revocation_reserve
 from headgate.model.ids import GrantId
 from headgate.store.ledger import Ledger
 from headgate.store.relational.database import Database
+from headgate.store.relational.writer import Writer
 from headgate.store.sqlite.database import SqliteDatabase, open_reader, translate_errors
 from headgate.store.sqlite.paths import FILE
 from headgate.store.sqlite.readonly import NoWriter, start_writer
-from headgate.tasks import Supervisor
 
 _T = TypeVar("_T")
 
 
 class _SqliteConnections:
-    """Implements `relational.ledger.LedgerConnections`."""
+    """Implements `store.ledger.LedgerConnections`."""
 
-    def __init__(self, home: Home, supervisor: Supervisor | None) -> None:
+    def __init__(self, home: Home, writer: Writer | NoWriter) -> None:
         self._path = home.path / FILE
-        self._supervisor = supervisor
         self._reader = open_reader(self._path)
-        self._writer = start_writer(self._path, supervisor=supervisor)
+        self._writer = writer
+        #: One that was opened when there was room again; None: the store's works, and is the store's to close.
+        self._later_writer: Writer | NoWriter | None = None
         self._scans = ThreadPoolExecutor(1, thread_name_prefix="headgate-log")
         self._scanned: SqliteDatabase | None = None
 
@@ -68,21 +70,22 @@ class _SqliteConnections:
     def open_again(self) -> None:
         """Open a writer where there was no room for one."""
         if isinstance(self._writer, NoWriter):
-            self._writer = start_writer(self._path, supervisor=self._supervisor)
+            self._writer = self._later_writer = start_writer(self._path)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._scans.shutdown)
         if self._scanned is not None:
             self._scanned.db.close()
         self._reader.db.close()
-        await self._writer.close()
+        if self._later_writer is not None:
+            await self._later_writer.close()
 
 
 class SqliteLedger(Ledger):
-    """The ledger of a home whose store has been opened."""
+    """The ledger of a home whose store has been opened, and is closed after it."""
 
-    def __init__(self, home: Home, *, supervisor: Supervisor | None = None) -> None:
-        self._own = _SqliteConnections(home, supervisor)
+    def __init__(self, home: Home, writer: Writer | NoWriter) -> None:
+        self._own = _SqliteConnections(home, writer)
         super().__init__(self._own)
         self._reserve = revocation_reserve(home.path)
 
