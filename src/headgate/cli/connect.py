@@ -12,6 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.agent_programs.merging import toml_table, with_json_entry, with_toml_entry
+from headgate.agent_programs.programs import (
+    ENTRY,
+    PROGRAMS,
+    AgentProgram,
+    HttpServer,
+    StdioServer,
+    program_of,
+    shell_line,
+)
 from headgate.auth.grants import Choice, Conditions, Issued
 from headgate.cli.grant_options import (
     DAYS,
@@ -32,16 +42,6 @@ from headgate.cli.grants import issue_choice, save_token
 from headgate.cli.mcp import cache_root_of
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, State, echo, require_home, settings_of
-from headgate.clients.merging import toml_table, with_json_entry, with_toml_entry
-from headgate.clients.programs import (
-    ENTRY,
-    PROGRAMS,
-    AgentProgram,
-    HttpServer,
-    StdioServer,
-    program_of,
-    shell_line,
-)
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
 from headgate.model.ids import ClientId, GrantId, RequestId

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.agent_programs.programs import PROGRAMS, HttpServer, shell_line
 from headgate.auth.clients import GrantOverview
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.auth.documents import in_words, issued_document
@@ -33,7 +34,6 @@ from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.mcp import cache_root_of
 from headgate.cli.stores import with_stores, with_stores_if_any
 from headgate.cli.terminal import AsJson, State, echo, many, require_home, settings_of, table
-from headgate.clients.programs import PROGRAMS, HttpServer, shell_line
 from headgate.errors import InvalidAuthorizationDetails, NotFound
 from headgate.model.ids import (
     ClientId,
