@@ -46,7 +46,7 @@ BUGS = (
     Bug(
         "S2-06",
         "stdio never offers windows",
-        "src/headgate/mcp/serve/stdio.py",
+        "src/headgate/mcp/serve/remote.py",
         "WHOLE if windows else WITHOUT_WINDOWS",
         "WITHOUT_WINDOWS if windows else WHOLE",
     ),
