@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.forking import shared_parent
 from tests.http_clients import HttpAnswer, ask_once
 from tests.schema.declarations import declaration
 
@@ -45,6 +46,12 @@ def environment(place: Path, extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def headgate(place: Path, *arguments: str, **extra: str) -> Outcome:
+    """Run a command to its end, forked from a process that has imported the program."""
+    return Outcome(*shared_parent().run(place, arguments, environment(place, extra), WAIT_SECONDS))
+
+
+def headgate_alone(place: Path, *arguments: str, **extra: str) -> Outcome:
+    """Run a command to its end in a new interpreter, as a terminal does."""
     done = subprocess.run(
         [*COMMAND, *arguments],
         cwd=place,

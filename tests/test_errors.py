@@ -123,7 +123,6 @@ def test_a_code_of_the_wire_has_its_status(code: str, status: int):
         ("NOT_FOUND", 404, False),
         ("FORBIDDEN", 403, False),
         ("INVALID_INPUT", 422, False),
-        ("INVALID_OPERATION_TYPE", 400, False),
         ("TIMEOUT", 504, True),
         ("ABORTED", 499, False),
         ("INTERNAL", 500, False),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.http_clients import ask_once
-from tests.on_socket import headgate, serving
+from tests.on_socket import headgate_alone, serving
 from tests.test_extras import PROJECT, ROOT, make_environment
 
 SOURCE = ROOT / "src"
@@ -72,7 +72,9 @@ def test_the_program_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path, monk
 def import_and_serve(python: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Import a mailbox with the installed program, serve it, and open its pages."""
     monkeypatch.setattr("tests.on_socket.COMMAND", (str(python), "-m", "headgate"))
-    imported = headgate(place, "--home", "home", "import", "--yes", str(ROOT / "examples" / "letters.mbox"))
+    imported = headgate_alone(
+        place, "--home", "home", "import", "--yes", str(ROOT / "examples" / "letters.mbox")
+    )
     assert (imported.code, imported.err) == (0, "")
     assert "messages: 4 new" in imported.out
     with serving(place) as server:

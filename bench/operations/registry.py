@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.operations.access import AccessControl, Identity
-from headgate.operations.context import OperationContext
-from headgate.operations.registration import HandlerRegistration
+from headgate.operations.registration import HandlerRegistration, OperationContext
 from headgate.operations.registry import Registry
 from headgate.operations.spec import OperationSpec, OperationType, Visibility
 

@@ -37,27 +37,17 @@ if TYPE_CHECKING:
         AccessControl as AccessControl,
         Identity as Identity,
     )
-    from headgate.operations.batch import (
-        BatchEntry as BatchEntry,
-        BatchOutcome as BatchOutcome,
-    )
-    from headgate.operations.binding import (
+    from headgate.operations.calling import (
         input_schema_of as input_schema_of,
         output_schema_of as output_schema_of,
     )
     from headgate.operations.content import (
         MCP_CONTENT_SCHEMA as MCP_CONTENT_SCHEMA,
     )
-    from headgate.operations.context import (
-        AbortPolicy as AbortPolicy,
-        OperationContext as OperationContext,
-    )
     from headgate.operations.envelope import (
-        HttpMeta as HttpMeta,
         LocalMeta as LocalMeta,
         McpMeta as McpMeta,
         ResponseEnvelope as ResponseEnvelope,
-        http_envelope as http_envelope,
         local_envelope as local_envelope,
         mcp_envelope as mcp_envelope,
         unwrap as unwrap,
@@ -66,12 +56,15 @@ if TYPE_CHECKING:
         CompositionAuthority as CompositionAuthority,
         HandlerRegistration as HandlerRegistration,
         OperationAdapter as OperationAdapter,
+        OperationContext as OperationContext,
         OutputPolicy as OutputPolicy,
         Provenance as Provenance,
         ScopedEnv as ScopedEnv,
         expose as expose,
     )
     from headgate.operations.registry import (
+        BatchEntry as BatchEntry,
+        BatchOutcome as BatchOutcome,
         Overlay as Overlay,
         Registry as Registry,
     )
@@ -93,16 +86,12 @@ __version__ = "0.1.0"
 _CORE = {
     "headgate.errors": ("AdapterError", "CallError", "HeadgateError", "OperationError"),
     "headgate.operations.access": ("AccessControl", "Identity"),
-    "headgate.operations.batch": ("BatchEntry", "BatchOutcome"),
-    "headgate.operations.binding": ("input_schema_of", "output_schema_of"),
+    "headgate.operations.calling": ("input_schema_of", "output_schema_of"),
     "headgate.operations.content": ("MCP_CONTENT_SCHEMA",),
-    "headgate.operations.context": ("AbortPolicy", "OperationContext"),
     "headgate.operations.envelope": (
-        "HttpMeta",
         "LocalMeta",
         "McpMeta",
         "ResponseEnvelope",
-        "http_envelope",
         "local_envelope",
         "mcp_envelope",
         "unwrap",
@@ -111,12 +100,13 @@ _CORE = {
         "CompositionAuthority",
         "HandlerRegistration",
         "OperationAdapter",
+        "OperationContext",
         "OutputPolicy",
         "Provenance",
         "ScopedEnv",
         "expose",
     ),
-    "headgate.operations.registry": ("Overlay", "Registry"),
+    "headgate.operations.registry": ("BatchEntry", "BatchOutcome", "Overlay", "Registry"),
     "headgate.operations.secrets": ("Capabilities", "Secret"),
     "headgate.operations.spec": (
         "ErrorDefinition",

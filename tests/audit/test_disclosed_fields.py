@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -203,14 +202,14 @@ class Scene:
         return {(part.stream, field) for part in event.parts for field in part.fields}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    async with local_program(tmp_path, semantic_model="multilingual") as server:
+@pytest.fixture(scope="module")
+async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    async with local_program(tmp_path_factory.mktemp("scene"), semantic_model="multilingual") as server:
         await server.declare("mail", document())
         mine = await server.connect("mail")
         await server.ask(

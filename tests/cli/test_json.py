@@ -13,7 +13,6 @@ import typer
 
 from headgate.cli.main import app
 from headgate.home import write_private
-from tests.cli.forking import headgate_each
 from tests.hostile.store.scene import filled, line
 from tests.on_socket import Outcome, headgate
 
@@ -94,8 +93,10 @@ def places(tmp_path: Path, home: Path | None = None) -> dict[str, Path]:
 
 def run_all(made: dict[str, Path], names: dict[str, str]) -> dict[str, Outcome]:
     """Run every command where there is something to say beside the document: the log is to hold everything."""
-    calls = [(place, words_of(command, names)) for command, place in made.items()]
-    return dict(zip(made, headgate_each(calls, HEADGATE_LOG_LEVEL="debug"), strict=True))
+    return {
+        command: headgate(place, *words_of(command, names), HEADGATE_LOG_LEVEL="debug")
+        for command, place in made.items()
+    }
 
 
 def is_json_or_nothing(done: Outcome) -> bool:

@@ -11,8 +11,7 @@ import typer
 from headgate import __version__
 from headgate.cli.main import app
 from headgate.home import COMMANDS
-from tests.cli.forking import headgate_each
-from tests.on_socket import headgate
+from tests.on_socket import headgate, headgate_alone
 
 
 def test_the_program_says_its_version(tmp_path: Path):
@@ -102,7 +101,7 @@ def test_a_home_that_others_can_enter_is_refused_with_the_command_that_mends_it(
 
 def test_without_the_serve_extra_the_command_names_it(tmp_path: Path):
     (tmp_path / "uvicorn.py").write_text("raise ModuleNotFoundError(name='uvicorn')\n", encoding="utf-8")
-    outcome = headgate(tmp_path, "serve", PYTHONPATH=str(tmp_path))
+    outcome = headgate_alone(tmp_path, "serve", PYTHONPATH=str(tmp_path))
     assert outcome.code == 78
     assert "headgate[serve]" in outcome.err
 
@@ -129,11 +128,12 @@ def test_every_command_that_a_hint_may_name_is_known_to_hints():
 def test_commands_in_hints_name_the_home_that_was_given(tmp_path: Path):
     bare = re.compile(rf"headgate (?:{'|'.join(COMMANDS)})\b")
     options = (("--home", "my home"), ("--home=my home",))
-    calls = [(tmp_path, (*option, *words)) for words in HINTING for option in options]
-    for call, done in zip(calls, headgate_each(calls), strict=True):
+    for call in ((*option, *words) for words in HINTING for option in options):
+        done = headgate(tmp_path, *call)
         shown = done.out + done.err
         assert "headgate --home 'my home' " in shown, (call, done)
         assert not bare.search(shown), (call, done)
     # A variable holds for the next command as well.
-    for done in headgate_each([(tmp_path, words) for words in HINTING], HEADGATE_HOME="my home"):
+    for words in HINTING:
+        done = headgate(tmp_path, *words, HEADGATE_HOME="my home")
         assert bare.search(done.out + done.err)

@@ -19,8 +19,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from headgate.errors import OperationError
 from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
 from headgate.mcp.client.questions import Question, Reply
-from headgate.operations.context import OperationContext
-from headgate.operations.registration import HandlerRegistration
+from headgate.operations.registration import HandlerRegistration, OperationContext
 from tests.peers.serving import sample
 
 CALLBACK = "http://localhost:3000/callback"

@@ -23,7 +23,7 @@ ROWS = """
     store/test_rows.py::test_rows_71_and_72_a_repeated_batch_is_answered_as_before_and_taken_once
 72 a batch whose acknowledgement was lost is there once after it is sent again
     store/test_rows.py::test_rows_71_and_72_a_repeated_batch_is_answered_as_before_and_taken_once
-    store/test_killed.py::test_a_hundred_kills_lose_nothing_and_tear_nothing
+    store/test_killed.py::test_ten_kills_lose_nothing_and_tear_nothing
 73 a full disk takes no part of a batch; what cannot be disclosed is not shown
     store/test_full.py::test_a_batch_that_finds_no_room_is_absent_as_a_whole_and_reads_go_on
     store/test_full.py::test_a_file_that_may_not_grow_is_reported_as_no_space_and_recovers_without_a_restart

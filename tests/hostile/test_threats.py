@@ -93,7 +93,8 @@ def mutated(text: str, dice: random.Random) -> str:
 
 
 @pytest.mark.hostile("T1", "46")
-async def test_ten_thousand_forged_handles_open_nothing_and_all_sound_alike(scene: Scene):
+@pytest.mark.parametrize("forgeries", [1_000, pytest.param(10_000, marks=pytest.mark.soak)])
+async def test_forged_handles_open_nothing_and_all_sound_alike(scene: Scene, forgeries: int):
     first = (await scene.get(f"{RECORDS}?limit=1")).body
     bookmark = (await scene.get(f"{RECORDS}?changes_since=beginning")).body["next_changes_since"]
     window = (await scene.get(f"{RECORDS}/m1/field-window?field=subject&limit_chars=2")).body["window"]
@@ -108,7 +109,7 @@ async def test_ten_thousand_forged_handles_open_nothing_and_all_sound_alike(scen
     own = {"m0", "m1", "m2", "m3", "m4", "m5", *good.values()}
     dice, answers_of = random.Random(1), dict[str, set[tuple[int, bytes]]]()
     for path, handle in good.items():
-        for _ in range(10_000 // len(good) + 1):
+        for _ in range(forgeries // len(good) + 1):
             forged = mutated(handle, dice)
             if forged not in own:
                 answers_of.setdefault(path, set()).add(

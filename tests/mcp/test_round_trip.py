@@ -6,8 +6,7 @@ from headgate.errors import CallError
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.gateway.server import gateway_app, to_mcp
 from headgate.operations.access import AccessControl, Identity
-from headgate.operations.context import OperationContext
-from headgate.operations.registration import HandlerRegistration, expose
+from headgate.operations.registration import HandlerRegistration, OperationContext, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Capabilities
 from headgate.operations.spec import OperationSpec, OperationType, Visibility

@@ -22,7 +22,6 @@ REGISTRATION_FIELDS = {
     "capabilities",
     "output_policy",
     "apply_input_defaults",
-    "is_streaming",
 }
 
 

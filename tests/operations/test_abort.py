@@ -6,7 +6,6 @@ import gc
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations.context import AbortPolicy
 from tests.operations.parts import composing, leaf, operation, registry
 
 pytestmark = pytest.mark.anyio
@@ -41,13 +40,13 @@ class Watched:
 
         return handler
 
-    def calling(self, name, *children, policy=AbortPolicy.ABORT_DEPENDENTS):
+    def calling(self, name, *children):
         async def handler(_value, context):
             self._enter(name, context)
             try:
                 async with asyncio.TaskGroup() as group:
                     for child in children:
-                        group.create_task(context.env.execute(f"ns/{child}", abort_policy=policy))
+                        group.create_task(context.env.execute(f"ns/{child}"))
             except asyncio.CancelledError:
                 self.ended.append(name)
                 raise
@@ -66,10 +65,10 @@ class Watched:
             await asyncio.gather(*(asyncio.all_tasks() - self._others), return_exceptions=True)
 
 
-def tree(watched, **policies):
+def tree(watched):
     """Build root -> (left -> leaf1, right -> leaf2)."""
     return registry(
-        composing(watched.calling("root", "left", "right", **policies), "ns/left", "ns/right", name="root"),
+        composing(watched.calling("root", "left", "right"), "ns/left", "ns/right", name="root"),
         composing(watched.calling("left", "leaf1"), "ns/leaf1", name="left"),
         composing(watched.calling("right", "leaf2"), "ns/leaf2", name="right"),
         leaf(watched.waiting("leaf1"), "leaf1"),
@@ -167,7 +166,7 @@ async def test_a_child_can_be_ended_alone_and_its_parent_hears_of_it():
     assert await outcome(task) == {"child": "ABORTED"}
 
 
-async def test_started_children_may_run_on_and_no_new_ones_begin():
+async def test_a_call_that_is_ended_begins_no_new_children():
     watched = Watched()
     refused = []
 
@@ -183,36 +182,14 @@ async def test_started_children_may_run_on_and_no_new_ones_begin():
             raise
 
     held = registry(leaf(watched.waiting("leaf")), composing(outer, "ns/leaf"))
-    task = asyncio.create_task(
-        held.execute("ns/outer", request_id="r", abort_policy=AbortPolicy.CONTINUE_RUNNING)
-    )
+    task = asyncio.create_task(held.execute("ns/outer", request_id="r"))
     await watched.started("leaf")
-    child = watched.ids["leaf"]
-    assert held.abort("r") == ("r",)
+    assert held.abort("r") == (watched.ids["leaf"], "r")
     assert await outcome(task) == "ABORTED"
     assert refused == ["ABORTED"]
-    assert watched.ended == []
-    assert held.in_flight == (child,)
-    watched.release.set()
+    assert watched.ended == ["leaf"]
     await watched.all_over()
     assert held.in_flight == ()
-    assert watched.ended == []
-
-
-async def test_the_policy_of_each_level_is_its_own():
-    watched = Watched()
-    held = tree(watched, policy=AbortPolicy.CONTINUE_RUNNING)
-    task = asyncio.create_task(held.execute("ns/root", request_id="root"))
-    await watched.started("leaf1", "leaf2")
-    names = {request_id: name for name, request_id in watched.ids.items()}
-    # Root ends left and right; these two let their own children run on.
-    assert [names[one] for one in held.abort("root")] == ["left", "right", "root"]
-    assert await outcome(task) == "ABORTED"
-    assert sorted(names[one] for one in held.in_flight) == ["leaf1", "leaf2"]
-    watched.release.set()
-    await watched.all_over()
-    assert held.in_flight == ()
-    assert sorted(watched.ended) == ["left", "right", "root"]
 
 
 async def test_cancelling_the_caller_stays_a_cancellation_and_ends_the_call():

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from headgate.errors import CallError, RegistrationInvalid
 from headgate.operations.access import AccessControl, Identity
-from headgate.operations.binding import input_schema_of, output_schema_of
+from headgate.operations.calling import input_schema_of, output_schema_of
 from headgate.operations.envelope import mcp_envelope
 from tests.operations.parts import composing, echo, leaf, operation, registry, token
 

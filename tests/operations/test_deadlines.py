@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations.context import OperationContext
+from headgate.operations.registration import OperationContext
 from tests.operations.parts import composing, leaf, operation, registry
 
 pytestmark = pytest.mark.anyio

@@ -7,21 +7,16 @@ import pytest
 from headgate.errors import CallError
 from headgate.operations.access import AccessControl, Identity
 from headgate.operations.discovery import description, find_visible, search, summary, visible_specs
-from headgate.operations.spec import ErrorDefinition, OperationType
+from headgate.operations.spec import ErrorDefinition
 from tests.operations.parts import leaf, operation, registry
 
 READER = Identity("reader", frozenset({"read"}))
 RESTRICTED = AccessControl(required_scopes=("read",))
 
 
-async def stream(value, _context):
-    yield value
-
-
 HELD = registry(
     operation(name="open", title="Öffnen", description="Opens a door", tags=("house",)),
     operation(name="closed", access_control=RESTRICTED),
-    operation(stream, "events", op_type=OperationType.SUBSCRIPTION),
     leaf(name="hidden", description="canary"),
 )
 
@@ -32,8 +27,8 @@ def ids(specs):
 
 @pytest.mark.requirement("S0-11")
 def test_a_caller_sees_what_it_can_reach_and_no_more():
-    assert ids(visible_specs(HELD, None)) == ["ns/open", "ns/events"]
-    assert ids(visible_specs(HELD, READER)) == ["ns/open", "ns/closed", "ns/events"]
+    assert ids(visible_specs(HELD, None)) == ["ns/open"]
+    assert ids(visible_specs(HELD, READER)) == ["ns/open", "ns/closed"]
     assert ids(search(HELD, None).specs) == ["ns/open"]
     assert ids(search(HELD, READER).specs) == ["ns/closed", "ns/open"]
     assert search(HELD, READER, "canary").specs == ()

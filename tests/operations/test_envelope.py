@@ -7,11 +7,9 @@ from hypothesis import given, strategies as st
 
 from headgate.errors import CallError
 from headgate.operations.envelope import (
-    HttpMeta,
     LocalMeta,
     McpMeta,
     ResponseEnvelope,
-    http_envelope,
     is_envelope_dict,
     local_envelope,
     mcp_envelope,
@@ -31,13 +29,11 @@ ISSUE = Issue("$.n", "type", "is not of type integer")
 
 def test_each_factory_makes_its_own_kind_of_meta():
     local = local_envelope(1, "ns/op", timestamp=5, request_id="r")
-    http = http_envelope(2, 200, headers={"a": "b, c"}, content_type="application/json")
     mcp = mcp_envelope(3, content=BLOCKS, structured_content={"x": 1}, meta={"k": 1})
     assert local.meta == LocalMeta("ns/op", 5)
-    assert http.meta == HttpMeta(200, {"a": "b, c"}, "application/json")
     assert mcp.meta == McpMeta(is_error=False, content=BLOCKS, structured_content={"x": 1}, meta={"k": 1})
-    assert [one.meta.source for one in (local, http, mcp)] == ["local", "http", "mcp"]
-    assert [unwrap(one) for one in (local, http, mcp)] == [1, 2, 3]
+    assert [one.meta.source for one in (local, mcp)] == ["local", "mcp"]
+    assert [unwrap(one) for one in (local, mcp)] == [1, 3]
     assert local.request_id == "r"
 
 
@@ -74,7 +70,6 @@ def test_the_wire_form_leaves_out_what_is_absent():
 
 ENVELOPES = st.one_of(
     st.builds(lambda data, when: local_envelope(data, "a/b", timestamp=when), JSON, st.integers()),
-    st.builds(lambda data: http_envelope(data, 200, headers={"a": "b"}, content_type="x/y"), JSON),
     st.builds(
         lambda data, failed, structured, issues: mcp_envelope(
             data, is_error=failed, content=BLOCKS, structured_content=structured, issues=issues
@@ -96,7 +91,6 @@ def test_an_envelope_is_the_same_after_a_trip_over_the_wire(envelope):
 
 
 LOCAL = {"source": "local", "operationId": "a/b", "timestamp": 1}
-HTTP = {"source": "http", "statusCode": 200, "headers": {}, "contentType": ""}
 MCP = {"source": "mcp", "isError": False, "content": []}
 
 
@@ -119,7 +113,7 @@ MCP = {"source": "mcp", "isError": False, "content": []}
         ({"data": 1, "meta": {**LOCAL, "timestamp": "1"}}, False),
         ({"data": 1, "meta": {**LOCAL, "timestamp": True}}, False),
         ({"data": 1, "meta": {"source": "local", "timestamp": 1}}, False),
-        ({"data": 1, "meta": {**HTTP, "statusCode": "200"}}, False),
+        ({"data": 1, "meta": {"source": "http", "statusCode": 200}}, False),
         ({"data": 1, "meta": {"source": "http"}}, False),
         ({"data": 1, "meta": {**MCP, "isError": 0}}, False),
         ({"data": 1, "meta": {**MCP, "content": {}}}, False),
@@ -127,7 +121,6 @@ MCP = {"source": "mcp", "isError": False, "content": []}
         ({"data": [1], "meta": {"page": 1, "source": "orders"}}, False),
         ({"data": 1, "meta": LOCAL}, True),
         ({"data": 1, "meta": {**LOCAL, "timestamp": 1.5}}, True),
-        ({"data": None, "meta": HTTP}, True),
         ({"data": 0, "meta": {**MCP, "more": 1}, "more": 2}, True),
     ],
 )

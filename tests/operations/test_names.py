@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import RegistrationInvalid
-from headgate.operations.names import check_namespace, operation_id, parse_operation_id
+from headgate.operations.spec import check_namespace, operation_id, parse_operation_id
 from tests.operations.parts import operation, registry
 
 

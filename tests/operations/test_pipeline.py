@@ -12,7 +12,7 @@ from headgate.operations.access import AccessControl
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.envelope import LocalMeta, local_envelope, mcp_envelope
 from headgate.operations.registration import OutputPolicy, expose
-from headgate.operations.spec import ErrorDefinition, OperationType, OutputKind, Visibility
+from headgate.operations.spec import ErrorDefinition, OutputKind, Visibility
 from headgate.schema.issue import Issue
 from tests.operations.parts import leaf, operation, registry
 from tests.schema.test_normalise import CLOSED, of
@@ -79,17 +79,6 @@ async def test_the_missing_id_is_shown_escaped_and_cut():
     assert "\n" not in error.message
     assert "\x1b" not in error.message
     assert len(error.message) < 300
-
-
-async def test_a_subscription_cannot_be_called_nor_anything_else_subscribed_to():
-    async def stream(value, _context):
-        yield value
-
-    held = registry(operation(stream, "sub", op_type=OperationType.SUBSCRIPTION), operation())
-    assert (await failure(held, "ns/sub")).code == "INVALID_OPERATION_TYPE"
-    with pytest.raises(CallError) as refused:
-        await anext(held.subscribe("ns/op"))
-    assert refused.value.code == "INVALID_OPERATION_TYPE"
 
 
 async def test_input_that_does_not_fit_is_refused_with_places_and_without_values():

@@ -17,7 +17,7 @@ from headgate.operations.registration import (
     expose,
 )
 from headgate.operations.registry import Registry
-from headgate.operations.spec import OperationType, Visibility
+from headgate.operations.spec import Visibility
 from tests.operations.parts import echo, leaf, operation, spec
 
 
@@ -48,22 +48,9 @@ def test_a_list_of_registrations_can_be_registered():
 
 
 @pytest.mark.parametrize("handler", [stream, functools.partial(stream), StreamObject()])
-def test_a_subscription_needs_an_async_generator(handler):
-    assert operation(handler, op_type=OperationType.SUBSCRIPTION).is_streaming
-    with pytest.raises(RegistrationInvalid, match="only a subscription"):
+def test_an_async_generator_is_no_handler(handler):
+    with pytest.raises(RegistrationInvalid, match="one result"):
         operation(handler)
-
-
-def test_an_ordinary_handler_cannot_serve_a_subscription():
-    with pytest.raises(RegistrationInvalid, match="async generator"):
-        operation(op_type=OperationType.SUBSCRIPTION)
-
-
-def test_a_wrapped_stream_is_opted_in_by_hand():
-    def wrapped(value, context):
-        return stream(value, context)
-
-    assert operation(wrapped, op_type=OperationType.SUBSCRIPTION, is_streaming=True).is_streaming
 
 
 @pytest.mark.requirement("S0-16")
@@ -78,13 +65,7 @@ def test_an_imported_operation_has_neither_authority_nor_env(provenance):
 
 
 def test_only_code_of_this_process_composes():
-    assert {kind for kind in Provenance if not kind.is_leaf} == {Provenance.LOCAL, Provenance.SESSION}
-
-
-def test_an_operation_of_a_session_is_never_visible():
-    assert operation(provenance=Provenance.SESSION, visibility=Visibility.INTERNAL)
-    with pytest.raises(RegistrationInvalid, match="never visible"):
-        operation(provenance=Provenance.SESSION)
+    assert {kind for kind in Provenance if not kind.is_leaf} == {Provenance.LOCAL}
 
 
 def test_exposing_demands_an_access_control_and_changes_nothing_else():

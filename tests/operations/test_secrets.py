@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from headgate.errors import CallError
-from headgate.operations.context import OperationContext
+from headgate.operations.registration import OperationContext
 from headgate.operations.secrets import REDACTED, Capabilities, Secret
 from tests.operations.parts import composing, leaf, operation, registry, token
 

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.errors import CallError
-from headgate.operations.services import service_operations
+from headgate.operations.discovery import service_operations
 from tests.operations.parts import leaf, operation, registry
 from tests.operations.test_discovery import READER, RESTRICTED
 

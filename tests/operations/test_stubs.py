@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 from headgate.errors import CallError
 from headgate.operations.content import MCP_CONTENT_SCHEMA
 from headgate.operations.spec import OutputKind
-from headgate.operations.stub_types import identifier
-from headgate.operations.stubs import stub_module
+from headgate.operations.stubs import identifier, stub_module
 from tests.operations.parts import operation, registry, spec
 from tests.schema.test_normalise import of
 

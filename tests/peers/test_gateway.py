@@ -15,8 +15,7 @@ from headgate.errors import CallError, ConfigInvalid
 from headgate.home import open_home
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.operations.access import AccessControl
-from headgate.operations.context import OperationContext
-from headgate.operations.registration import expose
+from headgate.operations.registration import OperationContext, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Capabilities
 from tests.hostile.server import faulty_server, tool

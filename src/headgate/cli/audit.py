@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.stores import require_home, with_stores_if_any
-from headgate.cli.terminal import AsJson, many, settings_of
+from headgate.audit import chain, report
+from headgate.audit.report import all_entries, entry_document, newest_entries
+from headgate.cli.stores import with_stores_if_any
+from headgate.cli.terminal import AsJson, many, require_home, settings_of
 from headgate.cli.times import typed_instant
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
+from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US, iso
-
-if TYPE_CHECKING:
-    from headgate.model.disclosure import Disclosure
-    from headgate.wiring import HomeStores
+from headgate.wiring import HomeStores, now
 
 app = typer.Typer(help="Show and check the audit log: what was read and refused.", rich_markup_mode=None)
 
@@ -44,7 +44,6 @@ def list_(
         return
 
     async def find(stores: HomeStores) -> list[dict[str, Any]]:
-        from headgate.audit.report import entry_document, newest_entries  # noqa: PLC0415 - needs the extra
 
         found: list[dict[str, Any]] = []
         async for entry in newest_entries(stores.ledger):
@@ -92,7 +91,6 @@ def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
     """
 
     async def check(stores: HomeStores) -> dict[str, Any]:
-        from headgate.audit import chain  # noqa: PLC0415 - needs the extra
 
         verdict = await chain.verify(stores.ledger, chain.read_notes(stores.home))
         return {
@@ -135,7 +133,6 @@ def who_read(
     )
 
     async def find(stores: HomeStores) -> list[dict[str, Any]]:
-        from headgate.audit import report  # noqa: PLC0415 - needs the extra
 
         def times(event: Disclosure) -> dict[str, int]:
             # Of the reads that were folded together some may have shown other records.
@@ -155,7 +152,6 @@ def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
     async def write(stores: HomeStores) -> None:
-        from headgate.audit.report import all_entries, entry_document  # noqa: PLC0415 - needs the extra
 
         documents = (entry_document(entry) async for entry in all_entries(stores.ledger))
         if as_json:
@@ -188,7 +184,6 @@ def fold(
     settings = settings_of(context).settings
 
     async def work(stores: HomeStores) -> dict[str, int]:
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         before = _older_than(older_than, settings.log_details_days, now())
         done = await (stores.would_fold_log(before) if dry_run else stores.fold_log(before))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from headgate.auth.clients import add_owner_client
+from headgate.auth.oauth.clients import OAuthClient
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
-
-if TYPE_CHECKING:
-    from headgate.auth.oauth.clients import OAuthClient
-    from headgate.wiring import HomeStores
+from headgate.wiring import HomeStores, now
 
 app = typer.Typer(help="Register OAuth clients by hand.", rich_markup_mode=None)
 
@@ -36,8 +35,6 @@ def add(
     """Register a client, and print its id."""
 
     async def work(stores: HomeStores) -> tuple[OAuthClient, str | None]:
-        from headgate.auth.clients import add_owner_client  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         return await add_owner_client(stores.oauth, name, redirect, now=now(), has_secret=secret)
 

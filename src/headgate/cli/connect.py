@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.grant_options import (
-    Budget,
-    Confirmed,
-    Connections,
-    Days,
-    Fields,
-    Since,
-    Streams,
-    Until,
-)
-from headgate.cli.grant_preview import ask_for_everything, show_preview
-from headgate.cli.grants import DAYS, issue_choice, read_budget, read_choice, read_days, save_token
-from headgate.cli.mcp import cache_root_of
-from headgate.cli.stores import require_home, with_stores
-from headgate.cli.terminal import AsJson, State, echo, settings_of
-from headgate.clients.merging import toml_table, with_json_entry, with_toml_entry
-from headgate.clients.programs import (
+from headgate.agent_programs.merging import toml_table, with_json_entry, with_toml_entry
+from headgate.agent_programs.programs import (
     ENTRY,
     PROGRAMS,
     AgentProgram,
@@ -36,15 +22,34 @@ from headgate.clients.programs import (
     program_of,
     shell_line,
 )
+from headgate.auth.grants import Choice, Conditions, Issued
+from headgate.cli.grant_options import (
+    DAYS,
+    Budget,
+    Confirmed,
+    Connections,
+    Days,
+    Fields,
+    Since,
+    Streams,
+    Until,
+    read_budget,
+    read_choice,
+    read_days,
+)
+from headgate.cli.grant_preview import ask_for_everything, show_preview
+from headgate.cli.grants import issue_choice, save_token
+from headgate.cli.mcp import cache_root_of
+from headgate.cli.stores import with_stores
+from headgate.cli.terminal import AsJson, State, echo, require_home, settings_of
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
-from headgate.model.ids import ClientId, GrantId
+from headgate.model.ids import ClientId, GrantId, RequestId
+from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.port import ReadAnswer
+from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.settings import CONFIG_VARIABLE, Settings
-
-if TYPE_CHECKING:
-    from headgate.auth.grants import Choice, Issued
-    from headgate.reading.port import ReadAnswer
-    from headgate.wiring import HomeStores
+from headgate.wiring import HomeStores, build_services, mcp_url, now, prepare, server_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +153,6 @@ def _require_server(settings: Settings) -> None:
     Raises:
         Conflict: no server of this home runs.
     """
-    from headgate.wiring import server_address  # noqa: PLC0415 - needs the extra
-
     if not server_address(settings):
         raise Conflict(
             f"No server of {settings.home} runs, so its address is not known.",
@@ -184,8 +187,6 @@ def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms:
     """Make the program's one grant; an earlier one ends."""
 
     async def work(stores: HomeStores) -> Issued:
-        from headgate.auth.grants import Conditions  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         older = await _active_grants(stores, program)
         client = ClientId(program.name)
@@ -214,7 +215,6 @@ def _list_programs(context: typer.Context, *, as_json: bool) -> None:
 def _connection(
     context: typer.Context, program: AgentProgram, file: Path, issued: Issued, *, is_http: bool
 ) -> _Connection:
-    from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
     settings = settings_of(context).settings
     state: State = context.obj
@@ -260,10 +260,6 @@ def _write(made: _Connection) -> Path | None:
 
 def _check(settings: Settings, server: StdioServer | HttpServer, token: str) -> tuple[int, str | None]:
     """Read as the program will, and count the streams as it does; the second value says what is missing."""
-    import asyncio  # noqa: PLC0415 - slow to import
-
-    from headgate.wiring import server_address  # noqa: PLC0415 - needs the extra
-
     if isinstance(server, HttpServer) and not server_address(settings):
         # Not tried: at the address that is configured, the server of another home may answer.
         return 0, f"No server of {settings.home} runs yet: start it with 'headgate serve'."
@@ -278,16 +274,12 @@ def _check(settings: Settings, server: StdioServer | HttpServer, token: str) -> 
 
 
 async def _over_http(server: HttpServer) -> ReadAnswer:
-    from headgate.reading.remote import RemoteResourceServer, http_client  # noqa: PLC0415 - slow to import
 
     async with http_client(server.token) as client:
         return await RemoteResourceServer(server.url.removesuffix("/mcp"), client).streams()
 
 
 async def _in_home(settings: Settings, token: str) -> ReadAnswer:
-    from headgate.model.ids import RequestId  # noqa: PLC0415 - the same as below
-    from headgate.reading.local import LocalResourceServer, ReadContext  # noqa: PLC0415 - the same
-    from headgate.wiring import build_services, prepare  # noqa: PLC0415 - the same
 
     services = build_services(settings, prepare(settings))
     async with services.running():

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING
 
 import typer
 
-from headgate.cli.extras import needs_extra
 from headgate.cli.mcp import cache_root_of
 from headgate.cli.terminal import AsJson, State, echo, settings_of
-
-if TYPE_CHECKING:
-    from headgate.doctor.judging import Finding
+from headgate.doctor.judging import Finding
+from headgate.doctor.probing import Examined, examine
+from headgate.wiring import now, server_address
 
 _MARKS = {"good": "ok", "warning": "note", "problem": "FAULT"}
 
@@ -25,9 +23,6 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
     """
     state: State = context.obj
     settings = settings_of(context).settings
-    with needs_extra("serve"):
-        from headgate.doctor.probing import Examined, examine  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now, server_address  # noqa: PLC0415 - the same
     examined = Examined(settings, server_address(settings), cache_root_of(state.environment), now())
     found = list(examine(examined))
     if as_json:

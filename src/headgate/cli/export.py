@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from headgate.cli.sources import find_connection
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, settings_of
-
-if TYPE_CHECKING:
-    from headgate.sources.exporting import ExportReport
-    from headgate.wiring import HomeStores
+from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
+from headgate.wiring import HomeStores
 
 
 def export(
@@ -40,7 +38,6 @@ def export(
     """
 
     async def work(stores: HomeStores) -> ExportReport:
-        from headgate.sources.exporting import ExportFormat, export_connection  # noqa: PLC0415 - needs the extra
 
         found = await find_connection(stores, connection)
         return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar
 
 import typer
+
+from headgate.auth.grants import Choice
+from headgate.cli.times import typed_instant
+from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
+from headgate.model.declaration import SourceDeclaration
+from headgate.model.ids import (
+    ConnectionId,
+    ConnectorKey,
+    connection_id,
+    field_name,
+    stream_name,
+)
+from headgate.policy.allowance import SourceCatalog
+from headgate.wiring import now
+
+#: How long a grant is valid by default.
+DAYS = 30
+_MOST_DAYS = 36_500
+_MOST_RECORDS = 1_000_000_000
+_T = TypeVar("_T")
 
 Connections = Annotated[
     list[str] | None,
@@ -26,3 +48,158 @@ Budget = Annotated[
     str | None, typer.Option("--budget", help="Limit the grant to N records a day.", metavar="N/day")
 ]
 Confirmed = Annotated[bool, typer.Option("--yes", help="Do not ask before granting everything.")]
+
+
+def refused_choice(
+    refusal: InvalidAuthorizationDetails, catalog: SourceCatalog, choice: Choice
+) -> InvalidRequest:
+    """Make the refusal of a choice, with the values that are there."""
+    return InvalidRequest(refusal.message, hint=offered_values(catalog, choice, refusal.param))
+
+
+def with_ids(choice: Choice, catalog: SourceCatalog) -> Choice:
+    """Replace the names of connections by their ids."""
+    ids = tuple(connection_named(catalog, name) for name in choice.connection_ids)
+    return dataclasses.replace(choice, connection_ids=ids)
+
+
+def connection_named(catalog: SourceCatalog, name: ConnectionId) -> ConnectionId:
+    """Find a connection by its id or by the name that the owner gave it; a name that is neither stays as it is.
+
+    Raises:
+        InvalidRequest: several connections have the name.
+    """
+    if name in catalog.connections:
+        return name
+    found = [
+        one.id
+        for one in catalog.connections.values()
+        if (one.display_name or "").casefold() == name.casefold()
+    ]
+    if len(found) > 1:
+        raise InvalidRequest(
+            f"{len(found)} connections are called '{name}'.", hint=f"Give an id: {', '.join(sorted(found))}."
+        )
+    return found[0] if found else name
+
+
+def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
+    """Build a hint that lists the valid values of the option at fault."""
+    if not catalog.connections:
+        return "Import something first: headgate import PATH"
+    match param:
+        case "connection":
+            names = [
+                f"{one.display_name or one.connector_key} ({one.id})" for one in catalog.connections.values()
+            ]
+            return f"Connections are {', '.join(sorted(names))}."
+        case "stream":
+            streams = {name for _, source in _chosen_sources(catalog, choice) for name in source.streams}
+            return f"Streams are {', '.join(sorted(streams))}."
+        case "fields":
+            return f"{'; '.join(_offered_fields(catalog, choice))}."
+        case _:
+            return "See 'headgate grants create --help'."
+
+
+def _chosen_sources(catalog: SourceCatalog, choice: Choice) -> list[tuple[str, SourceDeclaration]]:
+    """Return the sources of the connections that were chosen, each after the names of these connections."""
+    chosen = [catalog.connections[one] for one in choice.connection_ids or catalog.connections]
+    labels: dict[ConnectorKey, list[str]] = {}
+    for one in chosen:
+        labels.setdefault(one.connector_key, []).append(one.display_name or one.id)
+    return [
+        (", ".join(sorted(labels[key])), source)
+        for key, source in catalog.declarations.items()
+        if key in labels
+    ]
+
+
+def _offered_fields(catalog: SourceCatalog, choice: Choice) -> Iterable[str]:
+    """Write the fields of each named stream; by source, where several have it with other fields."""
+    for name in dict(choice.fields):
+        there = [
+            (label, ", ".join(source.streams[name].fields))
+            for label, source in _chosen_sources(catalog, choice)
+            if name in source.streams
+        ]
+        if len({fields for _, fields in there}) == 1:
+            yield f"{name} has {there[0][1]}"
+        else:
+            yield from (f"{name} of {label} has {fields}" for label, fields in there)
+
+
+def read_choice(
+    connections: list[str] | None,
+    streams: list[str] | None,
+    fields: list[str] | None,
+    since: str | None,
+    until: str | None,
+) -> Choice:
+    """Read the options that say what a grant shows."""
+    return Choice(
+        connection_ids=tuple(read_option("connection", connection_id, one) for one in connections or ()),
+        streams=tuple(read_option("stream", stream_name, one) for one in streams or ()),
+        fields=_merged(_fields(one) for one in fields or ()),
+        since=_time("since", since),
+        until=_time("until", until),
+    )
+
+
+def read_option(option: str, reader: Callable[[str], _T], text: str) -> _T:
+    """Parse an option's value; the error names the option."""
+    try:
+        return reader(text)
+    except InvalidRequest:
+        raise _slip(option, "must be plain text of 1 to 1024 characters") from None
+
+
+def _slip(option: str, rule: str) -> typer.BadParameter:
+    return typer.BadParameter(rule, param_hint=f"'--{option}'")
+
+
+def _fields(text: str) -> tuple[Any, tuple[Any, ...]]:
+    stream, _, names = text.partition("=")
+    if not stream or not names:
+        raise _slip("fields", "it is written STREAM=A,B")
+    chosen = tuple(read_option("fields", field_name, one) for one in names.split(","))
+    return read_option("fields", stream_name, stream), chosen
+
+
+def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+    """Merge the fields of options that name the same stream."""
+    found: dict[Any, tuple[Any, ...]] = {}
+    for stream, names in chosen:
+        found[stream] = (*found.get(stream, ()), *names)
+    return tuple(found.items())
+
+
+def _time(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+
+    at = typed_instant(text, now())
+    if at is None:
+        raise _slip(option, "it must be a time such as 2026-01-01, 30d, today or yesterday")
+    return at
+
+
+def read_days(days: int) -> int:
+    """Check the option for how long a grant is valid."""
+    if days < 1:
+        raise _slip("days", "it must be at least 1")
+    if days > _MOST_DAYS:
+        raise _slip("days", f"it must be at most {_MOST_DAYS}")
+    return days
+
+
+def read_budget(text: str | None) -> int | None:
+    """Read the option for the records of a day."""
+    if text is None:
+        return None
+    number, _, unit = text.partition("/")
+    if unit not in {"", "day"} or not (number.isascii() and number.isdecimal()):
+        raise _slip("budget", "it is written N/day")
+    if not 1 <= int(number[:12]) <= _MOST_RECORDS:
+        raise _slip("budget", f"it must be from 1 to {_MOST_RECORDS} records a day")
+    return int(number)

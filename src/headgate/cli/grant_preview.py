@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import typer
 
-from headgate.errors import InvalidRequest
+from headgate.auth.grants import Choice, chosen_terms
+from headgate.cli.grant_options import refused_choice, with_ids
+from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
+from headgate.model.ids import RequestId
 from headgate.model.instants import instant, iso
+from headgate.reading.preview import GrantPreview, SampleField, preview
 from headgate.settings import Settings
-
-if TYPE_CHECKING:
-    from headgate.auth.grants import Choice
-    from headgate.reading.preview import GrantPreview, SampleField
+from headgate.wiring import build_services, prepare
 
 _SAMPLES = 3
 _SAMPLE_FIELDS = 5
@@ -29,8 +30,6 @@ def show_preview(settings: Settings, choice: Choice, client: str, days: int | No
     Raises:
         InvalidRequest: the choice names something that is not there; the hint lists what is.
     """
-    import asyncio  # noqa: PLC0415 - slow to import
-
     found, labels = asyncio.run(_preview(settings, choice))
     end = "without an end" if days is None else f"for {days} {'day' if days == 1 else 'days'}"
     typer.echo(f"{client} will see, {end}:", err=True)
@@ -57,12 +56,6 @@ def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
 
 
 async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPreview], Mapping[str, str]]:
-    from headgate.auth.grants import chosen_terms  # noqa: PLC0415 - needs the extra
-    from headgate.cli.grants import refused_choice, with_ids  # noqa: PLC0415 - they import this module
-    from headgate.errors import InvalidAuthorizationDetails  # noqa: PLC0415 - the same
-    from headgate.model.ids import RequestId  # noqa: PLC0415 - needs the extra
-    from headgate.reading.preview import preview  # noqa: PLC0415 - needs the extra
-    from headgate.wiring import build_services, prepare  # noqa: PLC0415 - needs the extra
 
     services = build_services(replace(settings, semantic_model="off"), prepare(settings))
     async with services.running():

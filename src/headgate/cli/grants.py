@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
+from headgate.agent_programs.programs import PROGRAMS, HttpServer, shell_line
+from headgate.auth.clients import GrantOverview
+from headgate.auth.credentials import home_credential_path, write_token
+from headgate.auth.documents import in_words, issued_document
+from headgate.auth.grants import Choice, Conditions, Issued, issue
 from headgate.cli.grant_options import (
+    DAYS,
     Budget,
     Confirmed,
     Connections,
@@ -19,39 +23,27 @@ from headgate.cli.grant_options import (
     Since,
     Streams,
     Until,
+    read_budget,
+    read_choice,
+    read_days,
+    read_option,
+    refused_choice,
+    with_ids,
 )
 from headgate.cli.grant_preview import ask_for_everything, show_preview
 from headgate.cli.mcp import cache_root_of
-from headgate.cli.stores import require_home, with_stores, with_stores_if_any
-from headgate.cli.terminal import AsJson, State, echo, many, settings_of, table
-from headgate.cli.times import typed_instant
-from headgate.clients.programs import PROGRAMS, HttpServer, shell_line
-from headgate.errors import InvalidAuthorizationDetails, InvalidRequest, NotFound
+from headgate.cli.stores import with_stores, with_stores_if_any
+from headgate.cli.terminal import AsJson, State, echo, many, require_home, settings_of, table
+from headgate.errors import InvalidAuthorizationDetails, NotFound
 from headgate.model.ids import (
     ClientId,
-    ConnectionId,
-    ConnectorKey,
     client_id,
-    connection_id,
-    field_name,
     grant_id,
-    stream_name,
 )
 from headgate.model.instants import DAY_US, iso
+from headgate.model.ledger import IssuedGrant
+from headgate.wiring import HomeStores, mcp_url, now
 
-if TYPE_CHECKING:
-    from headgate.auth.clients import GrantOverview
-    from headgate.auth.grants import Choice, Conditions, Issued
-    from headgate.model.declaration import SourceDeclaration
-    from headgate.model.ledger import IssuedGrant
-    from headgate.policy.allowance import SourceCatalog
-    from headgate.wiring import HomeStores
-
-#: How long a grant is valid by default.
-DAYS = 30
-_MOST_DAYS = 36_500
-_MOST_RECORDS = 1_000_000_000
-_T = TypeVar("_T")
 app = typer.Typer(help="Create, list and revoke grants: what clients may see.", rich_markup_mode=None)
 
 
@@ -92,12 +84,10 @@ def create(  # noqa: PLR0913 - each is an option of the command
     ask_for_everything(choice, is_confirmed=yes)
 
     async def work(stores: HomeStores) -> Issued:
-        from headgate.auth.grants import Conditions  # noqa: PLC0415 - needs the extra
 
         return await issue_choice(stores, choice, Conditions(name, days=days, daily_records=daily))
 
     issued = with_stores(settings, work)
-    from headgate.wiring import mcp_url  # noqa: PLC0415 - needs the extra
 
     if save:
         path = save_token(context, client, issued, mcp_url(settings))
@@ -120,9 +110,6 @@ async def issue_choice(stores: HomeStores, choice: Choice, conditions: Condition
     Raises:
         InvalidRequest: the choice names something that is not there; the hint lists what is.
     """
-    from headgate.auth.grants import issue  # noqa: PLC0415 - needs the extra
-    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
-
     catalog = await stores.catalog()
     if conditions.days is not None:
         stores.latest.refuse_clock_behind(now())
@@ -133,44 +120,8 @@ async def issue_choice(stores: HomeStores, choice: Choice, conditions: Condition
         raise refused_choice(refusal, catalog, named) from None
 
 
-def refused_choice(
-    refusal: InvalidAuthorizationDetails, catalog: SourceCatalog, choice: Choice
-) -> InvalidRequest:
-    """Make the refusal of a choice, with the values that are there."""
-    return InvalidRequest(refusal.message, hint=offered_values(catalog, choice, refusal.param))
-
-
-def with_ids(choice: Choice, catalog: SourceCatalog) -> Choice:
-    """Replace the names of connections by their ids."""
-    ids = tuple(connection_named(catalog, name) for name in choice.connection_ids)
-    return dataclasses.replace(choice, connection_ids=ids)
-
-
-def connection_named(catalog: SourceCatalog, name: ConnectionId) -> ConnectionId:
-    """Find a connection by its id or by the name that the owner gave it; a name that is neither stays as it is.
-
-    Raises:
-        InvalidRequest: several connections have the name.
-    """
-    if name in catalog.connections:
-        return name
-    found = [
-        one.id
-        for one in catalog.connections.values()
-        if (one.display_name or "").casefold() == name.casefold()
-    ]
-    if len(found) > 1:
-        raise InvalidRequest(
-            f"{len(found)} connections are called '{name}'.", hint=f"Give an id: {', '.join(sorted(found))}."
-        )
-    return found[0] if found else name
-
-
 def save_token(context: typer.Context, client: str, issued: Issued, address: str) -> Path:
     """Save the token in the file of its client, and say so if another one was there."""
-    from headgate.auth.credentials import home_credential_path, write_token  # noqa: PLC0415 - needs the extra
-    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
-
     state: State = context.obj
     root = cache_root_of(state.environment)
     path = home_credential_path(root, settings_of(context).settings.home, client)
@@ -190,7 +141,6 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List every grant with dates, last use and budget."""
 
     async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
-        from headgate.auth.documents import issued_document  # noqa: PLC0415 - needs the extra
 
         overviews = {
             one.issued.grant.id: one for client in await stores.clients().overview() for one in client.grants
@@ -242,7 +192,6 @@ def show(
     """Describe in words what a grant allows."""
 
     async def work(stores: HomeStores) -> str:
-        from headgate.auth.documents import in_words, issued_document  # noqa: PLC0415 - needs the extra
 
         now, found = stores.judged_at(), await _named(stores, grant)
         if as_json:
@@ -273,7 +222,6 @@ def revoke(
     """
 
     async def work(stores: HomeStores) -> list[str]:
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         found = await _named(stores, grant)
         active = [one for one in found if one.grant.id == grant or one.revoked_at is None]
@@ -305,131 +253,6 @@ async def _named(stores: HomeStores, name: str) -> list[IssuedGrant]:
     if not found:
         raise NotFound(f"There is no grant or client '{name}'.", hint="See 'headgate grants list'.")
     return found
-
-
-def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) -> str:
-    """Build a hint that lists the valid values of the option at fault."""
-    if not catalog.connections:
-        return "Import something first: headgate import PATH"
-    match param:
-        case "connection":
-            names = [
-                f"{one.display_name or one.connector_key} ({one.id})" for one in catalog.connections.values()
-            ]
-            return f"Connections are {', '.join(sorted(names))}."
-        case "stream":
-            streams = {name for _, source in _chosen_sources(catalog, choice) for name in source.streams}
-            return f"Streams are {', '.join(sorted(streams))}."
-        case "fields":
-            return f"{'; '.join(_offered_fields(catalog, choice))}."
-        case _:
-            return "See 'headgate grants create --help'."
-
-
-def _chosen_sources(catalog: SourceCatalog, choice: Choice) -> list[tuple[str, SourceDeclaration]]:
-    """Return the sources of the connections that were chosen, each after the names of these connections."""
-    chosen = [catalog.connections[one] for one in choice.connection_ids or catalog.connections]
-    labels: dict[ConnectorKey, list[str]] = {}
-    for one in chosen:
-        labels.setdefault(one.connector_key, []).append(one.display_name or one.id)
-    return [
-        (", ".join(sorted(labels[key])), source)
-        for key, source in catalog.declarations.items()
-        if key in labels
-    ]
-
-
-def _offered_fields(catalog: SourceCatalog, choice: Choice) -> Iterable[str]:
-    """Write the fields of each named stream; by source, where several have it with other fields."""
-    for name in dict(choice.fields):
-        there = [
-            (label, ", ".join(source.streams[name].fields))
-            for label, source in _chosen_sources(catalog, choice)
-            if name in source.streams
-        ]
-        if len({fields for _, fields in there}) == 1:
-            yield f"{name} has {there[0][1]}"
-        else:
-            yield from (f"{name} of {label} has {fields}" for label, fields in there)
-
-
-def read_choice(
-    connections: list[str] | None,
-    streams: list[str] | None,
-    fields: list[str] | None,
-    since: str | None,
-    until: str | None,
-) -> Choice:
-    """Read the options that say what a grant shows."""
-    from headgate.auth.grants import Choice  # noqa: PLC0415 - needs the extra
-
-    return Choice(
-        connection_ids=tuple(read_option("connection", connection_id, one) for one in connections or ()),
-        streams=tuple(read_option("stream", stream_name, one) for one in streams or ()),
-        fields=_merged(_fields(one) for one in fields or ()),
-        since=_time("since", since),
-        until=_time("until", until),
-    )
-
-
-def read_option(option: str, reader: Callable[[str], _T], text: str) -> _T:
-    """Parse an option's value; the error names the option."""
-    try:
-        return reader(text)
-    except InvalidRequest:
-        raise _slip(option, "must be plain text of 1 to 1024 characters") from None
-
-
-def _slip(option: str, rule: str) -> typer.BadParameter:
-    return typer.BadParameter(rule, param_hint=f"'--{option}'")
-
-
-def _fields(text: str) -> tuple[Any, tuple[Any, ...]]:
-    stream, _, names = text.partition("=")
-    if not stream or not names:
-        raise _slip("fields", "it is written STREAM=A,B")
-    chosen = tuple(read_option("fields", field_name, one) for one in names.split(","))
-    return read_option("fields", stream_name, stream), chosen
-
-
-def _merged(chosen: Iterable[tuple[Any, tuple[Any, ...]]]) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
-    """Merge the fields of options that name the same stream."""
-    found: dict[Any, tuple[Any, ...]] = {}
-    for stream, names in chosen:
-        found[stream] = (*found.get(stream, ()), *names)
-    return tuple(found.items())
-
-
-def _time(option: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
-
-    at = typed_instant(text, now())
-    if at is None:
-        raise _slip(option, "it must be a time such as 2026-01-01, 30d, today or yesterday")
-    return at
-
-
-def read_days(days: int) -> int:
-    """Check the option for how long a grant is valid."""
-    if days < 1:
-        raise _slip("days", "it must be at least 1")
-    if days > _MOST_DAYS:
-        raise _slip("days", f"it must be at most {_MOST_DAYS}")
-    return days
-
-
-def read_budget(text: str | None) -> int | None:
-    """Read the option for the records of a day."""
-    if text is None:
-        return None
-    number, _, unit = text.partition("/")
-    if unit not in {"", "day"} or not (number.isascii() and number.isdecimal()):
-        raise _slip("budget", "it is written N/day")
-    if not 1 <= int(number[:12]) <= _MOST_RECORDS:
-        raise _slip("budget", f"it must be from 1 to {_MOST_RECORDS} records a day")
-    return int(number)
 
 
 def _issued(issued: Issued, url: str) -> dict[str, Any]:

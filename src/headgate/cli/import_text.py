@@ -7,13 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from headgate.cli.terminal import many
-
-if TYPE_CHECKING:
-    from headgate.sources.importing import ImportProgress, ImportReport
-    from headgate.sources.previewing import ImportPreview, StreamPreview
+from headgate.sources.importing import ImportProgress, ImportReport
+from headgate.sources.previewing import ImportPreview, StreamPreview
 
 _CELL_CHARS = 28
 _FEWEST_CELL_CHARS = 6

@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +18,11 @@ from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, home_option, json_text, settings_of
 from headgate.errors import InvalidRequest, StorageFull
 from headgate.home import with_home
-
-if TYPE_CHECKING:
-    from headgate.sources.file_parser import FileParser
-    from headgate.sources.import_plan import ImportPlan, PlannedImport
-    from headgate.sources.importing import ImportReport
-    from headgate.wiring import HomeStores
+from headgate.sources.file_parser import FileChoice, FileParser
+from headgate.sources.import_plan import ImportPlan, PlannedImport
+from headgate.sources.importing import Importer, ImportReport
+from headgate.sources.reading_note import READING_NOTES
+from headgate.wiring import HomeStores, now
 
 #: Something was left out: rows were rejected, a file could not be read, or reading ended early.
 EXIT_REJECTED = 65
@@ -59,9 +58,6 @@ def import_files(
     On a terminal it shows a preview and asks. It ends with 65 if rows were rejected or a file could not be read.
     """
     corrections = _corrections(declare)
-    with needs_extra("sources"):
-        from headgate.sources.file_parser import FileChoice, FileParser  # noqa: PLC0415 - needs the extra
-        from headgate.sources.reading_note import READING_NOTES  # noqa: PLC0415 - needs the extra
     choice = FileChoice(
         paths=paths,
         source=source,
@@ -108,8 +104,6 @@ def _plan(parser: FileParser) -> ImportPlan:
 
 def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[ImportReport]:
     async def work(stores: HomeStores) -> list[ImportReport]:
-        from headgate.sources.importing import Importer  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         importer = Importer(stores.store, clock=now)
         reports: list[ImportReport] = []

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import typer
 
-from headgate.cli.extras import needs_extra
+from headgate.auth.keys import load_ring, rotate_ring
 from headgate.cli.terminal import AsJson, settings_of
 from headgate.home import open_home
-
-if TYPE_CHECKING:
-    from headgate.model.sealed import KeyRing
+from headgate.model.sealed import KeyRing
 
 app = typer.Typer(help="List and rotate keys.", rich_markup_mode=None)
 
@@ -28,8 +25,6 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
 
     The first one seals new ones. The keys themselves are not shown.
     """
-    with needs_extra("serve"):
-        from headgate.auth.keys import load_ring  # noqa: PLC0415 - needs the extra
     found = _document(load_ring(open_home(settings_of(context).settings.home)))
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -46,8 +41,6 @@ def rotate(context: typer.Context, *, as_json: AsJson = False) -> None:
 
     It takes effect at once, in a running server too.
     """
-    with needs_extra("serve"):
-        from headgate.auth.keys import load_ring, rotate_ring  # noqa: PLC0415 - needs the extra
     home = open_home(settings_of(context).settings.home)
     ended = load_ring(home).previous
     found = _document(rotate_ring(home))

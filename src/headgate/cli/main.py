@@ -5,36 +5,18 @@ Exit codes are contract and documented in docs/reference/cli.md.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from headgate import __version__
-from headgate.cli import (
-    audit,
-    clients,
-    config,
-    connect,
-    doctor,
-    export,
-    grants,
-    imports,
-    keys,
-    mcp,
-    ops,
-    owner,
-    rules,
-    serve,
-    service,
-    sources,
-    store,
-    trying,
-    watch,
-)
+from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import State, fail
 from headgate.errors import HeadgateError
 
@@ -44,35 +26,105 @@ EXIT_FAILED = 1
 EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
 
+
+class CommandEntry(NamedTuple):
+    """Where a command or a group of commands is, and its line in the list of commands."""
+
+    module: str
+    name: str
+    help: str
+    extra: str = "serve"
+
+
+#: In the order of the help.
+COMMANDS = {
+    "connect": CommandEntry(
+        "connect", "connect", "Connect an agent program: create its grant and configuration."
+    ),
+    "doctor": CommandEntry("doctor", "doctor", "Find what keeps agents from connecting, and how to fix it."),
+    "import": CommandEntry(
+        "imports", "import_files", "Import files: mail, calendars, chats, bank, notes, tables."
+    ),
+    "export": CommandEntry(
+        "export", "export", "Export the records and files of a connection to a directory."
+    ),
+    "watch": CommandEntry("watch", "watch", "Import the files that arrive in a directory, until Ctrl-C."),
+    "stop-all": CommandEntry("owner", "stop_all", "Revoke every grant of every agent, at once."),
+    "try": CommandEntry("trying", "try_tool", "Run a tool as a client, and print exactly what it would see."),
+    "serve": CommandEntry("serve", "serve", "Start the server, and serve until Ctrl-C or SIGTERM."),
+    "demo": CommandEntry("serve", "serve_demo", "Start a server with an invented person's records."),
+    "mcp": CommandEntry("mcp", "mcp", "Serve one agent over stdio, with its saved token."),
+    "config": CommandEntry("config", "app", "Show the settings."),
+    "grants": CommandEntry("grants", "app", "Create, list and revoke grants: what clients may see."),
+    "owner": CommandEntry("owner", "app", "Create owner tokens, and reset the password."),
+    "clients": CommandEntry("clients", "app", "Register OAuth clients by hand."),
+    "rules": CommandEntry("rules", "app", "Hide records from every client."),
+    "audit": CommandEntry("audit", "app", "Show and check the audit log: what was read and refused."),
+    "ops": CommandEntry("ops", "app", "Use the tools of remote MCP servers.", extra="mcp"),
+    "store": CommandEntry("store", "app", "Show, back up, check and erase the store."),
+    "keys": CommandEntry("keys", "app", "List and rotate keys."),
+    "sources": CommandEntry("sources", "app", "Manage imported data, and accounts to fetch from."),
+    "service": CommandEntry("service", "app", "Start Headgate when you log in (systemd)."),
+}
+# Every command takes it from here.
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name; a command's module is imported when the command is looked up."""
+
+    def __init__(self, others: Mapping[str, Any]) -> None:
+        self._loaded = dict(others)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load(name, COMMANDS[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*COMMANDS, *self._loaded]))
+
+    def __len__(self) -> int:
+        return len(COMMANDS.keys() | self._loaded.keys())
+
+
+def _load(name: str, entry: CommandEntry) -> Any:
+    """Import a command; one that needs a package that is not installed names the extra."""
+    with needs_extra(entry.extra):
+        member = getattr(importlib.import_module(f"headgate.cli.{entry.module}"), entry.name)
+    if isinstance(member, typer.Typer):
+        command = typer.main.get_group(member)
+    else:
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+        alone.command(name)(member)
+        command = typer.main.get_command(alone)
+    command.name = name
+    command.context_settings = _CONTEXT
+    return command
+
+
+class _LazyGroup(TyperGroup):
+    """The group of all commands: its help is written, and a command is run, without importing the others."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = _Commands(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands from their table."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
 app = typer.Typer(
     name="headgate",
+    cls=_LazyGroup,
     help="Let AI agents read the parts of your data that you allow, and log every read.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    # Every command takes it from here.
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_CONTEXT,
 )
-app.add_typer(config.app, name="config")
-app.add_typer(grants.app, name="grants")
-app.add_typer(owner.app, name="owner")
-app.add_typer(clients.app, name="clients")
-app.add_typer(rules.app, name="rules")
-app.add_typer(audit.app, name="audit")
-app.add_typer(ops.app, name="ops")
-app.add_typer(store.app, name="store")
-app.add_typer(keys.app, name="keys")
-app.add_typer(sources.app, name="sources")
-app.add_typer(service.app, name="service")
-app.command("connect")(connect.connect)
-app.command("doctor")(doctor.doctor)
-app.command("import")(imports.import_files)
-app.command("export")(export.export)
-app.command("watch")(watch.watch)
-app.command("stop-all")(owner.stop_all)
-app.command("try")(trying.try_tool)
-app.command("serve")(serve.serve)
-app.command("demo")(serve.serve_demo)
-app.command("mcp")(mcp.mcp)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -103,7 +155,10 @@ def main(
     del version
     context.obj = State(flags={"home": None if home is None else str(home)}, environment=dict(os.environ))
     if context.invoked_subcommand is None:
-        serve.serve_home(context)
+        with needs_extra("serve"):
+            from headgate.cli.serve import serve_home  # noqa: PLC0415 - only where no command is named
+
+        serve_home(context)
 
 
 def _sentence(error: typer.TyperException) -> str:

@@ -5,22 +5,24 @@ A token comes from a file that only its owner can read, never from the environme
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import AsJson, echo, json_text, settings_of
 from headgate.errors import CallError, ConfigInvalid, InvalidRequest, NotFound, Unauthorized
 from headgate.home import open_home, read_private
-
-if TYPE_CHECKING:
-    from headgate.mcp.client.from_mcp import ImportedOperations
-    from headgate.mcp.client.pins import FilePins, PinStore
+from headgate.mcp.client.from_mcp import ImportedOperations, ImportOptions, from_mcp
+from headgate.mcp.client.pins import FilePins, PinStore
+from headgate.operations.access import AccessControl
+from headgate.operations.registration import expose
+from headgate.operations.registry import Registry
+from headgate.operations.stubs import stub_module
 
 app = typer.Typer(help="Use the tools of remote MCP servers.", rich_markup_mode=None)
 
@@ -132,9 +134,6 @@ def call(  # noqa: PLR0913 - one option each
     value = _json_input(given)
 
     async def run(imported: ImportedOperations) -> dict[str, Any]:
-        from headgate.operations.access import AccessControl  # noqa: PLC0415 - slow to import
-        from headgate.operations.registration import expose  # noqa: PLC0415 - the same
-        from headgate.operations.registry import Registry  # noqa: PLC0415 - the same
 
         registration = expose(_find(imported, operation), access_control=AccessControl())
         envelope = await Registry([registration]).execute(registration.id, value, timeout_seconds=timeout)
@@ -202,7 +201,6 @@ def stubs(
     """Write a Python module with one typed function for each tool."""
 
     async def write(imported: ImportedOperations) -> str:
-        from headgate.operations.stubs import stub_module  # noqa: PLC0415 - slow to import
 
         return stub_module(tool.spec for tool in imported.tools)
 
@@ -228,10 +226,6 @@ def _with_server(
     skip_bad: bool = False,
 ) -> _T:
     """Import a server, use it, and end the session."""
-    # The client's libraries are an extra, and slow to import.
-    with needs_extra("mcp"):
-        from headgate.mcp.client.from_mcp import ImportOptions, from_mcp  # noqa: PLC0415
-
     options = ImportOptions(
         allowed_hosts=frozenset(server.allow_host or ()), on_bad_tool="skip" if skip_bad else "fail"
     )
@@ -242,8 +236,6 @@ def _with_server(
         )
         async with imported:
             return await use(imported)
-
-    import asyncio  # noqa: PLC0415 - slow to import
 
     try:
         return asyncio.run(run())
@@ -270,8 +262,6 @@ def _token(path: Path | None) -> str | None:
 
 
 def _pins(context: typer.Context) -> FilePins:
-    with needs_extra("mcp"):
-        from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
     return FilePins(open_home(settings_of(context).settings.home).path / "pins.json")
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from headgate.auth.clients import token_mark
 from headgate.auth.gateway import stop_callers
+from headgate.auth.grants import issue_owner_token
+from headgate.auth.sessions import fresh_link
 from headgate.cli.stores import with_stores, with_stores_if_any
 from headgate.cli.terminal import AsJson, many, settings_of
 from headgate.errors import InvalidRequest
 from headgate.model.grant import OwnerScope
 from headgate.model.instants import iso
-
-if TYPE_CHECKING:
-    from headgate.wiring import HomeStores
+from headgate.wiring import HomeStores, mcp_url, now, welcome_url
 
 app = typer.Typer(help="Create owner tokens, and reset the password.", rich_markup_mode=None)
 
@@ -42,8 +43,6 @@ def reset(
     _ask_to_reset(settings.home, is_confirmed=yes)
 
     async def work(stores: HomeStores) -> str:
-        from headgate.auth.sessions import fresh_link  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import mcp_url, welcome_url  # noqa: PLC0415 - needs the extra
 
         secret, link = fresh_link(stores.judged_at())
         await stores.ledger.owner.reset(link)
@@ -92,8 +91,6 @@ def token(
     """
 
     async def work(stores: HomeStores) -> str:
-        from headgate.auth.grants import issue_owner_token  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         limited = None if scope == "all" else OwnerScope(scope)
         return await issue_owner_token(stores.ledger, now=now(), name=name, scope=limited, days=days)
@@ -107,7 +104,6 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List your active tokens."""
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
-        from headgate.auth.clients import token_mark  # noqa: PLC0415 - needs the extra
 
         return [
             {

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from headgate.auth.tokens import fresh_id
 from headgate.cli.import_text import printable
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.model.instants import iso
-
-if TYPE_CHECKING:
-    from headgate.wiring import HomeStores
+from headgate.reading.rules import ChosenRule, active_rules, add_rule, try_rule
+from headgate.wiring import HomeStores, now
 
 app = typer.Typer(help="Hide records from every client.", rich_markup_mode=None)
 _Stream = Annotated[str, typer.Option(help="Only in this stream.", metavar="STREAM")]
@@ -32,7 +32,6 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the rules, and how many records each hides."""
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
-        from headgate.reading.rules import active_rules  # noqa: PLC0415 - needs the extra
 
         return [_document(one.rule, hidden=one.hidden) for one in await active_rules(stores.store)]
 
@@ -70,9 +69,6 @@ def add(  # noqa: PLR0913 - the options of a command
     kind, text = _chosen(value, words, pattern, ready)
 
     async def work(stores: HomeStores) -> dict[str, Any]:
-        from headgate.auth.tokens import fresh_id  # noqa: PLC0415 - needs the extra
-        from headgate.reading.rules import ChosenRule, add_rule, try_rule  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         chosen = ChosenRule(kind, text, field, stream)
         if only_count:
@@ -104,7 +100,6 @@ def remove(
     """
 
     async def work(stores: HomeStores) -> int:
-        from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
         return await stores.store.remove_rule(RuleId(rule), at=now())
 

@@ -15,6 +15,7 @@ import typer
 
 from headgate.cli.terminal import AsJson, echo, settings_of
 from headgate.errors import ConfigInvalid
+from headgate.wiring import served_address
 
 _UNIT = "headgate.service"
 _TEXT = """\
@@ -63,8 +64,6 @@ def install(context: typer.Context) -> None:
 @app.command()
 def status(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show whether the unit is installed, and the server address."""
-    from headgate.wiring import served_address  # noqa: PLC0415 - needs the extra
-
     unit, link = _places()
     found = {
         "unit": str(unit),

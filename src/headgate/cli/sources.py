@@ -7,23 +7,24 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, printable, report_lines
 from headgate.cli.imports import EXIT_REJECTED
 from headgate.cli.stores import with_stores, with_stores_if_any
 from headgate.cli.terminal import AsJson, echo, json_text, many, settings_of, table
 from headgate.errors import HeadgateError, NotFound
-
-if TYPE_CHECKING:
-    from headgate.model.record import Connection
-    from headgate.settings import Settings
-    from headgate.sources.importing import ImportReport
-    from headgate.sources.protocol import LiveSource
-    from headgate.wiring import HomeStores
+from headgate.model.plan import Reach
+from headgate.model.record import Connection
+from headgate.settings import Settings
+from headgate.sources.accounts import account_job, add_account, state_of
+from headgate.sources.importing import ImportReport
+from headgate.sources.protocol import LiveSource
+from headgate.sources.registry import sources
+from headgate.sources.syncing import Accounts
+from headgate.wiring import HomeStores, live_sources, now
 
 app = typer.Typer(help="Manage imported data, and accounts to fetch from.", rich_markup_mode=None)
 
@@ -40,10 +41,7 @@ def _noun() -> None:
 @app.command("list")
 def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List connections and available sources."""
-    with needs_extra("sources"):
-        from headgate.sources.registry import sources  # noqa: PLC0415 - needs the extra
-
-        files, live = sources(), _live_sources(context)
+    files, live = sources(), _live_sources(context)
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
         return [await _row(stores, one) for one in await stores.store.connections()]
@@ -91,7 +89,6 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
     """Show the streams, counts and settings of a connection."""
 
     async def work(stores: HomeStores) -> dict[str, Any]:
-        from headgate.model.plan import Reach  # noqa: PLC0415 - needs the extra
 
         found = await find_connection(stores, connection)
         declared = (await stores.store.declarations())[found.connector_key]
@@ -164,7 +161,6 @@ def add(
     seconds = None if every is None else _seconds(every)
 
     async def work(stores: HomeStores) -> Connection:
-        from headgate.sources.accounts import account_job, add_account  # noqa: PLC0415 - needs the extra
 
         given = {name: value for name, _, value in pairs}
         job = account_job(known[source], given, connection, every_seconds=seconds)
@@ -231,9 +227,6 @@ def sync(
 async def _fetch(
     settings: Settings, stores: HomeStores, connection: Connection, *, is_named: bool
 ) -> ImportReport | None:
-    from headgate.sources.accounts import state_of  # noqa: PLC0415 - needs the extra
-    from headgate.sources.syncing import Accounts  # noqa: PLC0415 - needs the extra
-    from headgate.wiring import live_sources, now  # noqa: PLC0415 - needs the extra
 
     if not is_named and (await state_of(stores.store, connection)).live_source is None:
         return None
@@ -281,14 +274,11 @@ def remove(
 
 
 def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
-    with needs_extra("serve"):
-        from headgate.wiring import live_sources  # noqa: PLC0415 - needs the extra
 
-        return live_sources(Path(settings_of(context).settings.home))
+    return live_sources(Path(settings_of(context).settings.home))
 
 
 async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:
-    from headgate.sources.accounts import state_of  # noqa: PLC0415 - needs the extra
 
     state = await state_of(stores.store, connection)
     return {

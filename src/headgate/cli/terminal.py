@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from headgate.errors import ConfigInvalid
 from headgate.home import with_home
-from headgate.settings import CONFIG_VARIABLE, Resolved, config_path, read_config, resolve
+from headgate.settings import CONFIG_VARIABLE, Resolved, Settings, config_path, read_config, resolve
 
 #: The option of every command that can print JSON.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -108,3 +110,17 @@ def progress_line(verb: str) -> Generator[Callable[[int, int], None]]:
     finally:
         if last:
             sys.stderr.write(f"\r{' ' * len(last)}\r")
+
+
+def require_home(settings: Settings) -> Path:
+    """Return the directory of the home, for commands that make no sense without one.
+
+    Raises:
+        ConfigInvalid: it does not exist.
+    """
+    if not settings.home.exists():
+        raise ConfigInvalid(
+            f"There is no home at {settings.home} yet.",
+            hint="Make one with 'headgate import PATH' or 'headgate', or name another with --home DIR.",
+        )
+    return settings.home

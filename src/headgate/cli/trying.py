@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import asyncio
+from typing import Annotated
 
 import typer
 
-from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import NotFound
+from headgate.mcp.serve.looking import look, read_arguments
+from headgate.mcp.serve.outcome import Outcome
 from headgate.model.ids import client_id, grant_id
-
-if TYPE_CHECKING:
-    from headgate.mcp.serve.outcome import Outcome
+from headgate.wiring import build_services, mcp_url, prepare
 
 
 def try_tool(
@@ -35,11 +35,6 @@ def try_tool(
     result, with its structure.
     """
     settings = settings_of(context).settings
-    with needs_extra("serve"):
-        import asyncio  # noqa: PLC0415 - slow to import
-
-        from headgate.mcp.serve.looking import look, read_arguments  # noqa: PLC0415 - needs the extra
-        from headgate.wiring import build_services, mcp_url, prepare  # noqa: PLC0415 - needs the extra
 
     given = read_arguments(tool, arguments or [])
 

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import printable, report_lines
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import InvalidRequest, ResourceLimit
-
-if TYPE_CHECKING:
-    from headgate.settings import Settings
-    from headgate.sources.import_plan import ImportPlan
-    from headgate.sources.importing import ImportReport
-    from headgate.wiring import HomeStores
+from headgate.settings import Settings
+from headgate.sources.file_parser import FileChoice, FileParser
+from headgate.sources.import_plan import ImportPlan
+from headgate.sources.importing import Importer, ImportReport
+from headgate.sources.reading_note import READING_NOTES
+from headgate.sources.watching import settled_entries
+from headgate.wiring import HomeStores, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,6 @@ def watch(
     A file is imported once it has stopped changing, and again when it changes later. A file that cannot be read is
     reported once. --json prints one line for each event. It ends with 0 when you stop it.
     """
-    with needs_extra("sources"):
-        from headgate.sources.watching import settled_entries  # noqa: PLC0415 - needs the extra
-
     settings = settings_of(context).settings
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -89,9 +86,6 @@ def watch(
 
 def _imported(settings: Settings, path: Path) -> WatchEvent:
     """Import one entry as `headgate import --yes` does; a bad file is an event, a store that fails is an error."""
-    from headgate.sources.file_parser import FileChoice, FileParser  # noqa: PLC0415 - needs the extra
-    from headgate.sources.reading_note import READING_NOTES  # noqa: PLC0415 - needs the extra
-
     with FileParser(FileChoice(paths=[path], notes=settings.home / READING_NOTES)) as parser:
         try:
             plan = parser.plan()
@@ -103,8 +97,6 @@ def _imported(settings: Settings, path: Path) -> WatchEvent:
 
 
 async def _run(plan: ImportPlan, stores: HomeStores) -> Sequence[ImportReport]:
-    from headgate.sources.importing import Importer  # noqa: PLC0415 - needs the extra
-    from headgate.wiring import now  # noqa: PLC0415 - needs the extra
 
     importer = Importer(stores.store, clock=now)
     jobs = [one.job for one in plan.imports]

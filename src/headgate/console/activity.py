@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 from headgate.audit.activity import Conversation, LogFilter, LoggedRead, conversations
 from headgate.audit.alarms import Alarm
+from headgate.console.formatting import counted, day, number
 from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted, day, number
 from headgate.model.ids import ClientId, client_id, stream_name
 from headgate.model.instants import DAY_US
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply

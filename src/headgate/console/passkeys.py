@@ -11,9 +11,9 @@ import msgspec
 
 from headgate.auth.passkeys import PasskeyParty, passkey_mark
 from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
+from headgate.console.formatting import day
 from headgate.console.pages import Form, OwnerRequest, is_private_line, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import day
 from headgate.errors import AuthenticationFailed
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import HttpReply

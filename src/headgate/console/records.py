@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from headgate.audit.activity import RecordRead
+from headgate.console.formatting import size
 from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
-from headgate.console.words import size
 from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant

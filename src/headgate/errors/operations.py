@@ -48,7 +48,6 @@ CALL_ERRORS: Mapping[str, CallFailure] = {
     "INVALID_INPUT": CallFailure(
         422, False, "Read the operation's input schema and correct the named places."
     ),
-    "INVALID_OPERATION_TYPE": CallFailure(400, False, "Subscribe to a subscription; call anything else."),
     "TIMEOUT": CallFailure(504, True, "Try again, or allow more time."),
     "ABORTED": CallFailure(499, False, "The call was ended from this side."),
     "INTERNAL": CallFailure(500, False, "Look at the log for the request id."),

@@ -1,6 +1,7 @@
 """Discovery for outside callers: the operations a caller may use, and nothing about any other.
 
 ``visible_specs`` is the only source of list, schema and search, so none of them can show what another hides.
+``services/list`` and ``services/schema`` are the same as operations, for callers that know nothing else.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.operations.access import Identity, refusal
-from headgate.operations.failures import not_found
-from headgate.operations.names import parse_operation_id
-from headgate.operations.registration import HandlerRegistration
-from headgate.operations.spec import OperationSpec, OperationType, Visibility
+from headgate.operations.registration import HandlerRegistration, OperationContext
+from headgate.operations.spec import (
+    ErrorDefinition,
+    OperationSpec,
+    OperationType,
+    Visibility,
+    parse_operation_id,
+)
+from headgate.operations.steps import not_found
 
 SEARCH_LIMIT = 25
 MAX_SEARCH_LIMIT = 100
@@ -63,11 +69,7 @@ def search(
     """Find the callable operations that have every word of the query, in the order of their ids."""
     words = query.casefold().split()
     matching = sorted(
-        (
-            spec
-            for spec in visible_specs(registrations, identity)
-            if spec.op_type is not OperationType.SUBSCRIPTION and _has_words(spec, words)
-        ),
+        (spec for spec in visible_specs(registrations, identity) if _has_words(spec, words)),
         key=lambda spec: spec.id,
     )
     end = offset + max(1, min(limit, MAX_SEARCH_LIMIT))
@@ -96,3 +98,47 @@ def description(spec: OperationSpec) -> dict[str, Any]:
     whole = spec.to_dict()
     shown = ("version", "tags", "input_schema", "output_schema", "error_schemas")
     return {**summary(spec), **{name: whole[name] for name in shown}}
+
+
+_NAME = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "minLength": 1}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def service_operations(registrations: Iterable[HandlerRegistration]) -> tuple[HandlerRegistration, ...]:
+    """Make the two operations for a registry, or for another iterable of registrations."""
+
+    async def list_all(_value: Any, context: OperationContext) -> Any:
+        return {"operations": [summary(spec) for spec in visible_specs(registrations, context.identity)]}
+
+    async def describe(value: Any, context: OperationContext) -> Any:
+        return {"operation": description(find_visible(registrations, context.identity, value["name"]))}
+
+    return (
+        HandlerRegistration(_spec("list", "List the operations you may use."), list_all),
+        HandlerRegistration(
+            _spec(
+                "schema",
+                "Say how an operation is called.",
+                input_schema=_NAME,
+                # Declared, because here it is an expected result.
+                error_schemas=(ErrorDefinition("NOT_FOUND", "There is no such operation for you."),),
+            ),
+            describe,
+        ),
+    )
+
+
+def _spec(name: str, text: str, **more: Any) -> OperationSpec:
+    return OperationSpec(
+        name,
+        "services",
+        op_type=OperationType.QUERY,
+        visibility=Visibility.EXTERNAL,
+        description=text,
+        output_schema={"type": "object"},
+        **more,
+    )

@@ -1,6 +1,8 @@
 """Run a call: the checks in order, then the handler in a separate task, then the envelope.
 
-This module has the side effects; the decisions are pure functions in ``steps`` and ``failures``.
+This module has the side effects; the decisions are pure functions in ``steps``. A root request comes from outside, a
+child request from the env of a composing handler, and only an env makes a request internal. Access control of a child
+call uses the authority of the composing operation, and the child runs with the child's secrets.
 """
 
 from __future__ import annotations
@@ -8,22 +10,46 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
-from contextlib import aclosing, contextmanager
+import uuid
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias
+
+import msgspec
 
 from headgate.errors import CallError, UpstreamTimeout
 from headgate.operations import steps
-from headgate.operations.context import OperationContext
-from headgate.operations.env import ComposingEnv
+from headgate.operations.access import Identity
 from headgate.operations.envelope import ResponseEnvelope
-from headgate.operations.failures import internal_failure, shown_failure
-from headgate.operations.prepared import Prepared
-from headgate.operations.registration import Handler, StreamHandler
-from headgate.operations.request import Request
-from headgate.operations.running import RunningCall, RunningCalls, outcome, timed_out
-from headgate.operations.worker import off_loop
+from headgate.operations.registration import HandlerRegistration, OperationContext, Prepared
+from headgate.operations.running import RunningCall, RunningCalls, off_loop, timed_out
+from headgate.operations.spec import parse_operation_id
+from headgate.operations.steps import internal_failure, not_found, shown_failure
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One call. A struct, because one is made for every call."""
+
+    operation_id: str
+    value: Any
+    request_id: str
+    identity: Identity | None = None
+    caller: Identity | None = None
+    parent: RunningCall | None = None
+    deadline: float | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether another operation makes the call."""
+        return self.parent is not None
+
+
+def new_request_id() -> str:
+    """Make a UUID of version 4."""
+    return str(uuid.uuid4())
+
 
 _log = logging.getLogger("headgate.operations")
 
@@ -49,7 +75,7 @@ class Dispatcher:
     async def execute(self, request: Request) -> ResponseEnvelope:
         """Run one request to its envelope."""
         try:
-            prepared, value = await self._admit(request, streaming=False)
+            prepared, value = await self._admit(request)
             call = self._open(request)
             context = self._context(prepared, request, call)
             result = await self.running.run(call, partial(_serve, prepared, value, context))
@@ -60,26 +86,10 @@ class Dispatcher:
         _log_end(request, "OK" if envelope.error is None else envelope.error.code)
         return envelope
 
-    async def subscribe(
-        self, request: Request, idle_timeout_seconds: float | None
-    ) -> AsyncGenerator[ResponseEnvelope]:
-        """Run one subscription; each result comes in a separate envelope."""
-        prepared, value = await self._admit(request, streaming=True)
-        call = self._open(request)
-        results: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
-        context = self._context(prepared, request, call)
-        work = partial(_pump, prepared, value, context, results=results)
-        self.running.start(call, work)
-        try:
-            async for result in _drain(call, results, idle_timeout_seconds):
-                yield steps.wrap(prepared, result, request_id=request.request_id, now_ms=self._now_ms())
-        finally:
-            await self.running.leave(call)
-
-    async def _admit(self, request: Request, *, streaming: bool) -> tuple[Prepared, Any]:
-        found = self._find(request.operation_id)
-        prepared = steps.check_visible(found, request.operation_id, internal=request.is_internal)
-        steps.check_type(prepared, streaming=streaming)
+    async def _admit(self, request: Request) -> tuple[Prepared, Any]:
+        prepared = steps.check_visible(
+            self._find(request.operation_id), request.operation_id, internal=request.is_internal
+        )
         steps.check_access(prepared, request.identity, request.value)
         if prepared.input is None or prepared.input.is_light or not prepared.registration.provenance.is_leaf:
             return prepared, steps.check_input(prepared, request.value)
@@ -87,9 +97,7 @@ class Dispatcher:
         return prepared, await _checked_beside(prepared, request)
 
     def _open(self, request: Request) -> RunningCall:
-        return self.running.open(
-            RunningCall(request.request_id, request.parent, request.abort_policy, request.deadline)
-        )
+        return self.running.open(RunningCall(request.request_id, request.parent, request.deadline))
 
     def _context(self, prepared: Prepared, request: Request, call: RunningCall) -> OperationContext:
         registration = prepared.registration
@@ -102,12 +110,10 @@ class Dispatcher:
             request.parent.request_id if request.parent else None,
             identity=request.identity,
             caller=request.caller,
-            forwarded_for=request.forwarded_for,
             # Those of the operation that runs, never its parent's.
             capabilities=registration.capabilities,
             metadata=dict(request.metadata) if request.metadata else {},
             env=env,
-            abort_policy=request.abort_policy,
             deadline=request.deadline,
         )
 
@@ -121,44 +127,8 @@ async def _checked_beside(prepared: Prepared, request: Request) -> Any:
 
 
 async def _serve(prepared: Prepared, value: Any, context: OperationContext) -> Any:
-    handler = cast("Handler", prepared.registration.handler)
     with _shown_failures(prepared, context):
-        return await handler(value, context)
-
-
-async def _pump(
-    prepared: Prepared, value: Any, context: OperationContext, *, results: asyncio.Queue[Any]
-) -> None:
-    """Run a subscription's handler, never further ahead than one result."""
-    handler = cast("StreamHandler", prepared.registration.handler)
-    with _shown_failures(prepared, context):
-        async with aclosing(cast("AsyncGenerator[Any]", handler(value, context))) as stream:
-            async for result in stream:
-                await results.put(result)
-
-
-async def _drain(
-    call: RunningCall, results: asyncio.Queue[Any], idle_timeout_seconds: float | None
-) -> AsyncIterator[Any]:
-    """Yield results until the producing task has ended and its last result was yielded."""
-    assert call.task is not None
-    while True:
-        while not results.empty():
-            yield results.get_nowait()
-        if call.task.done():
-            outcome(call)
-            return
-        getter = asyncio.ensure_future(results.get())
-        try:
-            await asyncio.wait(
-                {getter, call.task}, timeout=idle_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            has_result = getter.done() or not getter.cancel()
-        if has_result:
-            yield getter.result()
-        elif not call.task.done():
-            raise timed_out()
+        return await prepared.registration.handler(value, context)
 
 
 @contextmanager
@@ -183,3 +153,85 @@ def _log_end(request: Request, code: str) -> None:
         _log.debug(
             "call %s parent %s of %s: %s", request.request_id, parent, ascii(request.operation_id), code
         )
+
+
+Dispatch: TypeAlias = Callable[[Request], Awaitable[ResponseEnvelope]]
+
+
+class ComposingEnv:
+    """The env of one running call."""
+
+    __slots__ = ("_caller", "_dispatch", "_parent", "_registration")
+
+    def __init__(
+        self,
+        registration: HandlerRegistration,
+        parent: RunningCall,
+        *,
+        caller: Identity | None,
+        dispatch: Dispatch,
+    ) -> None:
+        self._registration = registration
+        self._parent = parent
+        self._caller = caller
+        self._dispatch = dispatch
+
+    async def execute(
+        self,
+        operation_id: str,
+        value: Any = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> ResponseEnvelope:
+        """Run an operation and return its envelope, also for an error result."""
+        scope, authority = self._registration.scoped_env, self._registration.composition_authority
+        if scope is None or not scope.allows(parse_operation_id(operation_id)):
+            raise not_found(operation_id)
+        request = Request(
+            operation_id,
+            value,
+            new_request_id(),
+            identity=None if authority is None else authority.as_identity(),
+            caller=self._caller,
+            parent=self._parent,
+            deadline=earlier(self._parent.deadline, timeout_seconds),
+        )
+        return await self._dispatch(request)
+
+    async def call(
+        self, operation_id: str, value: Any = None, *, timeout_seconds: float | None = None
+    ) -> Any:
+        """Run an operation and return its data, or raise its error."""
+        envelope = await self.execute(operation_id, value, timeout_seconds=timeout_seconds)
+        return envelope.unwrap()
+
+    def __getattr__(self, namespace: str) -> Namespace:
+        if namespace.startswith("_"):
+            raise AttributeError(namespace)
+        return Namespace(self, namespace)
+
+    def __repr__(self) -> str:
+        return f"<env of {self._registration.spec.id}>"
+
+
+class Namespace:
+    """The operations of one namespace, as attributes: short for ``env.call``."""
+
+    __slots__ = ("_env", "_namespace")
+
+    def __init__(self, env: ComposingEnv, namespace: str) -> None:
+        self._env = env
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return partial(self._env.call, f"{self._namespace}/{name}")
+
+
+def earlier(deadline: float | None, timeout_seconds: float | None) -> float | None:
+    """Return the earlier of two deadlines; a child never gets a later one."""
+    if timeout_seconds is None:
+        return deadline
+    wanted = asyncio.get_running_loop().time() + timeout_seconds
+    return wanted if deadline is None else min(deadline, wanted)

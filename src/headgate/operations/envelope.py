@@ -31,17 +31,6 @@ class LocalMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpMeta:
-    """The data came in an HTTP response."""
-
-    source: ClassVar[str] = "http"
-    status_code: int
-    #: Repeated headers are joined with a comma and a blank.
-    headers: Mapping[str, str]
-    content_type: str
-
-
-@dataclass(frozen=True, slots=True)
 class McpMeta:
     """The data came from an MCP tool."""
 
@@ -53,7 +42,7 @@ class McpMeta:
     meta: Mapping[str, Any] | None = None
 
 
-Meta: TypeAlias = LocalMeta | HttpMeta | McpMeta
+Meta: TypeAlias = LocalMeta | McpMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +130,6 @@ def local_envelope(
     return ResponseEnvelope(data, LocalMeta(operation_id, timestamp), request_id=request_id)
 
 
-def http_envelope(
-    data: Any,
-    status_code: int,
-    *,
-    headers: Mapping[str, str],
-    content_type: str,
-    request_id: str = "",
-) -> ResponseEnvelope:
-    """Wrap what an HTTP response held."""
-    return ResponseEnvelope(data, HttpMeta(status_code, dict(headers), content_type), request_id=request_id)
-
-
 def mcp_envelope(  # noqa: PLR0913 - one keyword for each part of a tool result
     data: Any,
     *,
@@ -233,8 +210,6 @@ def is_envelope_dict(value: object) -> bool:
     match fields.get("source"):
         case "local":
             return isinstance(fields.get("operationId"), str) and _is_number(fields.get("timestamp"))
-        case "http":
-            return _is_number(fields.get("statusCode"))
         case "mcp":
             return isinstance(fields.get("isError"), bool) and isinstance(fields.get("content"), list)
         case _:
@@ -260,13 +235,6 @@ def _meta_to_dict(meta: Meta) -> dict[str, Any]:
     match meta:
         case LocalMeta():
             return {"source": "local", "operationId": meta.operation_id, "timestamp": meta.timestamp}
-        case HttpMeta():
-            return {
-                "source": "http",
-                "statusCode": meta.status_code,
-                "headers": dict(meta.headers),
-                "contentType": meta.content_type,
-            }
         case McpMeta():
             wire: dict[str, Any] = {"source": "mcp", "isError": meta.is_error, "content": list(meta.content)}
             if meta.structured_content is not None:
@@ -275,10 +243,6 @@ def _meta_to_dict(meta: Meta) -> dict[str, Any]:
 
 
 def _meta_from_dict(wire: Mapping[str, Any]) -> Meta:
-    match wire["source"]:
-        case "local":
-            return LocalMeta(wire["operationId"], wire["timestamp"])
-        case "http":
-            return HttpMeta(wire["statusCode"], wire.get("headers", {}), wire.get("contentType", ""))
-        case _:
-            return McpMeta(wire["isError"], wire["content"], wire.get("structuredContent"), wire.get("_meta"))
+    if wire["source"] == "local":
+        return LocalMeta(wire["operationId"], wire["timestamp"])
+    return McpMeta(wire["isError"], wire["content"], wire.get("structuredContent"), wire.get("_meta"))

@@ -1,33 +1,102 @@
-"""Registrations: an operation's spec with its handler, provenance, secrets and policies.
+"""Registrations: an operation's spec with its handler, provenance, secrets and policies; and what a handler is given.
 
-A registration is immutable. Adapters make them and applications register them; nothing here runs one.
+A registration is immutable. Adapters make them and applications register them; nothing here runs one. A context is
+never trusted: the registry accepts none from outside, and only it can mark a call as internal, so a handler gains
+nothing by building one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from headgate.errors import RegistrationInvalid
+import msgspec
+
+from headgate.errors import RegistrationInvalid, SchemaParse
 from headgate.operations.access import AccessControl, Identity
-from headgate.operations.context import OperationContext
-from headgate.operations.names import OperationKey, operation_id, parse_operation_id
+from headgate.operations.envelope import ResponseEnvelope
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities
-from headgate.operations.spec import OperationSpec, OperationType, Visibility
-from headgate.schema.check import CompiledSchema
+from headgate.operations.spec import (
+    JsonSchema,
+    OperationKey,
+    OperationSpec,
+    Visibility,
+    operation_id,
+    parse_operation_id,
+)
+from headgate.schema.check import CompiledSchema, compile_schema
+from headgate.schema.guard import FOREIGN, OWN, SchemaLimits
 
 if TYPE_CHECKING:
-    # Only for annotations: binding imports this module at run time.
-    from headgate.operations.binding import Bound
+    # Only for annotations: calling imports this module at run time.
+    from headgate.operations.calling import Bound
+
+
+class Env(Protocol):
+    """The operations a composing handler can call; all others appear not to exist.
+
+    ``env.github.list_issues({...})`` is short for ``env.call("github/list_issues", {...})``.
+    """
+
+    async def call(
+        self, operation_id: str, value: Any = None, *, timeout_seconds: float | None = None
+    ) -> Any:
+        """Run an operation and return its data, or raise its error."""
+        ...
+
+    async def execute(
+        self,
+        operation_id: str,
+        value: Any = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> ResponseEnvelope:
+        """Run an operation and return its envelope, also for an error result."""
+        ...
+
+    def __getattr__(self, namespace: str) -> Any: ...
+
+
+class _Ids(msgspec.Struct, frozen=True):
+    request_id: str
+    parent_request_id: str | None = None
+
+
+class OperationContext(_Ids, frozen=True, kw_only=True):
+    """One call, as its handler sees it.
+
+    A struct, because one is made for every call and a struct is cheaper than a dataclass.
+    """
+
+    #: The identity that access control checked: the caller, or the authority of the composing operation.
+    identity: Identity | None = None
+    #: The root caller, for audit only; access control ignores it.
+    caller: Identity | None = None
+    capabilities: Capabilities = NO_CAPABILITIES
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    #: None for operations that may not compose.
+    env: Env | None = None
+    #: On the event loop's clock.
+    deadline: float | None = None
+
+    @property
+    def internal(self) -> bool:
+        """Whether another operation calls; true only in contexts that the dispatcher makes."""
+        return False
+
+    def remaining_seconds(self) -> float | None:
+        """Return the time left: zero after the deadline, None without one."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - asyncio.get_running_loop().time())
+
 
 #: Takes the input and the context; returns a value or an envelope.
 Handler: TypeAlias = Callable[[Any, OperationContext], Awaitable[Any]]
-#: The same for a subscription: yields many.
-StreamHandler: TypeAlias = Callable[[Any, OperationContext], AsyncIterator[Any]]
-
 _T = TypeVar("_T")
 
 
@@ -35,18 +104,12 @@ class Provenance(StrEnum):
     """Where a registration came from; only code of this process composes."""
 
     LOCAL = "local"
-    FROM_OPENAPI = "from_openapi"
     FROM_MCP = "from_mcp"
-    FROM_CALL = "from_call"
-    FROM_JSON_SCHEMA = "from_json_schema"
-    #: Made at run time inside a session; never visible outside.
-    SESSION = "session"
 
     @property
     def is_leaf(self) -> bool:
         """Whether it calls out and never composes."""
-        # Compared one by one: it runs several times in every call, and hashing an enum is slow.
-        return self is not Provenance.LOCAL and self is not Provenance.SESSION
+        return self is not Provenance.LOCAL
 
 
 class OutputPolicy(StrEnum):
@@ -121,7 +184,7 @@ class HandlerRegistration:
     """A spec and its handler; the attributes of the spec are readable here too."""
 
     spec: OperationSpec
-    handler: Handler | StreamHandler
+    handler: Handler
     _: KW_ONLY
     provenance: Provenance = Provenance.LOCAL
     composition_authority: CompositionAuthority | None = None
@@ -132,8 +195,6 @@ class HandlerRegistration:
     apply_input_defaults: bool = True
     #: Schemas of the spec that are compiled already, so that registering an import costs little.
     compiled: CompiledSchemas | None = None
-    #: Whether the handler yields many results; None derives it from the handler.
-    is_streaming: bool | None = None
 
     name = _OfSpec(lambda spec: spec.name)
     namespace = _OfSpec(lambda spec: spec.namespace)
@@ -155,8 +216,6 @@ class HandlerRegistration:
     meta = _OfSpec(lambda spec: spec.meta)
 
     def __post_init__(self) -> None:
-        streams = _yields(self.handler) if self.is_streaming is None else self.is_streaming
-        object.__setattr__(self, "is_streaming", streams)
         problem = _problem(self)
         if problem:
             raise RegistrationInvalid(f"{self.spec.id}: {problem}")
@@ -169,7 +228,7 @@ class HandlerRegistration:
         Raises:
             RegistrationInvalid: the operation composes others, so it needs its registry.
         """
-        from headgate.operations.binding import Bound  # noqa: PLC0415 - binding runs registrations: it imports this
+        from headgate.operations.calling import Bound  # noqa: PLC0415 - calling runs registrations: it imports this
 
         return Bound(self, model)
 
@@ -196,20 +255,58 @@ def expose(registration: HandlerRegistration, *, access_control: AccessControl) 
     return replace(registration, spec=spec)
 
 
-def _yields(handler: Handler | StreamHandler) -> bool:
-    # An object with an async generator as its __call__ streams too.
-    return inspect.isasyncgenfunction(handler) or inspect.isasyncgenfunction(type(handler).__call__)
-
-
 def _problem(registration: HandlerRegistration) -> str | None:
-    is_subscription = registration.spec.op_type is OperationType.SUBSCRIPTION
+    handler = registration.handler
+    # An object with an async generator as its __call__ yields too.
+    if inspect.isasyncgenfunction(handler) or inspect.isasyncgenfunction(type(handler).__call__):
+        return "a handler returns one result; it is no async generator."
     composes = registration.composition_authority is not None or registration.scoped_env is not None
-    if is_subscription and not registration.is_streaming:
-        return "a subscription needs a handler that is an async generator."
-    if registration.is_streaming and not is_subscription:
-        return "only a subscription may have a handler that is an async generator."
     if registration.provenance.is_leaf and composes:
         return "an imported operation composes nothing, so it has neither authority nor env."
-    if registration.provenance is Provenance.SESSION and registration.spec.visibility is Visibility.EXTERNAL:
-        return "an operation of a session is never visible outside."
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A registration with compiled schemas, made once at registration; None stands for an empty schema."""
+
+    registration: HandlerRegistration
+    input: CompiledSchema | None
+    output: CompiledSchema | None
+    errors: Mapping[str, CompiledSchema | None]
+
+    @property
+    def spec(self) -> OperationSpec:
+        """What the operation is."""
+        return self.registration.spec
+
+
+def prepare(registration: HandlerRegistration) -> Prepared:
+    """Compile the schemas of a registration.
+
+    Imported schemas are foreign and pass the strict guard; those of this process only have to be schemas.
+
+    Raises:
+        SchemaParse: one of them cannot be used; the message names the operation.
+    """
+    spec = registration.spec
+    limits, known = FOREIGN if registration.provenance.is_leaf else OWN, registration.compiled
+    errors: Mapping[str, CompiledSchema] = {} if known is None else known.errors
+    try:
+        return Prepared(
+            registration,
+            _compile(spec.input_schema, limits, known and known.input),
+            _compile(spec.output_schema, limits, known and known.output),
+            {
+                error.code: _compile(error.schema, limits, errors.get(error.code))
+                for error in spec.error_schemas
+            },
+        )
+    except SchemaParse as error:
+        raise SchemaParse(f"{spec.id}: {error.message}", details=error.details) from None
+
+
+def _compile(schema: JsonSchema, limits: SchemaLimits, known: CompiledSchema | None) -> CompiledSchema | None:
+    if schema is True or schema == {}:
+        return None
+    return known if known is not None and known.source == schema else compile_schema(schema, limits)

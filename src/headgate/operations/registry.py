@@ -1,4 +1,4 @@
-"""The registry: it holds operations by name and runs every call to them.
+"""The registry: it holds operations by name and runs every call to them, alone or in batches.
 
 The checks and their order are the same for every caller. The registry does not know where an operation comes
 from, and adapters register nothing themselves.
@@ -8,21 +8,70 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from headgate.errors import NameCollision, RegistrationInvalid
+from headgate.errors import CallError, NameCollision, RegistrationInvalid
 from headgate.operations.access import Identity
-from headgate.operations.batch import BatchEntry, BatchOutcome, run_batch
-from headgate.operations.context import AbortPolicy
-from headgate.operations.dispatch import Dispatcher
+from headgate.operations.dispatch import Dispatcher, Request, new_request_id
 from headgate.operations.envelope import ResponseEnvelope
-from headgate.operations.names import OperationKey, parse_operation_id
-from headgate.operations.prepared import Prepared, prepare
-from headgate.operations.registration import HandlerRegistration
-from headgate.operations.request import Request, new_request_id
+from headgate.operations.registration import HandlerRegistration, Prepared, prepare
+from headgate.operations.spec import OperationKey, parse_operation_id
+
+MAX_ENTRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEntry:
+    """One call of a batch."""
+
+    operation_id: str
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """The outcome of one entry: an envelope, or the error in its place."""
+
+    request_id: str
+    envelope: ResponseEnvelope | None
+    error: CallError | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is data to use."""
+        return self.error is None
+
+
+async def run_batch(
+    requests: Sequence[Request],
+    execute: Callable[[Request], Awaitable[ResponseEnvelope]],
+    *,
+    concurrency: int,
+) -> tuple[BatchOutcome, ...]:
+    """Run requests with bounded concurrency.
+
+    Raises:
+        CallError: there are too many of them (``INVALID_INPUT``).
+    """
+    if len(requests) > MAX_ENTRIES:
+        raise CallError("INVALID_INPUT", f"A batch has at most {MAX_ENTRIES} entries.")
+    slots = asyncio.Semaphore(max(1, concurrency))
+
+    async def run(request: Request) -> BatchOutcome:
+        async with slots:
+            try:
+                envelope = await execute(request)
+            except CallError as error:
+                return BatchOutcome(request.request_id, None, error)
+            return BatchOutcome(request.request_id, envelope, envelope.error)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(request)) for request in requests]
+    return tuple(task.result() for task in tasks)
+
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 _BASE = ""
@@ -119,9 +168,7 @@ class Registry:
         identity: Identity | None = None,
         timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
         request_id: str | None = None,
-        abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS,
         metadata: Mapping[str, Any] | None = None,
-        forwarded_for: Mapping[str, Any] | None = None,
     ) -> ResponseEnvelope:
         """Run an operation for an outside caller and return its envelope, also for an error result.
 
@@ -138,9 +185,7 @@ class Registry:
             identity=identity,
             caller=identity,
             deadline=deadline,
-            abort_policy=abort_policy,
             metadata=metadata,
-            forwarded_for=forwarded_for,
         )
         return await self._dispatcher.execute(request)
 
@@ -159,21 +204,6 @@ class Registry:
         """
         envelope = await self.execute(operation_id, value, identity=identity, timeout_seconds=timeout_seconds)
         return envelope.unwrap()
-
-    def subscribe(
-        self,
-        operation_id: str,
-        value: Any = None,
-        *,
-        identity: Identity | None = None,
-        idle_timeout_seconds: float | None = None,
-        request_id: str | None = None,
-    ) -> AsyncGenerator[ResponseEnvelope]:
-        """Run a subscription; close the generator to end it."""
-        request = Request(
-            operation_id, value, request_id or new_request_id(), identity=identity, caller=identity
-        )
-        return self._dispatcher.subscribe(request, idle_timeout_seconds)
 
     async def batch(
         self,

@@ -1,17 +1,24 @@
-"""Running calls: one task for each, in a tree, so that aborting a call can abort its children.
+"""Running calls: one task for each, in a tree, so that aborting a call aborts its children; and work beside the loop.
 
 A task is cancelled at most once, so that the end of a parent does not interrupt the clean-up of a child.
+
+Work on what a server sent runs in threads. They share one interpreter, so this keeps the loop free only because no
+single step of the work is long: the limits bound every parse, compilation and check. The threads are few and used for
+nothing else, so that a server that makes work delays at most the answers of other servers. Work of many steps pauses
+between them: see ``let_loop_run``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from headgate.errors import CallError
-from headgate.operations.context import AbortPolicy
+from headgate.errors import CallError, UpstreamTimeout
 
 Work: TypeAlias = Callable[[], Awaitable[Any]]
 _CANCELLED = "CANCELLED"
@@ -27,7 +34,6 @@ class RunningCall:
 
     request_id: str
     parent: RunningCall | None = None
-    abort_policy: AbortPolicy = AbortPolicy.ABORT_DEPENDENTS
     deadline: float | None = None
     children: dict[str, RunningCall] = field(default_factory=_no_children)
     task: asyncio.Task[None] | None = None
@@ -72,36 +78,25 @@ class RunningCalls:
             parent.children[call.request_id] = call
         return call
 
-    def start(self, call: RunningCall, work: Work) -> asyncio.Future[None]:
-        """Run the work in a new task; the future is done when the task is."""
+    async def run(self, call: RunningCall, work: Work) -> Any:
+        """Run the work in a new task and return its result.
+
+        Raises:
+            CallError: the work failed, was aborted or ran out of time.
+        """
         loop = asyncio.get_running_loop()
         settled = call.settled = loop.create_future()
         if call.deadline is not None:
             self._watch(loop, call.deadline)
         call.task = loop.create_task(self._work(call, work))
-        return settled
-
-    async def run(self, call: RunningCall, work: Work) -> Any:
-        """Run the work and return its result.
-
-        Raises:
-            CallError: the work failed, was aborted or ran out of time.
-        """
-        settled = self.start(call, work)
         try:
             await settled
         except asyncio.CancelledError:
-            await self.leave(call)
+            self.end_tree(call, _CANCELLED)
+            if not call.task.done():
+                await asyncio.wait({call.task})
             raise
-        return outcome(call)
-
-    async def leave(self, call: RunningCall) -> None:
-        """Abort a call whose caller leaves, and wait for its end; or let it run on, if its policy says so."""
-        if call.parent is not None and call.parent.abort_policy is AbortPolicy.CONTINUE_RUNNING:
-            return
-        self.end_tree(call, _CANCELLED)
-        if call.task is not None and not call.task.done():
-            await asyncio.wait({call.task})
+        return _outcome(call)
 
     def abort(self, request_id: str) -> tuple[str, ...]:
         """Abort a call and its children; return the aborted ids in order."""
@@ -110,14 +105,14 @@ class RunningCalls:
 
     def end_tree(self, call: RunningCall, reason: str) -> tuple[str, ...]:
         """Abort a call, its deepest dependents first."""
-        ended = [one for one in _dependents_first(call) if not (one.ended_by or one.is_closed)]
-        for one in ended:
-            one.ended_by = reason if one is call else "ABORTED"
-            if one.task is not None:
-                one.task.cancel()
+        live = [node for node in _dependents_first(call) if not (node.ended_by or node.is_closed)]
+        for node in live:
+            node.ended_by = reason if node is call else "ABORTED"
+            if node.task is not None:
+                node.task.cancel()
                 # A task that is cancelled before its first step never reaches the end of _work.
-                one.task.add_done_callback(lambda _, one=one: self._close(one))
-        return tuple(one.request_id for one in ended)
+                node.task.add_done_callback(lambda _, node=node: self._close(node))
+        return tuple(node.request_id for node in live)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         """Set the timer, if this deadline is the earliest."""
@@ -132,7 +127,7 @@ class RunningCalls:
         self._timer = None
         now = loop.time()
         deadlines = [(call.deadline, call) for call in self._calls.values() if call.deadline is not None]
-        for deadline, call in sorted(deadlines, key=lambda one: one[0]):
+        for deadline, call in sorted(deadlines, key=lambda pair: pair[0]):
             if deadline <= now:
                 self.end_tree(call, "TIMEOUT")
         to_come = [deadline for deadline, _ in deadlines if deadline > now]
@@ -157,14 +152,13 @@ class RunningCalls:
         del self._calls[call.request_id]
         if call.parent is not None:
             call.parent.children.pop(call.request_id, None)
-        if call.children and call.abort_policy is AbortPolicy.ABORT_DEPENDENTS:
-            for child in tuple(call.children.values()):
-                self.end_tree(child, "ABORTED")
+        for child in tuple(call.children.values()):
+            self.end_tree(child, "ABORTED")
         if call.settled is not None and not call.settled.done():
             call.settled.set_result(None)
 
 
-def outcome(call: RunningCall) -> Any:
+def _outcome(call: RunningCall) -> Any:
     """Return the result of a settled call.
 
     Raises:
@@ -188,7 +182,35 @@ def timed_out() -> CallError:
 
 
 def _dependents_first(call: RunningCall) -> Iterator[RunningCall]:
-    if call.abort_policy is AbortPolicy.ABORT_DEPENDENTS:
-        for child in call.children.values():
-            yield from _dependents_first(child)
+    for child in call.children.values():
+        yield from _dependents_first(child)
     yield call
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headgate-upstream")
+_PAUSE_SECONDS = 0.0001
+
+
+async def off_loop(deadline: float, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Run a function in a thread, and wait for it until a time on the loop's clock.
+
+    Raises:
+        UpstreamTimeout: it was not done in time; what it returns later is dropped.
+    """
+    running = asyncio.get_running_loop().run_in_executor(_THREADS, lambda: work(*args, **kwargs))
+    try:
+        async with asyncio.timeout_at(None if math.isinf(deadline) else deadline):
+            return await running
+    except TimeoutError:
+        raise UpstreamTimeout("The answer could not be read in time.") from None
+
+
+def let_loop_run() -> None:
+    """Pause in a thread, between two steps of long work, for long enough that the loop can go on.
+
+    Compiling a schema gives the interpreter up for a moment and takes it back before the loop has woken. Each such
+    moment starts the loop's wait anew, so without pauses the loop waits until the work is done.
+    """
+    time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,7 @@
-"""Specs: the description of an operation without its code, convertible to JSON and back.
+"""Names and specs: the description of an operation without its code, convertible to JSON and back.
+
+The key of an operation is ``(namespace, local name)``. ``github/list_issues``, ``/github/list_issues`` and
+``github.list_issues`` are the same operation; a local name may hold dots, a namespace may not.
 
 A spec holds no callable and no secret, so it may be sent, stored and compared. It is frozen, and its schemas
 are copied at construction, so that later changes to the originals do not reach it.
@@ -14,18 +17,50 @@ from typing import Any, TypeAlias
 
 from headgate.errors import RegistrationInvalid
 from headgate.operations.access import OPEN, AccessControl
-from headgate.operations.names import OperationKey, check_namespace, local_name
+
+OperationKey: TypeAlias = tuple[str, str]
+
+
+def check_namespace(namespace: str) -> str:
+    """Return the namespace if it is valid.
+
+    Raises:
+        RegistrationInvalid: it is empty, has blanks at its ends, or holds a separator.
+    """
+    if not namespace or namespace != namespace.strip() or "/" in namespace or "." in namespace:
+        raise RegistrationInvalid(
+            "A namespace is not empty and holds neither '.' nor '/'.", param="namespace"
+        )
+    return namespace
+
+
+def local_name(namespace: str, name: str) -> str:
+    """Take the namespace off a name that carries it as a prefix."""
+    return name.removeprefix(namespace + "/")
+
+
+def operation_id(namespace: str, name: str) -> str:
+    """Write the canonical id of an operation."""
+    return f"{namespace}/{local_name(namespace, name)}"
+
+
+def parse_operation_id(text: str) -> OperationKey:
+    """Read any spelling of an id; text that is no id gives a key that matches nothing."""
+    bare = text.removeprefix("/")
+    separator = "/" if "/" in bare else "."
+    namespace, _, name = bare.partition(separator)
+    return namespace, name
+
 
 #: A JSON Schema; ``{}`` and ``True`` allow everything.
 JsonSchema: TypeAlias = dict[str, Any] | bool
 
 
 class OperationType(StrEnum):
-    """Whether an operation reads, writes, or streams results."""
+    """Whether an operation reads or writes."""
 
     QUERY = "query"
     MUTATION = "mutation"
-    SUBSCRIPTION = "subscription"
 
 
 class Visibility(StrEnum):

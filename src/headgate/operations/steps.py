@@ -1,7 +1,8 @@
-"""The checks of a call, in their order: visibility, type, access, input; then the output.
+"""The checks of a call, in their order: visibility, access, input; then the output, or which failure is shown.
 
 Each step takes values and returns a value or raises a ``CallError``. The dispatcher runs them before and after
-the handler; nothing here awaits.
+the handler; nothing here awaits. A declared error code passes with its details. An undeclared one becomes
+``INTERNAL``, so that callers do not depend on it and nothing internal leaks.
 """
 
 from __future__ import annotations
@@ -16,13 +17,49 @@ from pydantic import BaseModel
 from headgate.errors import CallError
 from headgate.operations.access import Identity, refusal
 from headgate.operations.envelope import LocalMeta, ResponseEnvelope
-from headgate.operations.failures import not_found
-from headgate.operations.prepared import Prepared
-from headgate.operations.registration import OutputPolicy
-from headgate.operations.spec import OperationType, OutputKind, Visibility
+from headgate.operations.registration import OutputPolicy, Prepared
+from headgate.operations.spec import OutputKind, Visibility
 from headgate.schema.issue import Issue
 from headgate.schema.normalise import fill_defaults, normalise
 from headgate.schema.value import copy_json
+
+#: Codes that an imported operation may raise undeclared; a composing one would pass on those of its children.
+_LEAF_CODES = frozenset({"INVALID_INPUT", "INVALID_OUTPUT", "TIMEOUT"})
+
+
+def not_found(operation_id: str) -> CallError:
+    """Build the error for a missing operation and, with the same text, for a hidden one."""
+    return CallError("NOT_FOUND", f"There is no operation {operation_id[:200]!a}.")
+
+
+def shown_failure(prepared: Prepared, error: CallError) -> CallError:
+    """Translate a call error that a handler raised."""
+    if error.code not in prepared.errors:
+        if prepared.registration.provenance.is_leaf and error.code in _LEAF_CODES:
+            return error
+        return CallError("INTERNAL", "The operation failed.", details={"code": error.code})
+    schema = prepared.errors[error.code]
+    if schema is not None:
+        details, problem = copy_json(error.details)
+        issues = (problem,) if problem else schema.issues(details)
+        if issues:
+            reported = [issue.to_dict() for issue in issues]
+            return CallError(
+                "INTERNAL", "The operation failed.", details={"code": error.code, "issues": reported}
+            )
+    return _with_declared_status(prepared, error)
+
+
+def _with_declared_status(prepared: Prepared, error: CallError) -> CallError:
+    statuses = {declared.code: declared.http_status for declared in prepared.spec.error_schemas}
+    error.status = statuses[error.code] or error.status
+    return error
+
+
+def internal_failure() -> CallError:
+    """Build the error for an exception that the handler did not declare, without its text."""
+    return CallError("INTERNAL", "The operation failed.")
+
 
 _log = logging.getLogger("headgate.operations")
 
@@ -32,13 +69,6 @@ def check_visible(prepared: Prepared | None, operation_id: str, *, internal: boo
     if prepared is None or not (internal or prepared.spec.visibility is Visibility.EXTERNAL):
         raise not_found(operation_id)
     return prepared
-
-
-def check_type(prepared: Prepared, *, streaming: bool) -> None:
-    """Refuse to call a subscription, or to subscribe to anything else."""
-    if (prepared.spec.op_type is OperationType.SUBSCRIPTION) is not streaming:
-        wanted = "subscribed to" if not streaming else "called"
-        raise CallError("INVALID_OPERATION_TYPE", f"{prepared.spec.id} can only be {wanted}.")
 
 
 def check_access(prepared: Prepared, identity: Identity | None, value: Any) -> None:
@@ -53,12 +83,9 @@ def check_access(prepared: Prepared, identity: Identity | None, value: Any) -> N
 
 def check_input(prepared: Prepared, value: Any) -> Any:
     """Check the input; return a copy, with declared defaults unless a remote server applies them."""
-    given = (
-        value.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        if isinstance(value, BaseModel)
-        else value
-    )
-    plain, problem = copy_json({} if given is None else given)
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    plain, problem = copy_json({} if value is None else value)
     if problem is not None:
         raise _invalid_input((problem,))
     if prepared.input is None:

@@ -12,6 +12,7 @@ import pytest
 
 from headgate.errors import HeadgateError
 from headgate.store.sqlite.database import SqliteDatabase, open_reader, open_writer
+from tests.conftest import Figure
 from tests.hostile.store.disks import Disk, Image, images, watched
 from tests.hostile.store.scene import deletion, lay_out, line, take
 
@@ -97,16 +98,19 @@ def _compare(database: SqliteDatabase, newest: int, toll: Toll) -> None:
         toll.unusable += 1
 
 
-def test_two_thousand_power_cuts_lose_nothing_tear_nothing_and_every_image_opens(tmp_path: Path):
-    toll = toll_of(tmp_path, "FULL", 2000)
-    print(f"F2: {toll}")  # noqa: T201 - the figures are the point
-    assert toll == Toll(images=2000)
+@pytest.mark.parametrize("cuts", [200, pytest.param(2000, marks=pytest.mark.soak)])
+def test_power_cuts_lose_nothing_tear_nothing_and_every_image_opens(
+    tmp_path: Path, cuts: int, figure: Figure
+):
+    toll = toll_of(tmp_path, "FULL", cuts)
+    figure("F2", f"{toll}")
+    assert toll == Toll(images=cuts)
 
 
 @pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
-def test_the_same_cuts_do_harm_when_the_store_syncs_less(tmp_path: Path, synchronous: str):
-    toll = toll_of(tmp_path, synchronous, 400)
-    print(f"F2 with synchronous={synchronous}: {toll}")  # noqa: T201 - the same
+def test_the_same_cuts_do_harm_when_the_store_syncs_less(tmp_path: Path, synchronous: str, figure: Figure):
+    toll = toll_of(tmp_path, synchronous, 100)
+    figure("F2", f"with synchronous={synchronous}: {toll}")
     # Without any sync nearly no image can be opened, so that what it lost cannot be counted.
     assert toll.unusable > 0
     assert synchronous == "OFF" or toll.lost > 0

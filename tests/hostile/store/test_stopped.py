@@ -35,7 +35,7 @@ def kill(place: Path, command: str, *, most_steps: int, moments: int, figure: Fi
 def test_a_killed_command_leaves_the_old_state_or_the_new_and_ends_when_run_again(
     tmp_path: Path, command: str, figure: Figure
 ):
-    kill(tmp_path, command, most_steps=25, moments=5, figure=figure)
+    kill(tmp_path, command, most_steps=4, moments=2, figure=figure)
 
 
 @pytest.mark.soak

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from headgate.mcp.client.from_mcp import from_mcp
-from headgate.operations.context import OperationContext
+from headgate.operations.registration import OperationContext
 from tests.hostile.server import faulty_server
 
 

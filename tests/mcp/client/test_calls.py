@@ -10,9 +10,14 @@ from headgate.mcp.client.from_mcp import ImportOptions
 from headgate.mcp.client.limits import Limits
 from headgate.operations.access import AccessControl
 from headgate.operations.content import MCP_CONTENT_SCHEMA
-from headgate.operations.context import OperationContext
 from headgate.operations.envelope import McpMeta, ResponseEnvelope
-from headgate.operations.registration import CompositionAuthority, HandlerRegistration, ScopedEnv, expose
+from headgate.operations.registration import (
+    CompositionAuthority,
+    HandlerRegistration,
+    OperationContext,
+    ScopedEnv,
+    expose,
+)
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Capabilities
 from headgate.operations.spec import OperationSpec, OperationType, OutputKind, Visibility

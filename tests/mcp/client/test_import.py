@@ -405,7 +405,7 @@ async def test_the_wrapper_has_specs_with_handlers_and_registers_nothing_itself(
 @pytest.mark.requirement("S0-B2")
 async def test_no_tool_becomes_a_subscription():
     async with importing(tools=[tool("t", annotations={"streamingHint": True})]) as (_, imported):
-        assert [item.is_streaming for item in imported] == [False]
+        assert [item.op_type for item in imported] == [OperationType.MUTATION]
 
 
 @pytest.mark.requirement("S0-B7")

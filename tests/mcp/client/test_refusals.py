@@ -6,7 +6,7 @@ import pytest
 
 from headgate.errors import AdapterConfigInvalid, AdapterError, CallError
 from headgate.mcp.client.from_mcp import from_mcp
-from headgate.operations.context import OperationContext
+from headgate.operations.registration import OperationContext
 from headgate.operations.secrets import Capabilities
 from tests.hostile.server import LEGACY, MODERN, answers, faulty_server, http
 from tests.mcp.client.importing import call, importing

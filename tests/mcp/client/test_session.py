@@ -7,7 +7,7 @@ import pytest
 from headgate.errors import CallError
 from headgate.mcp.client import transport
 from headgate.mcp.client.from_mcp import from_mcp
-from headgate.operations.context import OperationContext
+from headgate.operations.registration import OperationContext
 from headgate.operations.secrets import Capabilities
 from tests.hostile.server import (
     LEGACY,

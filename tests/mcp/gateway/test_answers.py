@@ -10,7 +10,7 @@ from headgate.mcp.gateway.tools import TOOLS
 from headgate.operations.access import AccessControl, Identity
 from headgate.operations.envelope import mcp_envelope
 from headgate.operations.registration import expose
-from headgate.operations.spec import ErrorDefinition, OperationType
+from headgate.operations.spec import ErrorDefinition
 from headgate.schema.check import check
 from tests.operations.parts import leaf, operation, registry
 
@@ -29,10 +29,6 @@ BLOCKS = [
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-
-
-async def stream(value, _context):
-    yield value
 
 
 async def remote_error(_value, _context):
@@ -59,7 +55,6 @@ HELD = registry(
         input_schema={"type": "object", "required": ["a"]},
     ),
     operation(name="secret", access_control=RESTRICTED),
-    operation(stream, "events", op_type=OperationType.SUBSCRIPTION),
     operation(not_json, "odd"),
     operation(huge, "huge"),
     operation(declared, "declared", error_schemas=(ErrorDefinition("EMPTY"),)),
@@ -139,7 +134,6 @@ async def test_call_runs_an_operation_for_this_caller():
         ({"operation": "ns/none"}, "NOT_FOUND"),
         ({"operation": "ns/hidden"}, "NOT_FOUND"),
         ({"operation": "ns/secret"}, "NOT_FOUND"),
-        ({"operation": "ns/events"}, "INVALID_OPERATION_TYPE"),
         ({"operation": "ns/echo", "input": {}}, "INVALID_INPUT"),
         ({"operation": "ns/echo", "input": [1]}, "INVALID_INPUT"),
         ({"operation": "ns/echo", "input": {"a": 1}, "internal": True}, "INVALID_INPUT"),

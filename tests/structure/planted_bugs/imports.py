@@ -277,7 +277,7 @@ BUGS = (
     Bug(
         "S0-37 S0-B4",
         "the operations import the HTTP library",
-        "src/headgate/operations/context.py",
+        "src/headgate/operations/registration.py",
         "from __future__ import annotations\n",
         "from __future__ import annotations\n\nimport httpx2\n",
     ),
@@ -290,10 +290,10 @@ BUGS = (
     ),
     Bug(
         "S0-B2",
-        "a tool that says it streams is a subscription",
+        "a tool that says it streams is another kind of operation",
         _MAPPING,
         "op_type=OperationType.MUTATION",
-        'op_type=OperationType("subscription" if (annotations or {}).get("streamingHint") else "mutation")',
+        'op_type=OperationType("query" if (annotations or {}).get("streamingHint") else "mutation")',
     ),
     Bug(
         "S0-B3",
@@ -312,7 +312,7 @@ BUGS = (
     Bug(
         "S0-B6",
         "a composing operation gets an envelope",
-        "src/headgate/operations/env.py",
+        "src/headgate/operations/dispatch.py",
         "return envelope.unwrap()",
         "return envelope",
     ),

@@ -15,8 +15,8 @@ from headgate.errors import UpstreamProtocolError, UpstreamTooLarge
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.message import measure
 from headgate.mcp.client.upstream import Upstream
+from headgate.operations.running import off_loop
 from headgate.operations.secrets import Secret
-from headgate.operations.worker import off_loop
 
 _log = logging.getLogger("headgate.mcp.client")
 

@@ -22,7 +22,7 @@ from headgate.mcp.client.message import IncomingMessage, read_message
 from headgate.mcp.client.redaction import strip_tracebacks
 from headgate.mcp.client.request_state import RequestState
 from headgate.mcp.client.sender import UpstreamResponse
-from headgate.operations.worker import off_loop
+from headgate.operations.running import off_loop
 
 #: Less is read on the event loop: a thread would take longer than the work.
 _SMALL_BYTES = 16 * 1024

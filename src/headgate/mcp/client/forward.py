@@ -28,12 +28,11 @@ from headgate.mcp.client.mapping import Tool
 from headgate.mcp.client.questions import Progress, QuestionHandler
 from headgate.mcp.client.redaction import checked_token, sanitise
 from headgate.mcp.client.upstream import Upstream
-from headgate.operations.context import OperationContext
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
-from headgate.operations.registration import Handler
+from headgate.operations.registration import Handler, OperationContext
+from headgate.operations.running import off_loop
 from headgate.operations.secrets import Secret
 from headgate.operations.spec import OutputKind
-from headgate.operations.worker import off_loop
 from headgate.schema.check import CompiledSchema
 from headgate.schema.issue import Issue
 from headgate.schema.normalise import normalise

@@ -55,10 +55,10 @@ from headgate.mcp.client.pins import MemoryPins, Pin, PinStore, ToolChange, chan
 from headgate.mcp.client.questions import Answerer, QuestionHandler
 from headgate.mcp.client.redaction import checked_token
 from headgate.mcp.client.upstream import ConnectOptions, Upstream
-from headgate.operations.names import check_namespace
 from headgate.operations.registration import CompiledSchemas, HandlerRegistration, Provenance
+from headgate.operations.running import let_loop_run, off_loop
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
-from headgate.operations.worker import let_loop_run, off_loop
+from headgate.operations.spec import check_namespace
 from headgate.schema.cast import cast_value
 from headgate.schema.guard import PatternBudget
 from headgate.schema.normalise import normalise

@@ -188,6 +188,7 @@ def _spec(
         f"{naming.namespace}/{name}" if naming.has_prefix else name,
         naming.namespace,
         # Only the server claims that a tool is read-only, so every tool counts as one that changes things.
+        # A tool answers once; should MCP let tools stream, that would be another type of operation: a subscription.
         op_type=OperationType.MUTATION,
         version=naming.version,
         visibility=Visibility.INTERNAL,

@@ -15,10 +15,9 @@ import msgspec
 from headgate.errors import CallError
 from headgate.mcp.gateway.tools import TOOLS
 from headgate.operations.access import Identity
-from headgate.operations.batch import BatchEntry, BatchOutcome
 from headgate.operations.discovery import SEARCH_LIMIT, description, find_visible, search, summary
 from headgate.operations.envelope import McpMeta, ResponseEnvelope, error_to_dict
-from headgate.operations.registry import Registry
+from headgate.operations.registry import BatchEntry, BatchOutcome, Registry
 from headgate.schema.check import compile_schema
 from headgate.schema.value import copy_json
 

@@ -29,7 +29,7 @@ from headgate.mcp.gateway.server import gateway_server
 from headgate.operations.access import AccessControl, Identity
 from headgate.operations.registration import HandlerRegistration, expose
 from headgate.operations.registry import Overlay, Registry
-from headgate.operations.worker import off_loop
+from headgate.operations.running import off_loop
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import get_logger
 

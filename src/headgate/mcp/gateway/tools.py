@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.operations.batch import MAX_ENTRIES
 from headgate.operations.discovery import MAX_SEARCH_LIMIT, SEARCH_LIMIT
+from headgate.operations.registry import MAX_ENTRIES
 
 INSTRUCTIONS = (
     "This server runs operations. Use search to find one, schema to read how it is called, call to run it, "
@@ -35,7 +35,7 @@ _SUMMARY_PROPERTIES: dict[str, Any] = {
     "id": {"type": "string"},
     "namespace": {"type": "string"},
     "name": {"type": "string"},
-    "op_type": {"enum": ["query", "mutation", "subscription"]},
+    "op_type": {"enum": ["query", "mutation"]},
     "title": {"type": "string"},
     "description": {"type": "string"},
 }
