@@ -117,9 +117,9 @@ BUGS = (
     Bug(
         "S2-18",
         "the file's label decides what a token of a home is",
-        "src/headgate/wiring.py",
-        "if found is not None and found.token.kind is TokenKind.OWNER:",
-        "if found is None:",
+        "src/headgate/stdio.py",
+        "if _kind(settings, token) == TokenKind.OWNER.value:",
+        "if _kind(settings, token) is None:",
     ),
     Bug(
         "S2-19 S2-20 S2-21",

@@ -46,7 +46,7 @@ class ServerIdentity:
 
 def result_of(outcome: Outcome, identity: ServerIdentity, version: str) -> Json:
     """Write an outcome as a client of a protocol version can read it."""
-    result = stamped(outcome.wire(), identity, version)
+    result = stamped(outcome.whole(), identity, version)
     if version < _FIRST_WITH_LINKS:
         # Clients of that time know neither links nor structure; the text is enough.
         result["content"] = result["content"][:1]
