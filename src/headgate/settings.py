@@ -47,7 +47,6 @@ class Settings:
     rate_limit: int
     refresh_window: int
     alarm_factor: int
-    log_details_days: int
     log_queries: bool
     strict_core: bool
     semantic_model: str
@@ -246,12 +245,6 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "An alarm is raised when a client reads more than this many times its usual in a day; 0 is never.",
         "10",
         _whole(0, 1000),
-    ),
-    Setting(
-        "log_details_days",
-        "Days after which single reads in the log are folded into sums by day and record; 0 keeps them for ever.",
-        "400",
-        _whole(0, 36_500),
     ),
     Setting(
         "log_queries",

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
-from headgate.audit.folding import Folding, FoldReport, fold_step, would_fold
 from headgate.audit.journal import Journal
+from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.grants import Choice, Conditions, issue
@@ -114,17 +114,15 @@ class HomeStores:
 
         return Clients(self.ledger, clock=now, latest=self.latest)
 
-    async def fold_log(self, before: int) -> FoldReport:
-        """Fold what the log has of before a time, and say what that came to."""
-        report, key = FoldReport(), load_audit_key(self.home)
-        while fold := await fold_step(self.home, self.ledger, key, before=before, now=now()):
-            report = report.plus(fold)
-        return report
+    async def prune_log(self, before: int, path: Path) -> PruneReport:
+        """Move what the log has of before a time to a new file."""
+        return await prune(
+            self.home, self.ledger, load_audit_key(self.home), before=before, path=path, now=now()
+        )
 
-    async def would_fold_log(self, before: int) -> FoldReport:
-        """Say what folding would come to, and change nothing."""
-        key = load_audit_key(self.home)
-        return await would_fold(self.home, self.ledger, key, before=before, now=now())
+    async def verify_pruned(self, path: Path) -> PruneReport:
+        """Check a file of pruned entries against the log."""
+        return await verify_file(self.ledger, load_audit_key(self.home), path)
 
     async def catalog(self) -> SourceCatalog:
         """Read the declarations and connections of the store."""
@@ -166,7 +164,6 @@ class AppServices:
     read_services: ReadServices
     admission: Admission
     pump: Pump
-    folding: Folding
     clock: Callable[[], int]
     latest: LatestTime
     oauth_store: OAuthStore
@@ -188,7 +185,6 @@ class AppServices:
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
         """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
-        self.folding.start()
         if self.rounds is not None:
             self.rounds.start()
         try:
@@ -196,7 +192,6 @@ class AppServices:
         finally:
             if self.rounds is not None:
                 await self.rounds.stop()
-            await self.folding.stop()
             with suppress(StorageUnusable):
                 self.admission.refusals.log_rest()
             await self.pump.stop()
@@ -239,15 +234,6 @@ def build_services(
     limits = limits_of(settings.rate_limit, seconds, attempts)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, supervisor=supervisor)
-    folding = Folding(
-        home,
-        ledger,
-        key=key,
-        days=settings.log_details_days,
-        clock=clock,
-        supervisor=supervisor,
-        has_turn=opened.has_folding_turn,
-    )
     return AppServices(
         home,
         opened.store,
@@ -255,7 +241,6 @@ def build_services(
         read_services,
         admission,
         pump,
-        folding,
         clock,
         latest,
         opened.oauth,
