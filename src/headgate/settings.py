@@ -51,7 +51,6 @@ class Settings:
     strict_core: bool
     semantic_model: str
     semantic_key_file: Path | None
-    mcp_fast_path: bool
     gateway_servers: Path | None
     gateway_clients: frozenset[str]
     sync_minutes: int
@@ -274,12 +273,6 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "A file with the key that the address of semantic_model needs; empty is none.",
         "",
         _file,
-    ),
-    Setting(
-        "mcp_fast_path",
-        "Answer ordinary requests at /mcp without the SDK; the answers are the same, and cost less.",
-        "true",
-        _switch,
     ),
     Setting(
         "gateway_servers",

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
@@ -24,26 +24,24 @@ from headgate.audit.journal import Journal
 from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
-from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.auth.rounds import Rounds
+from headgate.auth.tokens import digest_of
 from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import ServerIdentity
-from headgate.mcp.serve.stdio import serve_stdio
-from headgate.mcp.serve.tools import WHOLE, Surface
+from headgate.mcp.serve.stdio import StdioSession
 from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
-from headgate.model.query import SearchMode
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.elsewhere import LocalWithoutModel
+from headgate.reading.local import ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
@@ -53,10 +51,14 @@ from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
 from headgate.store.places import home_in
 from headgate.store.protocol import Store
+from headgate.store.quick import has_model
 from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor
 from headgate.telemetry import configure_logs
+
+if TYPE_CHECKING:
+    from headgate.auth.clients import Clients
 
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
@@ -108,6 +110,8 @@ class HomeStores:
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
+        from headgate.auth.clients import Clients  # noqa: PLC0415 - Authlib is slow to import
+
         return Clients(self.ledger, clock=now, latest=self.latest)
 
     async def prune_log(self, before: int, path: Path) -> PruneReport:
@@ -172,13 +176,10 @@ class AppServices:
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
+        from headgate.auth.clients import Clients, client_names  # noqa: PLC0415 - Authlib is slow to import
+
         names = partial(client_names, self.oauth_store)
         return Clients(self.ledger, clock=self.clock, latest=self.latest, names=names)
-
-    @property
-    def surface(self) -> Surface:
-        """The tools that agents are offered."""
-        return WHOLE.with_modes(tuple(SearchMode)) if self.read_services.rules.has_meaning else WHOLE
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
@@ -204,10 +205,11 @@ def build_services(
     *,
     clock: Callable[[], int] = now,
     seconds: Callable[[], float] = time.monotonic,
+    makes_vectors: bool = True,
 ) -> AppServices:
     """Open the home's files and construct the services, without starting anything."""
     key = load_audit_key(_place(settings, home))
-    model = chosen_model(settings.semantic_model, settings.semantic_key_file)
+    model = chosen_model(settings.semantic_model, settings.semantic_key_file) if makes_vectors else None
     supervisor, journal = Supervisor(), Journal(home)
     opened = open_engine(
         _place(settings, home), clock, model, replica_url=settings.replica_url, supervisor=supervisor
@@ -224,7 +226,7 @@ def build_services(
         discloser=journal,
         budgets=budgets,
         clock=clock,
-        rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
+        rules=Rules(strict_core=settings.strict_core, has_meaning=has_model(settings.semantic_model)),
         logs_queries=settings.log_queries,
     )
     latest = LatestTime(home, opened.sharing, steady=seconds)
@@ -330,18 +332,27 @@ def served_address(home: Path) -> str | None:
         os.close(file)
 
 
-def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
-    """Serve a home to one agent on standard input and output, under the grants of its token.
+def kind_of_token(settings: Settings, token: str) -> str | None:
+    """Look up the kind of a token in the opened store; None if it is not known."""
 
-    Raises:
-        OwnerCredentialRefused: the token is an owner's.
-    """
+    async def look_up() -> str | None:
+        async with open_stores(settings) as stores:
+            holder = await stores.ledger.holder(digest_of(token))
+            return None if holder is None else holder.token.kind.value
+
+    chosen_model(settings.semantic_model, settings.semantic_key_file)
+    return asyncio.run(look_up())
+
+
+def serve_session(settings: Settings, token: str, session: StdioSession) -> None:
+    """Serve a session on standard input and output that has begun, under the grants of a token."""
     home = prepare(settings)
 
     async def run() -> None:
-        services = build_services(settings, home)
+        services = build_services(settings, home, makes_vectors=False)
         handles = HandleMaker(services.read_services.sealer)
         address = mcp_url(settings).removesuffix("/mcp")
+        served = partial(served_address, settings.home)
 
         async def reader_of(via: str) -> Reader:
             # Admitted at every call, so that a revocation takes effect on the next one.
@@ -349,15 +360,11 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
             if access.is_owner:
                 raise OwnerCredentialRefused
             context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            port = LocalResourceServer(services.read_services, context)
+            port = LocalWithoutModel(services.read_services, context, token, served)
             return Reader(port, handles, address, context.request_id)
 
         async with services.running():
-            # Before the client is answered: an agent never reads with an owner's token.
-            found = await services.admission.look_up(token)
-            if found is not None and found.token.kind is TokenKind.OWNER:
-                raise OwnerCredentialRefused
-            await serve_stdio(reader_of, identity, services.surface)
+            await session.serve(reader_of)
 
     asyncio.run(run())
 
