@@ -86,7 +86,6 @@ async def pages(program: LocalProgram, browser: Browser, connection: ConnectionI
         "add": "/console/add",
         "servers": "/console/servers",
         "settings": "/console/settings",
-        "styles": "/console/styles",
         "consent": consent,
     }
 

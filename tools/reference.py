@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,19 +166,16 @@ def _commands(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[st
 
 
 def _help(words: tuple[str, ...]) -> list[str]:
-    shown = subprocess.run(
-        [sys.executable, "-m", "headgate", *words, "--help"],
-        env={"PATH": os.environ["PATH"], "HOME": "/", **TERMINAL},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    text = "\n".join(line.rstrip() for line in shown.strip().splitlines())
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        get_command(app).main([*words, "--help"], prog_name="headgate")
+    text = "\n".join(line.rstrip() for line in shown.getvalue().strip().splitlines())
     return [f"## `{' '.join(('headgate', *words))}`", "", "```text", text, "```", ""]
 
 
 def main() -> int:
     """Write or check the pages."""
+    os.environ.update(TERMINAL)
     pages = {
         "settings.md": settings_page(),
         "errors.md": errors_page(),

@@ -48,6 +48,7 @@ from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
 from headgate.sources.pending import PendingUploads
 from headgate.sources.upload_cleaning import UploadCleaning
+from headgate.stdio import surface_of
 from headgate.store.maintenance import backup_to_send
 from headgate.store.semantic.choice import what_leaves
 from headgate.telemetry import get_logger
@@ -69,8 +70,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
     mcp = HostedMcp(
         HandleMaker(program.read_services.sealer),
         ServerIdentity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
-        with_fast_path=settings.mcp_fast_path,
-        surface=program.surface,
+        surface=surface_of(settings),
     )
     gateway = build_gateway(settings, program)
     services = WebServices(

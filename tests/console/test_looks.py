@@ -213,7 +213,6 @@ async def test_every_page_is_fit_to_be_seen(tmp_path: Path):
             "settings": "/console/settings",
             "erase": f"/console/settings/erase/{mail}",
             "settings-backup": "/console/settings#backup",
-            "styles": "/console/styles",
             "confirm": "/console/confirm",
             "device": "/oauth/device",
             "error": "/console/agents/none",

@@ -254,10 +254,9 @@ async def test_the_owners_own_looks_are_in_the_log_and_shown_on_request(scene: S
     assert "You read 1 record (1 of messages)" in shown.words
 
 
-async def test_connect_settings_and_styles_are_shown(scene: Scene):
+async def test_connect_and_settings_are_shown(scene: Scene):
     assert "claude mcp add --transport http headgate" in (await scene.browser.get("/console/connect")).words
     assert "Address for agents" in (await scene.browser.get("/console/settings")).words
-    assert "Colours" in (await scene.browser.get("/console/styles")).words
 
 
 async def test_the_dot_of_a_program_turns_green_with_its_first_read(scene: Scene):

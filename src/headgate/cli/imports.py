@@ -104,7 +104,6 @@ def _plan(parser: FileParser) -> ImportPlan:
 
 def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[ImportReport]:
     async def work(stores: HomeStores) -> list[ImportReport]:
-
         importer = Importer(stores.store, clock=now)
         reports: list[ImportReport] = []
         for one in planned:

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from headgate import __version__, memory
+from headgate.agent_programs.programs import PROGRAMS, HttpServer, inspector_line, shell_line
 from headgate.cli.extras import needs_extra
 from headgate.cli.terminal import progress_line, progress_note, settings_of
-from headgate.clients.programs import PROGRAMS, HttpServer, inspector_line, shell_line
 from headgate.home import Home
 
 Host = Annotated[str | None, typer.Option(help="The address to listen on.", metavar="ADDRESS")]

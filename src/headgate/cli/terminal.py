@@ -63,9 +63,9 @@ def json_text(
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def many(count: int, name: str) -> str:
+def many(count: int, name: str, names: str = "") -> str:
     """Write a count with its noun: 1 record, 2 records."""
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {names or name + 's'}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

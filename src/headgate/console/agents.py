@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from headgate.auth.clients import ClientOverview, GrantOverview
+from headgate.console.formatting import counted, day
 from headgate.console.pages import Frame, OwnerRequest, page, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted, day
 from headgate.model.grant import AccessMode, GrantState, StreamGrant, TimeConstraint
 from headgate.model.ids import client_id, grant_id
 from headgate.model.instants import DAY_US

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.console.words import day, number
+from headgate.console.formatting import day, number
 from headgate.model.ids import ClientId
 from headgate.model.instants import DAY_US
 

@@ -28,6 +28,7 @@ from headgate.auth.oauth.details import PreciseRequest, read_details
 from headgate.auth.oauth.entries import PendingRequest
 from headgate.auth.oauth.service import AuthorizationService, Refused
 from headgate.auth.sessions import OwnerSessions
+from headgate.console.formatting import counted
 from headgate.console.pages import (
     CONFIRM,
     OPEN_FORM_HEADERS,
@@ -39,7 +40,6 @@ from headgate.console.pages import (
     signed_in,
 )
 from headgate.console.samples import SampleTable, sample_table
-from headgate.console.words import counted
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
 from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
@@ -157,7 +157,7 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
 
 
 def _unknown(client_id: str) -> InvalidClient:
-    """Say why a client is not known: the owner can do something about a document that cannot be fetched."""
+    """Return why a client is not known: the owner can do something about a document that cannot be fetched."""
     if not is_document_url(client_id):
         return InvalidClient()
     host = urlsplit(client_id).hostname

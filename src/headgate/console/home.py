@@ -11,10 +11,10 @@ from headgate.auth.clients import ClientOverview, GrantOverview
 from headgate.console.activity import ConversationLine, alarm_words, conversation_line
 from headgate.console.agents import agent_path
 from headgate.console.chart import Chart, reads_chart
+from headgate.console.formatting import counted, day
 from headgate.console.pages import Frame, OwnerRequest, page
 from headgate.console.records import ConnectionCard, connection_cards
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted, day
 from headgate.model.instants import DAY_US
 from headgate.tasks import Trouble
 from headgate.web.replies import HttpReply

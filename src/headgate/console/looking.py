@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from headgate.auth.clients import ClientOverview
 from headgate.console.agents import AGENTS, agent_path
+from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, page
 from headgate.console.services import ConsoleServices
-from headgate.console.words import day
 from headgate.errors import InvalidArgument, NotFound
 from headgate.mcp.serve.call import TOOL_HANDLERS
 from headgate.mcp.serve.looking import look, read_arguments

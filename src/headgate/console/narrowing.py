@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
+from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, page, see_other
 from headgate.console.samples import SampleTable, sample_table
 from headgate.console.services import ConsoleServices
-from headgate.console.words import day
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
 from headgate.model.ids import FieldName, StreamName, grant_id

@@ -29,7 +29,7 @@ from markupsafe import Markup
 from starlette.requests import cookie_parser
 
 from headgate.auth.sessions import BrowserCookies, OwnerSession, OwnerSessions, SignedIn, check_form
-from headgate.console import words
+from headgate.console import formatting
 from headgate.errors import HeadgateError, InvalidRequest
 from headgate.home import with_home
 from headgate.web.addresses import Handler, WebRequest
@@ -218,7 +218,7 @@ def cookies_of(request: WebRequest) -> BrowserCookies:
 
 
 def is_private_line(context: RequestContext) -> bool:
-    """Say whether a cookie is safe on its way: over https, or on this machine."""
+    """Return whether a cookie is safe on its way: over https, or on this machine."""
     return context.scheme == "https" or _is_at_loopback(context)
 
 
@@ -315,8 +315,8 @@ def _environment() -> Environment:
     )
     own = cast("dict[str, Any]", made.globals)
     own |= {"static": static_path, "form_key": _form_key, "command": _command}
-    for name in words.FILTERS:
-        made.filters[name] = getattr(words, name)
+    for name in formatting.FILTERS:
+        made.filters[name] = getattr(formatting, name)
     return made
 
 

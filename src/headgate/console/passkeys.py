@@ -11,9 +11,9 @@ import msgspec
 
 from headgate.auth.passkeys import PasskeyParty, passkey_mark
 from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
+from headgate.console.formatting import day
 from headgate.console.pages import Form, OwnerRequest, is_private_line, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import day
 from headgate.errors import AuthenticationFailed
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import HttpReply
@@ -50,7 +50,7 @@ def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | No
 
 
 def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
-    """Give a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
+    """Return a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
     is_here = party_of(console, request) is not None
     local = console.sessions.passkeys.local()
     # Over http the owner signs in only on the machine that serves, where its name leads back to it.

@@ -1,23 +1,29 @@
-"""Settings: the password, the owner's tokens, the program's addresses, and the page that shows the design."""
+"""Settings: the password, the owner's tokens, the program's addresses, and a backup as a download."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import IO
 from urllib.parse import quote
 
 from headgate.auth.clients import token_mark
 from headgate.auth.passwords import LEAST_CHARS
+from headgate.console.formatting import day, moment
 from headgate.console.pages import CONFIRM, Frame, OwnerRequest, cookies_of, page, see_other
 from headgate.console.passkeys import PasskeysView, settings_view
 from headgate.console.records import ConnectionCard, connection_cards
 from headgate.console.services import ConsoleFacts, ConsoleServices
-from headgate.console.words import day
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, RateLimited
+from headgate.model.disclosure import ANSWERED
 from headgate.model.ids import ConnectionId
 from headgate.model.maintenance import LEAST_PASSPHRASE_CHARS
-from headgate.web.replies import HttpReply
+from headgate.web.replies import NO_STORE, HttpReply
 
 _PATH = "/console/settings"
+_PIECE_BYTES = 256 * 1024
 #: The keys of a home by their files.
 _KEYS = {
     "seal.json": ("Seal key", "makes cursors and handles that only this server can read"),
@@ -60,17 +66,6 @@ class EraseView:
     name: str
     records: int
     problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class StylesView:
-    """The tokens of the design."""
-
-    colours: tuple[str, ...] = (
-        *("ink", "soft", "paper", "card", "line", "sunk", "accent", "accent-wash"),
-        *("good", "good-wash", "warn", "warn-wash", "bad", "bad-wash"),
-    )
-    sizes: tuple[str, ...] = ("tiny", "small", "text", "lead", "title")
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -140,11 +135,6 @@ def _erase_page(asked: OwnerRequest, card: ConnectionCard, problem: str = "") ->
     return page("erase.html", Frame(f"Erase {card.name}", asked, "settings"), view, status=status)
 
 
-async def styles(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Show the design: tokens and components."""
-    return page("styles.html", Frame("Styles", asked), StylesView())
-
-
 async def settings_page_view(
     console: ConsoleServices, asked: OwnerRequest, *, problem: str = "", backup_problem: str = ""
 ) -> SettingsView:
@@ -175,3 +165,40 @@ def _keys(console: ConsoleServices) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (name, what, f"since {day(ages[file])}") for file, (name, what) in _KEYS.items() if file in ages
     )
+
+
+async def download_backup(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+    """Make a backup and send it: everything the home holds, in one file that only a passphrase opens.
+
+    It is always encrypted, because a browser writes it into a folder that other programs read and that may be copied
+    to other machines. A backup without a passphrase is made on the machine that serves.
+    """
+    form = await asked.form()
+    passphrase = form.get("passphrase")
+    problem = _passphrase_problem(passphrase, form.get("again"))
+    if problem:
+        view = await settings_page_view(console, asked, backup_problem=problem)
+        return page("settings.html", Frame("Settings", asked, "settings"), view, status=InvalidRequest.status)
+    await console.flush_log()
+    made = await asyncio.to_thread(console.make_backup, passphrase)
+    console.note(asked.request.context, ANSWERED)
+    name = f"headgate-{moment(console.clock()):%Y-%m-%d}.age"
+    headers = (
+        (b"content-type", b"application/octet-stream"),
+        (b"content-disposition", f'attachment; filename="{name}"'.encode()),
+        (b"content-length", b"%d" % os.fstat(made.fileno()).st_size),
+        NO_STORE,
+    )
+    return HttpReply(headers=headers, stream=_pieces(made))
+
+
+def _passphrase_problem(passphrase: str, again: str) -> str:
+    if len(passphrase) < LEAST_PASSPHRASE_CHARS:
+        return f"A passphrase has at least {LEAST_PASSPHRASE_CHARS} characters. Choose several words."
+    return "" if passphrase == again else "The two passphrases differ. Type the same one twice."
+
+
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            yield piece

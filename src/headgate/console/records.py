@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from headgate.audit.activity import RecordRead
+from headgate.console.formatting import size
 from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
-from headgate.console.words import size
 from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
@@ -328,7 +328,7 @@ def _source(row: Mapping[str, Any]) -> str:
 
 
 def _time(row: Mapping[str, Any], described: Mapping[str, Any]) -> int | None:
-    """Give a record's own time; the time at which it was stored would be taken for it."""
+    """Return a record's own time; the time at which it was stored would be taken for it."""
     own = row["data"].get(described.get("consent_time_field") or described.get("cursor_field"))
     return instant(own) if isinstance(own, str) else None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.auth.tokens import fresh_id
+from headgate.console.formatting import counted, number
 from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import counted, number
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.reading.rules import ActiveRule, ChosenRule, active_rules, add_rule, try_rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.console.words import minute
+from headgate.console.formatting import minute
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
 from headgate.model.instants import instant
 from headgate.reading.preview import GrantPreview, SampleField

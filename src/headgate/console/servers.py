@@ -8,9 +8,9 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from headgate.auth.gateway import GatewayCaller
+from headgate.console.formatting import day
 from headgate.console.pages import CONFIRM, Frame, OwnerRequest, page, see_other
 from headgate.console.services import ConsoleServices
-from headgate.console.words import day
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway, RemoteServer

@@ -29,8 +29,6 @@ class OpenedStores:
     counter: BudgetCounter | None = None
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
     has_turn: Callable[[], Awaitable[bool]] | None = None
-    #: Says whether this machine folds the log of disclosures; None: no others share it.
-    has_folding_turn: Callable[[], Awaitable[bool]] | None = None
 
 
 def open_engine(
@@ -70,7 +68,6 @@ def open_engine(
         OAuthStore(shared),
         counter=shared,
         has_turn=Lease(place, "sources", now).hold_soon,
-        has_folding_turn=Lease(place, "folding", now).hold_soon,
     )
 
 

@@ -85,29 +85,25 @@ SELECT v FROM meta WHERE {home} k='audit_entries'
 INSERT INTO spent VALUES({home_value}?, ?, ?)
 ON CONFLICT({home_column}grant_id, day) DO UPDATE SET records = spent.records + excluded.records
 
--- name: last_fold
--- The last fold.
-SELECT last, end_seal FROM audit_fold WHERE {home} true ORDER BY last DESC LIMIT 1
+-- name: last_pruned
+-- The end of what was pruned.
+SELECT last FROM audit_pruned WHERE {home} true ORDER BY last DESC LIMIT 1
 
--- name: insert_fold
--- Add a fold.
-INSERT INTO audit_fold({home_column}last, first, events, end_seal, seal)
+-- name: insert_pruned
+-- Add the line that stands for pruned blocks.
+INSERT INTO audit_pruned({home_column}last, first, events, end_seal, seal)
 VALUES({home_value}?, ?, ?, ?, ?)
 
--- name: delete_folded
--- Remove the blocks that a fold stands for.
+-- name: delete_pruned
+-- Remove the blocks that the line stands for.
 DELETE FROM audit WHERE {home} seq <= ?
 
--- name: oldest_blocks
--- The blocks that are not folded, in order.
-SELECT seq, events, seal FROM audit WHERE {home} true ORDER BY seq
-
 -- name: chain_blocks
--- Some blocks and folds after a place, in order.
+-- Some blocks and lines for pruned ones after a place, in order.
 SELECT seq, events, seal, first, end_seal FROM audit_chain WHERE {home} seq > ? ORDER BY seq LIMIT ?
 
 -- name: chain_after
--- All blocks and folds after a place, in order.
+-- All blocks and lines for pruned ones after a place, in order.
 SELECT seq, events, seal, first, end_seal FROM audit_chain WHERE {home} seq > ? ORDER BY seq
 
 -- name: chain_backwards
