@@ -14,7 +14,7 @@ from headgate.home import open_home
 from headgate.model.ids import BlobId
 from headgate.store.postgres.engine import PostgresStore
 from headgate.store.postgres.migrate import open_place
-from headgate.store.relational.maintenance.unused_files import HOUR_US, WAIT_US
+from headgate.store.relational.maintenance.retention import HOUR_US, WAIT_US
 from headgate.store.relational.store import Store
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import BLOBS

@@ -11,7 +11,7 @@ from headgate.errors import QueryNotFound
 from headgate.model.ids import ConnectionId
 from headgate.model.plan import MatchWindow, OffsetWindow
 from headgate.model.rows import FieldWindow
-from headgate.store.folding import find_folded
+from headgate.store.snippets import find_folded
 
 
 def part_of_json(

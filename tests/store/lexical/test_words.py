@@ -14,7 +14,7 @@ from headgate.store.lexical.languages import (
 )
 from headgate.store.lexical.normal_forms import normal_forms
 from headgate.store.lexical.query import understand
-from headgate.store.lexical.typing_errors import is_one_error_away, near_words
+from headgate.store.lexical.word_filter import is_one_error_away, near_words
 from headgate.words import index_words, query_words, words_of
 
 

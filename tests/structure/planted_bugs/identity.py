@@ -16,14 +16,14 @@ BUGS = (
     Bug(
         _RESTORED,
         "a restore keeps the owner tokens",
-        "src/headgate/store/relational/maintenance/credentials.py",
+        "src/headgate/store/relational/maintenance/erase.py",
         'len(ended("token", "revoke_owner_tokens", at))',
         "0 * at",
     ),
     Bug(
         _RESTORED,
         "a restore keeps the sessions",
-        "src/headgate/store/relational/maintenance/credentials.py",
+        "src/headgate/store/relational/maintenance/erase.py",
         '                ("owner_browser", "end_browser_secrets"),\n',
         "",
     ),

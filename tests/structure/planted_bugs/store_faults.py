@@ -118,7 +118,7 @@ BUGS = (
     Bug(
         "tests/store/test_rules.py::test_records_are_compared_again_when_rules_find_more_than_before",
         "records are compared with rules once",
-        "src/headgate/store/relational/write/rule_comparison.py",
+        "src/headgate/store/relational/write/hiding.py",
         "move(database, catalog, shelves[sid], list(found), at=self._now())",
         "list(found)",
     ),
@@ -158,21 +158,21 @@ BUGS = (
     Bug(
         "tests/store/test_unused_files.py::test_a_file_goes_with_the_last_record_that_uses_it",
         "files of deleted records stay",
-        "src/headgate/store/relational/maintenance/unused_files.py",
+        "src/headgate/store/relational/maintenance/retention.py",
         "remove_gone(database, lambda gone: self._remove(database, gone))",
         "remove_gone(database, lambda gone: None)",
     ),
     Bug(
         "tests/store/test_unused_files.py::test_a_file_waits_for_its_record_and_for_those_that_read_it",
         "files go before their records come",
-        "src/headgate/store/relational/maintenance/unused_files.py",
+        "src/headgate/store/relational/maintenance/retention.py",
         "stored_before = now - WAIT_US",
         "stored_before = now",
     ),
     Bug(
         "tests/store/test_unused_files.py::test_what_killed_uploads_left_goes_and_what_goes_on_stays",
         "half a file stays for ever",
-        "src/headgate/store/relational/maintenance/unused_files.py",
+        "src/headgate/store/relational/maintenance/retention.py",
         "self._remove_unfinished(now)",
         "pass",
     ),

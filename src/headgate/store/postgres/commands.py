@@ -22,7 +22,7 @@ from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.migrate import open_place, place_to_fill
 from headgate.store.relational import copying
 from headgate.store.relational.maintenance import erase, fsck
-from headgate.store.relational.maintenance.credentials import end_credentials
+from headgate.store.relational.maintenance.erase import end_credentials
 from headgate.store.relational.maintenance.stats import TakenSpace, stats
 from headgate.store.sqlite.copying import finish_file, side_to_fill
 from headgate.store.sqlite.maintenance import backup

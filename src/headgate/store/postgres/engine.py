@@ -7,15 +7,14 @@ from typing import Any
 
 from headgate.store.postgres.blobs import ServedBlobRows, remove_parts
 from headgate.store.postgres.database import HomePlace, PostgresDatabase
+from headgate.store.postgres.dialect import SQL
 from headgate.store.postgres.lease import Lease, LeasedTurn
 from headgate.store.postgres.readers import PostgresReaders, scan
-from headgate.store.postgres.statistics import Statistics
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
-from headgate.store.relational.maintenance.retention import ChangeRetention
-from headgate.store.relational.maintenance.unused_files import UnusedFiles
+from headgate.store.relational.maintenance.retention import ChangeRetention, UnusedFiles
 from headgate.store.relational.store import Store
-from headgate.store.relational.write.rule_comparison import RuleComparison
+from headgate.store.relational.write.hiding import RuleComparison
 from headgate.store.relational.write.word_index import WordFilling
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
@@ -65,3 +64,32 @@ class PostgresStore(Store):
         meaning = None if model is None else (model, _PostgresVectors(place, writer, now))
         readers = PostgresReaders(place, connections)
         super().__init__(readers, writer, ServedBlobRows(place, readers), now, meaning, supervisor)
+
+
+#: A table that has grown by so much since it was last counted is counted again.
+_TIMES_LARGER = 4
+
+
+class Statistics:
+    """An idle task: let the server count what the tables hold, so that it chooses the right index.
+
+    Servers do this themselves about once a minute. A large import into new tables would be read badly until then. Only
+    the owner of the tables can ask for it; for a role that serves one home the server's own rhythm must do.
+    """
+
+    name = "statistics"
+
+    def __init__(self) -> None:
+        #: How large the tables were when this process last had them counted.
+        self._pages = 0
+
+    def plan(self, database: Database) -> bool:
+        """Say whether the tables have grown enough since they were last counted."""
+        pages, counted = database.all(SQL["table_size"])[0]
+        return pages > _TIMES_LARGER * max(self._pages, counted)
+
+    def step(self, database: Database) -> bool:
+        """Count them; returns whether more is left to do."""
+        self._pages = database.all(SQL["table_size"])[0][0]
+        database.run(SQL["gather_statistics"])
+        return False

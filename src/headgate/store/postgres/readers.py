@@ -27,8 +27,8 @@ from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import QUERY_SECONDS, Database
 from headgate.store.relational.read.pages import find
-from headgate.store.relational.settling import settle
 from headgate.store.relational.store import READ_BYTES
+from headgate.store.relational.writer import settle
 
 _T = TypeVar("_T")
 #: How many reads may wait for a thread; one more is refused.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -25,7 +26,6 @@ from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.plan import Reach, SearchReach
 from headgate.model.record import Connection
 from headgate.schema.declare import read_declaration
-from headgate.store.relational.catalog_sum import note_catalog_sum
 from headgate.store.relational.column_values import CONVERTERS, Column, ColumnKind, Converter
 from headgate.store.relational.database import Database, Dialect
 
@@ -320,3 +320,27 @@ def stream_table(
         {FieldName(name): Column(col, ColumnKind(kind)) for name, _, col, kind, _ in rows if col is not None},
         {FieldName(name): fid for name, fid, _, _, slot in rows if slot is not None},
     )
+
+
+#: The checksum of the catalog, which nothing else in the store repeats: a flipped byte in a declaration still parses, but
+#: changes its meaning. It is written with every change of the catalog, and compared by a check.
+_FACT = "catalog_sum"
+_TABLES = ("all_declarations", "connections", "streams", "fields", "shelves", "hiding_rules")
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def note_catalog_sum(database: Database) -> None:
+    """Write the checksum of the catalog as it is, inside a writer's transaction."""
+    database.run(database.sql["put_fact"], (_FACT, catalog_sum(database)))
+
+
+def is_catalog_changed(database: Database) -> bool:
+    """Say whether the catalog is another one than was written; a store of an older version cannot tell."""
+    noted = dict(database.all(database.sql["facts"])).get(_FACT)
+    return noted is not None and noted != catalog_sum(database)
+
+
+def catalog_sum(database: Database) -> int:
+    """Compute the checksum; it is the same in every engine."""
+    rows = [sorted(map(_encode, database.all(database.sql[name]))) for name in _TABLES]
+    return int.from_bytes(sha256(_encode(rows)).digest()[:8], signed=True)

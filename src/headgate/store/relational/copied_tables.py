@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from headgate.errors import StorageUnusable
+from headgate.store.relational.database import Database
+
 
 class Changing(Enum):
     """How a table changes, which decides how a copy that was stopped goes on."""
@@ -64,3 +67,16 @@ TABLES = (
 )
 #: Facts in ``meta`` that mean the same in every engine.
 FACTS = ("seq", "pruned_seq", "catalog", "words", "words_filled")
+
+
+def refuse_unfinished_copy(database: Database) -> None:
+    """Refuse to open a store while records are being copied into it.
+
+    Raises:
+        StorageUnusable: the copy is not complete.
+    """
+    if database.one(database.sql["unfinished_copy"]) is not None:
+        raise StorageUnusable(
+            "The store is a copy that is not complete.",
+            hint="Run 'headgate store copy' again: it goes on where it stopped.",
+        )

@@ -20,8 +20,7 @@ from headgate.errors import BlobNotFound, Conflict, IntegrityBroken, StorageUnus
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Moved, Progress
 from headgate.store.lexical import analyser
-from headgate.store.relational.catalog import Catalog, Shelf, StreamTable, current
-from headgate.store.relational.catalog_sum import note_catalog_sum
+from headgate.store.relational.catalog import Catalog, Shelf, StreamTable, current, note_catalog_sum
 from headgate.store.relational.copied_tables import FACTS, TABLES, Changing, Table
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.fsck import BlobPieces

@@ -44,11 +44,11 @@ from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import Database
 from headgate.store.relational.read.changes import changes
 from headgate.store.relational.read.filtered import filtered_page, needs_columns
-from headgate.store.relational.read.marks import marked_records
+from headgate.store.relational.read.hybrid import SearchMemory, search_by_meaning
 from headgate.store.relational.read.meaning import AskedMeaning, question_text
 from headgate.store.relational.read.pages import find_key, page
+from headgate.store.relational.read.rows import marked_records
 from headgate.store.relational.read.search import search
-from headgate.store.relational.read.search_modes import SearchMemory, search_by_meaning
 from headgate.store.relational.read.windows import windows
 from headgate.store.relational.write import accounts, declare, hiding, ingest
 from headgate.store.relational.write.blobs import find_blobs

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -21,7 +21,6 @@ from headgate import memory
 from headgate.errors import StorageFull, StorageUnusable
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.snapshot import Snapshot
-from headgate.store.relational.settling import settle
 from headgate.store.relational.write.word_segments import WordMerging
 from headgate.tasks import Supervisor
 
@@ -379,3 +378,15 @@ class Writer:
             while queue and len(jobs) < _JOBS_TOGETHER and jobs[0].in_transaction and queue[0].in_transaction:
                 jobs.append(queue.popleft())
             return jobs
+
+
+def settle(result: asyncio.Future[Any], give: Callable[[], None]) -> None:
+    """Set a future's result from another thread, unless it was cancelled."""
+
+    def give_unless_done() -> None:
+        if not result.done():
+            give()
+
+    # The loop may be gone when the program ends while a thread is still at work, and its callers with it.
+    with suppress(RuntimeError):
+        result.get_loop().call_soon_threadsafe(give_unless_done)

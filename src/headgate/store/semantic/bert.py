@@ -15,10 +15,16 @@ import msgspec
 import numpy as np
 
 from headgate.errors import ConfigInvalid
-from headgate.store.semantic.model_files import WEIGHTS, digest_of_files, read_files, tensors, unreadable
+from headgate.store.semantic.model_files import (
+    WEIGHTS,
+    digest_of_files,
+    pieces,
+    read_files,
+    tensors,
+    unreadable,
+)
 from headgate.store.semantic.models import ModelIdentity
 from headgate.store.semantic.vectors import Floats
-from headgate.store.semantic.word_pieces import pieces
 
 FILES = ("config.json", "vocab.txt", WEIGHTS)
 #: A passage has fewer; what a longer text has beyond them is not read.

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from headgate.store.semantic.model_files import digest_of_files, read_files, unreadable
+from headgate.store.semantic.model_files import digest_of_files, pieces, read_files, unreadable
 from headgate.store.semantic.models import ModelIdentity
 from headgate.store.semantic.vectors import Floats
-from headgate.store.semantic.word_pieces import pieces
 
 PACKAGE = "onnxruntime"
 MODEL = "model.onnx"

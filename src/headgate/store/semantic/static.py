@@ -13,10 +13,17 @@ import msgspec
 import numpy as np
 
 from headgate.errors import ConfigInvalid
-from headgate.store.semantic.model_files import WEIGHTS, digest_of_files, read_files, tensors, unreadable
+from headgate.store.semantic.model_files import (
+    UNKNOWN,
+    WEIGHTS,
+    digest_of_files,
+    pieces,
+    read_files,
+    tensors,
+    unreadable,
+)
 from headgate.store.semantic.models import ModelIdentity
 from headgate.store.semantic.vectors import Floats
-from headgate.store.semantic.word_pieces import UNKNOWN, pieces
 
 FILES = ("tokenizer.json", WEIGHTS)
 _PIECES_MOST = 512

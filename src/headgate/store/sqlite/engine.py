@@ -27,13 +27,12 @@ from headgate.store.projection import text_in
 from headgate.store.relational.catalog import Catalog, current
 from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import Database
-from headgate.store.relational.maintenance.retention import ChangeRetention
-from headgate.store.relational.maintenance.unused_files import UnusedFiles
+from headgate.store.relational.maintenance.retention import ChangeRetention, UnusedFiles
 from headgate.store.relational.read.pages import find
 from headgate.store.relational.read.rows import TooLargeHere
 from headgate.store.relational.store import READ_BYTES, Store
 from headgate.store.relational.write.blobs import BlobFiles
-from headgate.store.relational.write.rule_comparison import RuleComparison
+from headgate.store.relational.write.hiding import RuleComparison
 from headgate.store.relational.writer import Writer
 from headgate.store.semantic.models import MeaningModel
 from headgate.store.sqlite.database import open_reader, translate_errors

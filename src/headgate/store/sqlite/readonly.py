@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 from headgate.errors import StorageFull, StorageReadOnly
 from headgate.home import has_room
+from headgate.store.relational.copied_tables import refuse_unfinished_copy
 from headgate.store.relational.database import Database
-from headgate.store.relational.unfinished_copy import refuse_unfinished_copy
 from headgate.store.relational.write import word_index
 from headgate.store.relational.writer import IdleTask, Writer
 from headgate.store.sqlite.database import SqliteDatabase, open_reader, open_writer, translate_errors

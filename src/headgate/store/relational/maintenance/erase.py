@@ -15,8 +15,9 @@ from typing import NamedTuple, Protocol
 from headgate.errors import ConnectionNotFound, NotFound
 from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
-from headgate.model.maintenance import Erased
+from headgate.model.maintenance import EndedCredentials, Erased
 from headgate.store.relational.catalog import Catalog, Shelf, bump_catalog, current
+from headgate.store.relational.copying import StoreSide
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.relational.row_numbers import MAX_N
@@ -175,3 +176,32 @@ def hash_key(home: Home) -> bytes:
 
 def _erased_id(key: bytes, rid: int, record_id: str) -> str:
     return f"erased_{hmac.digest(key, f'{rid}/{record_id}'.encode(), 'sha256').hex()}"
+
+
+_CALLER = "gateway_caller"
+
+
+def end_credentials(side: StoreSide, at: int) -> EndedCredentials:
+    """End grants, owner tokens, everything that the owner signs in with, and the callers of the gateway.
+
+    A store of an older version has no tables for some of them.
+    """
+
+    def ended(table: str, statement: str, *values: object) -> list[str]:
+        if not side.columns(table):
+            return []
+        return [row[0] for row in side.database.all(side.database.sql[statement], values)]
+
+    return EndedCredentials(
+        grants=len(ended("grant_issued", "revoke_all_grants", at)),
+        owner_tokens=len(ended("token", "revoke_owner_tokens", at)),
+        sign_ins=sum(
+            len(ended(table, statement))
+            for table, statement in (
+                ("owner", "end_password"),
+                ("owner_passkey", "end_passkeys"),
+                ("owner_browser", "end_browser_secrets"),
+            )
+        ),
+        gateway_callers=ended("oauth_entry", "end_gateway_callers").count(_CALLER),
+    )

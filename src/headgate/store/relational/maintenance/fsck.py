@@ -14,8 +14,7 @@ from typing import Protocol
 from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import CheckReport, Damage, Progress
-from headgate.store.relational.catalog import Catalog, current
-from headgate.store.relational.catalog_sum import is_catalog_changed
+from headgate.store.relational.catalog import Catalog, current, is_catalog_changed
 from headgate.store.relational.copied_tables import FACTS
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.shelf_check import ShelfCheck

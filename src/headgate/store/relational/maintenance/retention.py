@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from headgate.model.ids import BlobId
 from headgate.model.instants import DAY_US
 from headgate.model.plan import BOOKMARK_DAYS
 from headgate.store.relational.catalog import bump_catalog
 from headgate.store.relational.database import Database
+from headgate.store.relational.maintenance.erase import remove_gone
 from headgate.store.relational.row_numbers import RID_SHIFT
 
 #: A session that began with the oldest bookmark may go on for a day, and days are counted whole.
@@ -102,3 +104,61 @@ def _drop_older_blocks(database: Database, sid: int, rids: Sequence[int]) -> Non
     if database.all(database.sql["forget_older_column_state"], (sid, newest)):
         database.run(database.sql["delete_column_blocks"], (sid,))
         bump_catalog(database)
+
+
+HOUR_US = 3600 * 1_000_000
+#: How long a file may wait for the record that uses it.
+WAIT_US = 24 * HOUR_US
+_AT_ONCE = 500
+
+#: Removes the bytes of files, inside the writer's transaction.
+RemoveFiles = Callable[[Database, Sequence[BlobId]], None]
+
+
+class UnusedFiles:
+    """An idle task: once an hour, by the clock, remove the files that were unused an hour ago and still are.
+
+    Their records changed, or went, or never came. A file is stored before the record that uses it, so one that was stored
+    lately stays. One that was in use may be being read: it goes when it is found unused a second time.
+    """
+
+    name = "unused files"
+
+    __slots__ = ("_next_at", "_now", "_remove", "_remove_unfinished", "_unused_since")
+
+    def __init__(
+        self,
+        now: Callable[[], int],
+        remove: RemoveFiles,
+        remove_unfinished: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._now = now
+        self._remove = remove
+        self._remove_unfinished = remove_unfinished
+        self._next_at = 0
+        self._unused_since: dict[BlobId, int] = {}
+
+    def plan(self, database: Database) -> bool:
+        """Return whether it is time to look."""
+        del database
+        return self._now() >= self._next_at
+
+    def step(self, database: Database) -> bool:
+        """Remove some files; returns whether more are left."""
+        now = self._now()
+        stored_before = now - WAIT_US
+        unused = [BlobId(row[0]) for row in database.all(database.sql["unused_blobs"], (stored_before,))]
+        self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
+        due = [one for one, since in self._unused_since.items() if since <= now - HOUR_US]
+        if due:
+            with database.writing():
+                rows = [(one, stored_before) for one in due[:_AT_ONCE]]
+                database.many(database.sql["delete_unused_blob"], rows)
+                database.many(database.sql["note_gone_blob"], [(one,) for one, _ in rows])
+        if database.one(database.sql["gone_blobs"]) is not None:
+            # After the rows that name them: a process that is stopped in between leaves a whole store.
+            remove_gone(database, lambda gone: self._remove(database, gone))
+        self._remove_unfinished(now)
+        if len(due) <= _AT_ONCE:
+            self._next_at = now + HOUR_US
+        return len(due) > _AT_ONCE

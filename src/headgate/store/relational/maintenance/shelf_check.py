@@ -18,8 +18,7 @@ from headgate.store.relational.columns.cache import ColumnCache, ShelfColumns
 from headgate.store.relational.columns.specs import Array, OwnColumn, column_specs
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.stored_rows import StoredColumns, StoredRow, select_rows
-from headgate.store.relational.maintenance.vector_check import check_vectors
-from headgate.store.relational.maintenance.word_check import WordIndexCheck
+from headgate.store.relational.maintenance.word_check import WordIndexCheck, check_vectors
 from headgate.store.relational.row_numbers import MAX_N, RID_SHIFT
 from headgate.store.relational.write.derive import digest_of, sort_of, ts_of, typed_row
 from headgate.store.relational.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes

@@ -19,7 +19,6 @@ from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Changes
 from headgate.store.relational.catalog import Catalog, Shelf
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.damaged_rows import lost_row
 from headgate.store.relational.read.rows import (
     COLUMNS,
     MAX_PAGE_BYTES,
@@ -27,6 +26,7 @@ from headgate.store.relational.read.rows import (
     FoundRow,
     RecordMaker,
     TooLargeHere,
+    lost_row,
 )
 from headgate.store.relational.row_numbers import RID_SHIFT
 from headgate.store.relational.write.change_marks import ALL_FIELDS, ChangeMark, change_marks

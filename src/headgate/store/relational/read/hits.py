@@ -17,8 +17,7 @@ from headgate.store.lexical.segments import POSITION_BITS
 from headgate.store.projection import searched_text_in
 from headgate.store.relational.catalog import Catalog, Shelf
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.damaged_rows import readable_rows
-from headgate.store.relational.read.rows import FoundRow, RecordMaker, read_chunks
+from headgate.store.relational.read.rows import FoundRow, RecordMaker, read_chunks, readable_rows
 from headgate.store.relational.write.long_texts import CHUNK_CHARS, long_notes
 from headgate.store.snippets import Highlighter
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.errors import CursorExpired
 from headgate.model.ids import RecordId
 from headgate.model.plan import SearchPlan, SearchPosition
 from headgate.model.query import SearchMode, SearchSort
 from headgate.model.rows import Hit, SearchPage
+from headgate.store.lexical.query import understand
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.damaged_rows import born_until
 from headgate.store.relational.read.hits import RankedHit
-from headgate.store.relational.read.meaning import MeaningSearch, SimilarRecord
-from headgate.store.relational.read.search import LexicalRanking, LexicalSearch
+from headgate.store.relational.read.meaning import AskedMeaning, MeaningSearch, SimilarRecord
+from headgate.store.relational.read.meaning_scope import VectorMemory
+from headgate.store.relational.read.rows import born_until
+from headgate.store.relational.read.search import LexicalRanking, LexicalSearch, as_far_as_indexed
+from headgate.store.relational.read.search_scope import search_scope
+from headgate.store.relational.read.visible_text import SegmentMemory
 from headgate.store.relational.row_numbers import RID_SHIFT
-from headgate.store.semantic.fusion import fuse
 
 #: So many of each list are put together; what is further down in both would not come up.
 LISTED_MOST = 200
@@ -154,3 +160,46 @@ def _opened(after: SearchPosition | None) -> _HybridPlace | None:
     if after.place[0] != _FORMAT:
         raise CursorExpired(param="cursor")
     return _HybridPlace._make(after.place[1:])
+
+
+_Thing = TypeVar("_Thing", bound=Hashable)
+
+
+def fuse(by_words: Mapping[_Thing, float], by_meaning: Mapping[_Thing, float], weight: float) -> list[_Thing]:
+    """Put what either search found in one order, the best first; of equal ones, the first by words.
+
+    A score counts as its part of the best score of the same search, and one by meaning ``weight`` times that. Ranks
+    alone would make a far better match by words count hardly more than the next.
+    """
+    scores: defaultdict[_Thing, float] = defaultdict(float)
+    for found, factor in ((by_words, 1.0), (by_meaning, weight)):
+        best = max(found.values(), default=0)
+        for thing, score in found.items():
+            scores[thing] += factor * score / best if best > 0 else 0
+    return sorted(scores, key=lambda thing: -scores[thing])
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMemory:
+    """What searches remember; used in one thread."""
+
+    segments: SegmentMemory = field(default_factory=SegmentMemory)
+    vectors: VectorMemory = field(default_factory=VectorMemory)
+
+
+def search_by_meaning(
+    database: Database, catalog: Catalog, memory: SearchMemory, plan: SearchPlan, asked: AskedMeaning
+) -> SearchPage:
+    """Find hits by meaning, or by words and meaning."""
+    if plan.mode is SearchMode.SEMANTIC:
+        page = MeaningSearch(database, catalog, memory.segments, memory.vectors, plan, asked).page()
+        # Quoted and excluded words are looked up in the word index.
+        is_asked = any(term.is_strict or term.is_excluded for term in plan.terms)
+        return as_far_as_indexed(database, page) if is_asked else page
+    listed = replace(plan, limit=LISTED_MOST, after=None, sort=SearchSort.RELEVANCE)
+    scope = search_scope(catalog, plan.reaches)
+    question = understand(plan.terms)
+    text = memory.segments.visible_text(database, plan.reaches, scope)
+    words = LexicalSearch(database, catalog, listed, scope, text, question)
+    meaning = MeaningSearch(database, catalog, memory.segments, memory.vectors, listed, asked)
+    return as_far_as_indexed(database, HybridSearch(database, catalog, plan, words, meaning).page())

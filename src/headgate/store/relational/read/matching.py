@@ -18,7 +18,7 @@ from headgate.store.lexical.ranking import (
     in_a_row,
     together,
 )
-from headgate.store.lexical.typing_errors import is_one_error_away, near_words
+from headgate.store.lexical.word_filter import is_one_error_away, near_words
 from headgate.store.relational.database import Database
 from headgate.store.relational.read.visible_text import VisibleText, WordPlace
 

@@ -22,7 +22,6 @@ from headgate.store.lexical.query import Need, SearchQuestion, understand
 from headgate.store.projection import searched_text_in
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.damaged_rows import readable_keys, readable_rows
 from headgate.store.relational.read.matching import Matcher
 from headgate.store.relational.read.meaning_scope import (
     MeaningScope,
@@ -32,7 +31,13 @@ from headgate.store.relational.read.meaning_scope import (
     pending_count,
     stale_texts,
 )
-from headgate.store.relational.read.rows import FoundRow, RecordMaker, read_chunks
+from headgate.store.relational.read.rows import (
+    FoundRow,
+    RecordMaker,
+    read_chunks,
+    readable_keys,
+    readable_rows,
+)
 from headgate.store.relational.read.scope import passing
 from headgate.store.relational.read.search_scope import search_scope
 from headgate.store.relational.read.visible_text import SegmentMemory

@@ -18,7 +18,6 @@ from headgate.model.rows import Extent, Page
 from headgate.store.relational.catalog import Catalog, StreamTable
 from headgate.store.relational.column_values import ColumnKind, column_value
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.damaged_rows import readable_rows
 from headgate.store.relational.read.rows import (
     COLUMNS,
     MAX_PAGE_BYTES,
@@ -26,6 +25,7 @@ from headgate.store.relational.read.rows import (
     FoundRow,
     RecordMaker,
     TooLargeHere,
+    readable_rows,
 )
 from headgate.store.relational.read.scope import PageShape, SqlScope, column_of, scope_of
 

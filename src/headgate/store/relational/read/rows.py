@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from headgate.errors import IntegrityBroken
-from headgate.model.ids import FieldName, RecordId
+from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Preview, Record
+from headgate.model.rows import MarkedRecord, MarkedRecords, RecordProblem
 from headgate.store.projection import Projector, projector
 from headgate.store.relational.catalog import Catalog, Shelf
 from headgate.store.relational.database import Database
+from headgate.store.relational.row_numbers import RID_SHIFT
 from headgate.store.relational.write.change_marks import change_marks, emitted_at_of
 from headgate.store.relational.write.derive import digest_of
 from headgate.store.relational.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
@@ -213,3 +215,97 @@ def _cut_texts(body: bytes, most: int, previews: dict[str, Preview]) -> bytes:
                 members[name] = msgspec.Raw(msgspec.json.encode(text[:most]))
                 previews[name] = Preview(len(text), sha256(text.encode()).hexdigest())
     return msgspec.json.encode(members)
+
+
+def marked_records(
+    database: Database,
+    catalog: Catalog,
+    connection_id: ConnectionId,
+    stream: StreamName,
+    *,
+    after: int,
+    limit: int,
+) -> MarkedRecords:
+    """List some marked records of one stream of one connection.
+
+    Raises:
+        ConnectionNotFound: there is no such connection.
+        StreamNotDeclared: its connector has no such stream.
+    """
+    catalog.stream_of(connection_id, stream)
+    shelves = catalog.shelves_at(connection_id, stream)
+    if not shelves:
+        return MarkedRecords((), None)
+    # Counted on from the first record of the first shelf.
+    first = shelves[0].sid << RID_SHIFT
+    rows: list[tuple[int, str]] = []
+    for shelf in shelves:
+        start = max(first + after, shelf.sid << RID_SHIFT)
+        rows += database.all(database.sql["marked_records"], (start, (shelf.sid + 1) << RID_SHIFT, limit + 1))
+    records = tuple(MarkedRecord(RecordId(key), _problems(database, rid)) for rid, key in rows[:limit])
+    return MarkedRecords(records, rows[limit - 1][0] - first if len(rows) > limit else None)
+
+
+def _problems(database: Database, rid: int) -> tuple[RecordProblem, ...]:
+    return tuple(
+        RecordProblem(pointer, message) for pointer, message in database.all(database.sql["marks"], (rid,))
+    )
+
+
+class LostRow(NamedTuple):
+    """What the index of a stream's order holds of a live record."""
+
+    record_id: RecordId
+    sort: Any
+
+
+def readable_rows(database: Database, rids: Sequence[int]) -> dict[int, FoundColumns]:
+    """Read the rows of records; if a page of the file is damaged one by one, without those on it."""
+    try:
+        return read_rows(database, rids)
+    except database.damage:
+        return {rid: row for rid in rids if (row := _row(database, rid)) is not None}
+
+
+def _row(database: Database, rid: int) -> FoundColumns | None:
+    try:
+        return read_rows(database, [rid]).get(rid)
+    except database.damage:
+        return None
+
+
+def readable_keys(database: Database, rids: Sequence[int], asked: str) -> dict[int, RecordId]:
+    """Read the keys of records; ``asked`` are their numbers as JSON. Those of damaged rows come from an index."""
+    try:
+        return dict(database.all(database.sql["keys_by_number"], (asked,)))
+    except database.damage:
+        return {rid: key for rid in rids if (key := _key(database, rid)) is not None}
+
+
+def _key(database: Database, rid: int) -> RecordId | None:
+    try:
+        key: RecordId | None = database.value(database.sql["record_key"], (rid,))
+    except database.damage:
+        lost = lost_row(database, rid)
+        return None if lost is None else lost.record_id
+    return key
+
+
+def born_until(database: Database, rids: Sequence[int], horizon: int) -> set[int]:
+    """Return which records came in until a change; those of damaged rows count among them, for a warning to name them."""
+    asked = msgspec.json.encode(rids).decode()
+    try:
+        return {rid for (rid,) in database.all(database.sql["born_until"], (asked, horizon))}
+    except database.damage:
+        if len(rids) == 1:
+            return set(rids)
+        return {rid for one in rids for rid in born_until(database, [one], horizon)}
+
+
+def lost_row(database: Database, rid: int) -> LostRow | None:
+    """Find a live record whose row cannot be read; None: it is not live, or the index is damaged as well."""
+    try:
+        rows: Iterable[LostRow] = database.rows(LostRow, database.sql["lost_record"], (rid >> RID_SHIFT, rid))
+    except database.damage:
+        return None
+    return next(iter(rows), None)

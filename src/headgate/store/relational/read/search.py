@@ -33,9 +33,9 @@ from headgate.store.lexical.ranking import (
 from headgate.store.lexical.segments import Numbers
 from headgate.store.relational.catalog import Catalog
 from headgate.store.relational.database import Database
-from headgate.store.relational.read.damaged_rows import readable_keys
 from headgate.store.relational.read.hits import RankedHit, show
 from headgate.store.relational.read.matching import FoundNeed, Matcher
+from headgate.store.relational.read.rows import readable_keys
 from headgate.store.relational.read.scope import passing
 from headgate.store.relational.read.search_scope import SearchScope, search_scope
 from headgate.store.relational.read.visible_text import SegmentMemory, VisibleText

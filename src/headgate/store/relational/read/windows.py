@@ -13,7 +13,6 @@ import msgspec
 from headgate.errors import FieldNotFound, FieldNotText, HeadgateError, QueryNotFound
 from headgate.model.plan import MatchWindow, OffsetWindow, WindowPlan
 from headgate.model.rows import FieldWindow
-from headgate.store.folding import find_folded
 from headgate.store.relational.catalog import Catalog, Shelf
 from headgate.store.relational.database import Database
 from headgate.store.relational.read.rows import (
@@ -26,6 +25,7 @@ from headgate.store.relational.read.rows import (
 )
 from headgate.store.relational.read.scope import SqlScope, scope_of
 from headgate.store.relational.write.long_texts import CHUNK_CHARS, long_notes
+from headgate.store.snippets import find_folded
 
 _NO_CHUNKS = (0, -1)
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])

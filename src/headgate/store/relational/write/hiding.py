@@ -1,4 +1,4 @@
-"""Put the owner's rules into effect: find the records that they hide, and move these out of every client's way.
+"""Put the owner's rules into effect: find the records that they hide, and move them to the hidden shelf.
 
 Finding reads the whole store and is done beside everything else; only what it found, and what changed meanwhile, is
 looked at again in the transaction that adds or removes a rule. So a rule is in effect for all records or for none.
@@ -6,7 +6,8 @@ looked at again in the transaction that adds or removes a rule. So a rule is in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from headgate.model.hiding import MAX_RULES, HidingRule, RuleCount, RuleId
 from headgate.model.ids import RecordId, StreamName
 from headgate.model.record import Op
 from headgate.model.rows import RecordProblem
+from headgate.policy import hiding as rules
 from headgate.policy.hiding import VERSION, Hider
 from headgate.store.lines import Incoming
 from headgate.store.relational.catalog import Catalog, Shelf, bump_catalog, current
@@ -187,3 +189,37 @@ def _problems(database: Database, shelf: Shelf, rid: int) -> Iterator[RecordProb
 def _whole_body(body: bytes, values: Mapping[str, Any]) -> bytes:
     """Put long texts back into a body; everything else stays as it is written."""
     return msgspec.json.encode({**values, **_RAW.decode(body)})
+
+
+class RuleComparison:
+    """An idle task: put records that this version of the rules hides, or hides no longer, where they belong.
+
+    What a rule finds depends on how texts are folded, and which shelf a record is on was decided when it came in, or
+    when the rule was added.
+    """
+
+    name = "rules"
+
+    __slots__ = ("_after", "_now")
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        #: The last record that was compared; a new process begins again.
+        self._after = 0
+
+    def plan(self, database: Database) -> bool:
+        """Return whether there are rules, and records were last compared by another version."""
+        return database.one(database.sql["has_older_rules"], (rules.VERSION,)) is not None
+
+    def step(self, database: Database) -> bool:
+        """Compare some records; returns whether more are left."""
+        with database.writing():
+            rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
+            catalog = current(database, Catalog())
+            shelves = {shelf.sid: shelf for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
+            for sid, found in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
+                move(database, catalog, shelves[sid], list(found), at=self._now())
+            if not rows:
+                database.run(database.sql["set_rules_version"], (rules.VERSION,))
+        self._after = rows[-1][0] if rows else 0
+        return bool(rows)

@@ -21,7 +21,7 @@ from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, make_private_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied, EndedCredentials, Progress
-from headgate.store.relational.maintenance.credentials import end_credentials
+from headgate.store.relational.maintenance.erase import end_credentials
 from headgate.store.relational.row_numbers import RID_SHIFT
 from headgate.store.relational.write.blobs import BlobFiles
 from headgate.store.sqlite.copying import SqliteSide

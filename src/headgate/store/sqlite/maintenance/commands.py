@@ -59,8 +59,7 @@ class SqliteCommands:
     def erase_connection(self, connection_id: ConnectionId) -> Erased:
         """Erase a connection with all its records and files."""
         from headgate.store.relational.maintenance import erase
-        from headgate.store.sqlite.maintenance.opening import writing_store
-        from headgate.store.sqlite.maintenance.remains import SqliteRemains
+        from headgate.store.sqlite.maintenance.opening import SqliteRemains, writing_store
 
         with writing_store(self._home) as database:
             return erase.erase_connection(database, SqliteRemains(database, self._home), connection_id)
@@ -68,8 +67,7 @@ class SqliteCommands:
     def erase_record(self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId) -> Erased:
         """Erase one record."""
         from headgate.store.relational.maintenance import erase
-        from headgate.store.sqlite.maintenance.opening import writing_store
-        from headgate.store.sqlite.maintenance.remains import SqliteRemains
+        from headgate.store.sqlite.maintenance.opening import SqliteRemains, writing_store
 
         key = erase.hash_key(self._home)
         with writing_store(self._home) as database:

@@ -6,7 +6,7 @@ A store must exist: nothing here creates one.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +15,9 @@ import apsw
 
 from headgate.errors import ConfigInvalid, StorageUnusable
 from headgate.home import Home
+from headgate.model.ids import BlobId
 from headgate.store.lexical import analyser
-from headgate.store.relational.unfinished_copy import refuse_unfinished_copy
+from headgate.store.relational.copied_tables import refuse_unfinished_copy
 from headgate.store.sqlite.database import BUSY_MS, SqliteDatabase, open_reader, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.store.sqlite.paths import BLOBS, FILE
@@ -146,3 +147,31 @@ def _refuse_other_versions(database: SqliteDatabase) -> None:
             "The store's words were indexed by another version.",
             hint="Use that version, or serve the home once with this one.",
         )
+
+
+class SqliteRemains:
+    """Implements `relational.maintenance.erase.Remains`; SQLite itself writes zeros over deleted rows."""
+
+    def __init__(self, database: SqliteDatabase, home: Home) -> None:
+        self._database = database
+        self._home = home
+
+    def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
+        """Remove files."""
+        blob_files(self._home).remove(blob_ids)
+
+    def remove_copies(self) -> int:
+        """Remove copies of the store that migrations and stopped commands left."""
+        directory = self._home.path
+        copies = [*directory.glob(f"{FILE}.before-*"), *directory.glob(f".{FILE}.*")]
+        for copy in copies:
+            remove_copy(copy)
+        return len(copies)
+
+    def remove_bytes(self) -> None:
+        """Empty the WAL.
+
+        Raises:
+            StorageUnusable: readers kept it in use all the while.
+        """
+        truncate_wal(self._database)
