@@ -317,7 +317,7 @@ def serving_on(home: Home, address: str) -> Generator[None]:
 
 
 def served_address(home: Path) -> str | None:
-    """Give the address of the server that runs on a home; None if there is none."""
+    """Return the address of the server that runs on a home; None if there is none."""
     try:
         file = open_private(home / _ADDRESS, os.O_RDONLY)
     except OSError:

@@ -105,7 +105,7 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
 
 
 def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what is known of a connection, in words; what it does not have is left out."""
+    """Return what is known of a connection, in words; what it does not have is left out."""
     yield "connection", row["connection_id"]
     yield "name", printable(row["display_name"], 80)
     yield "source", row["connector_key"]

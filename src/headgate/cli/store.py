@@ -123,7 +123,7 @@ def restore(
 
 
 def _ended(ended: EndedCredentials) -> str:
-    """Say what a restore ended, and how to get each kind again."""
+    """Return what a restore ended, and how to get each kind again."""
     kinds = [
         (many(ended.grants, "grant"), ended.grants, "Grant again with 'headgate grants create'"),
         (
@@ -202,7 +202,7 @@ def role(context: typer.Context) -> None:
 
 @contextmanager
 def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) -> Generator[Path]:
-    """Give the directory of a backup; one that is encrypted is decrypted for the length of the block."""
+    """Return the directory of a backup; one that is encrypted is decrypted for the length of the block."""
     if not maintenance.is_encrypted_backup(backup):
         yield backup
         return
