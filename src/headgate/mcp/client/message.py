@@ -90,7 +90,7 @@ def read_message(
             message_id, is_reply=True, error=_error(fields, token), error_data=more, values=values
         )
     if not has_result:
-        params = redact_value(wire.params, token) if isinstance(wire.params, dict) else {}
+        params: dict[str, Any] = redact_value(wire.params, token) if isinstance(wire.params, dict) else {}
         return IncomingMessage(message_id, method=cast("str", wire.method), params=params, values=values)
     # A token can hide from a search of the bytes in escapes, and nowhere else.
     result = redact_value(wire.result, token) if b"\\u" in data else wire.result
