@@ -85,11 +85,6 @@ def times_the_cpu(found: Mapping[str, list[Slice]], one: str, other: str) -> flo
     return median(a.cpu_us / b.cpu_us for a, b in zip(found[one], found[other], strict=True))
 
 
-def times_the_rate(found: Mapping[str, list[Slice]], one: str, other: str) -> float:
-    """Say how many times as many requests were answered, in the median turn."""
-    return median(a.per_second / b.per_second for a, b in zip(found[one], found[other], strict=True))
-
-
 def better(one: Figure | None, other: Figure) -> Figure:
     """Keep the best of two turns: what a shared host takes away is not ours to count."""
     if one is None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if (
 ):
     # A shell starts what it runs in the background so, and the programs of the tests would never be interrupted.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture

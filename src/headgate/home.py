@@ -165,17 +165,17 @@ _SMALLEST_RESERVE_BYTES = 32 * 1024
 
 
 def opening_reserve(directory: Path) -> DiskReserve:
-    """Give the reserve with which a home on a full disk is opened and its disclosures are written."""
+    """Return the reserve with which a home on a full disk is opened and its disclosures are written."""
     return DiskReserve(directory / "reserve", 4 * 1024 * 1024)
 
 
 def revocation_reserve(directory: Path) -> DiskReserve:
-    """Give the reserve with which grants are revoked."""
+    """Return the reserve with which grants are revoked."""
     return DiskReserve(directory / "reserve-revocation", 256 * 1024)
 
 
 def has_room(directory: Path) -> bool:
-    """Say whether a home has disk space for more than the little that reading it needs."""
+    """Return whether a home has disk space for more than the little that reading it needs."""
     return _free_bytes(directory) >= _LEAST_FREE_BYTES and opening_reserve(directory).make()
 
 

@@ -45,6 +45,7 @@ from headgate.reading.extents import StreamSpans
 from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.intake import Intake
 from headgate.sources.uploads import Uploads
+from headgate.stdio import surface_of
 from headgate.store.maintenance import backup_to_send
 from headgate.store.places import home_in
 from headgate.store.semantic.choice import what_leaves
@@ -67,8 +68,7 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
     mcp = HostedMcp(
         HandleMaker(program.read_services.sealer),
         ServerIdentity(__version__, icon=f"{mcp_url(settings).removesuffix('/mcp')}/icon.svg"),
-        with_fast_path=settings.mcp_fast_path,
-        surface=program.surface,
+        surface=surface_of(settings),
     )
     gateway = build_gateway(settings, program)
     console = build_console(settings, program, gateway)

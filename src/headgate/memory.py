@@ -69,7 +69,7 @@ def out_of_memory() -> Overloaded:
 
 
 def share(most_bytes: int, one_in: int) -> int:
-    """Say how large a cache may become: so many bytes, but no more than a part of what the process may take."""
+    """Return how large a cache may become: so many bytes, but no more than a part of what the process may take."""
     return min(most_bytes, _total_bytes() // one_in)
 
 

@@ -47,12 +47,10 @@ class Settings:
     rate_limit: int
     refresh_window: int
     alarm_factor: int
-    log_details_days: int
     log_queries: bool
     strict_core: bool
     semantic_model: str
     semantic_key_file: Path | None
-    mcp_fast_path: bool
     gateway_servers: Path | None
     gateway_clients: frozenset[str]
     sync_minutes: int
@@ -249,12 +247,6 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         _whole(0, 1000),
     ),
     Setting(
-        "log_details_days",
-        "Days after which single reads in the log are folded into sums by day and record; 0 keeps them for ever.",
-        "400",
-        _whole(0, 36_500),
-    ),
-    Setting(
         "log_queries",
         "Write the words that agents search for into the log of disclosures. They may repeat what your records hold, "
         "and no erasure takes them out of the log again.",
@@ -281,12 +273,6 @@ ALL_SETTINGS: tuple[Setting, ...] = (
         "A file with the key that the address of semantic_model needs; empty is none.",
         "",
         _file,
-    ),
-    Setting(
-        "mcp_fast_path",
-        "Answer ordinary requests at /mcp without the SDK; the answers are the same, and cost less.",
-        "true",
-        _switch,
     ),
     Setting(
         "gateway_servers",

@@ -106,12 +106,12 @@ def sync_directory(directory: Path) -> None:
 
 
 def is_of_other_user(status: os.stat_result) -> bool:
-    """Say whether a file belongs to somebody else than who runs this process."""
+    """Return whether a file belongs to somebody else than who runs this process."""
     return False if sys.platform == "win32" else status.st_uid != os.geteuid()
 
 
 def open_to_others(status: os.stat_result) -> int:
-    """Give the bits of a file's mode that let other users read or change it."""
+    """Return the bits of a file's mode that let other users read or change it."""
     return 0 if sys.platform == "win32" else status.st_mode & _GROUP_AND_OTHERS
 
 

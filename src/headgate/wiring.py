@@ -16,34 +16,32 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headgate.audit.budget import DailyBudgets, FileCounter
 from headgate.audit.chain import load_audit_key
-from headgate.audit.folding import Folding, FoldReport, fold_step, would_fold
 from headgate.audit.journal import Journal
+from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
-from headgate.auth.clients import Clients, client_names
 from headgate.auth.grants import Choice, Conditions, issue
 from headgate.auth.keys import HomeSealer
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
 from headgate.auth.rounds import Rounds
+from headgate.auth.tokens import digest_of
 from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, open_home
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
-from headgate.mcp.serve.results import ServerIdentity
-from headgate.mcp.serve.stdio import serve_stdio
-from headgate.mcp.serve.tools import WHOLE, Surface
+from headgate.mcp.serve.stdio import StdioSession
 from headgate.model.disclosure import ANSWERED, Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
-from headgate.model.query import SearchMode
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.elsewhere import LocalWithoutModel
+from headgate.reading.local import ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
@@ -53,10 +51,14 @@ from headgate.store.ledger import Ledger
 from headgate.store.oauth import OAuthStore
 from headgate.store.places import home_in
 from headgate.store.protocol import Store
+from headgate.store.quick import has_model
 from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor
 from headgate.telemetry import configure_logs
+
+if TYPE_CHECKING:
+    from headgate.auth.clients import Clients
 
 #: The file of the home with the address of the server that runs on it.
 _ADDRESS = "address"
@@ -108,19 +110,19 @@ class HomeStores:
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
+        from headgate.auth.clients import Clients  # noqa: PLC0415 - Authlib is slow to import
+
         return Clients(self.ledger, clock=now, latest=self.latest)
 
-    async def fold_log(self, before: int) -> FoldReport:
-        """Fold what the log has of before a time, and say what that came to."""
-        report, key = FoldReport(), load_audit_key(self.home)
-        while fold := await fold_step(self.home, self.ledger, key, before=before, now=now()):
-            report = report.plus(fold)
-        return report
+    async def prune_log(self, before: int, path: Path) -> PruneReport:
+        """Move what the log has of before a time to a new file."""
+        return await prune(
+            self.home, self.ledger, load_audit_key(self.home), before=before, path=path, now=now()
+        )
 
-    async def would_fold_log(self, before: int) -> FoldReport:
-        """Say what folding would come to, and change nothing."""
-        key = load_audit_key(self.home)
-        return await would_fold(self.home, self.ledger, key, before=before, now=now())
+    async def verify_pruned(self, path: Path) -> PruneReport:
+        """Check a file of pruned entries against the log."""
+        return await verify_file(self.ledger, load_audit_key(self.home), path)
 
     async def catalog(self) -> SourceCatalog:
         """Read the declarations and connections of the store."""
@@ -162,7 +164,6 @@ class AppServices:
     read_services: ReadServices
     admission: Admission
     pump: Pump
-    folding: Folding
     clock: Callable[[], int]
     latest: LatestTime
     oauth_store: OAuthStore
@@ -175,19 +176,15 @@ class AppServices:
 
     def clients(self) -> Clients:
         """Return the owner's view of clients and tokens."""
+        from headgate.auth.clients import Clients, client_names  # noqa: PLC0415 - Authlib is slow to import
+
         names = partial(client_names, self.oauth_store)
         return Clients(self.ledger, clock=self.clock, latest=self.latest, names=names)
-
-    @property
-    def surface(self) -> Surface:
-        """The tools that agents are offered."""
-        return WHOLE.with_modes(tuple(SearchMode)) if self.read_services.rules.has_meaning else WHOLE
 
     @asynccontextmanager
     async def running(self, _app: Any = None) -> AsyncGenerator[None]:
         """Move disclosures to the ledger in the background; on exit flush them and close the files."""
         await self.pump.start()
-        self.folding.start()
         if self.rounds is not None:
             self.rounds.start()
         try:
@@ -195,7 +192,6 @@ class AppServices:
         finally:
             if self.rounds is not None:
                 await self.rounds.stop()
-            await self.folding.stop()
             with suppress(StorageUnusable):
                 self.admission.refusals.log_rest()
             await self.pump.stop()
@@ -209,10 +205,11 @@ def build_services(
     *,
     clock: Callable[[], int] = now,
     seconds: Callable[[], float] = time.monotonic,
+    makes_vectors: bool = True,
 ) -> AppServices:
     """Open the home's files and construct the services, without starting anything."""
     key = load_audit_key(_place(settings, home))
-    model = chosen_model(settings.semantic_model, settings.semantic_key_file)
+    model = chosen_model(settings.semantic_model, settings.semantic_key_file) if makes_vectors else None
     supervisor, journal = Supervisor(), Journal(home)
     opened = open_engine(
         _place(settings, home), clock, model, replica_url=settings.replica_url, supervisor=supervisor
@@ -229,7 +226,7 @@ def build_services(
         discloser=journal,
         budgets=budgets,
         clock=clock,
-        rules=Rules(strict_core=settings.strict_core, has_meaning=model is not None),
+        rules=Rules(strict_core=settings.strict_core, has_meaning=has_model(settings.semantic_model)),
         logs_queries=settings.log_queries,
     )
     latest = LatestTime(home, opened.sharing, steady=seconds)
@@ -237,15 +234,6 @@ def build_services(
     limits = limits_of(settings.rate_limit, seconds, attempts)
     admission = Admission(ledger, clock=clock, latest=latest, budgets=budgets, discloser=journal)
     pump = Pump(home, journal, ledger, key=key, supervisor=supervisor)
-    folding = Folding(
-        home,
-        ledger,
-        key=key,
-        days=settings.log_details_days,
-        clock=clock,
-        supervisor=supervisor,
-        has_turn=opened.has_folding_turn,
-    )
     return AppServices(
         home,
         opened.store,
@@ -253,7 +241,6 @@ def build_services(
         read_services,
         admission,
         pump,
-        folding,
         clock,
         latest,
         opened.oauth,
@@ -330,7 +317,7 @@ def serving_on(home: Home, address: str) -> Generator[None]:
 
 
 def served_address(home: Path) -> str | None:
-    """Give the address of the server that runs on a home; None if there is none."""
+    """Return the address of the server that runs on a home; None if there is none."""
     try:
         file = open_private(home / _ADDRESS, os.O_RDONLY)
     except OSError:
@@ -345,18 +332,27 @@ def served_address(home: Path) -> str | None:
         os.close(file)
 
 
-def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
-    """Serve a home to one agent on standard input and output, under the grants of its token.
+def kind_of_token(settings: Settings, token: str) -> str | None:
+    """Look up the kind of a token in the opened store; None if it is not known."""
 
-    Raises:
-        OwnerCredentialRefused: the token is an owner's.
-    """
+    async def look_up() -> str | None:
+        async with open_stores(settings) as stores:
+            holder = await stores.ledger.holder(digest_of(token))
+            return None if holder is None else holder.token.kind.value
+
+    chosen_model(settings.semantic_model, settings.semantic_key_file)
+    return asyncio.run(look_up())
+
+
+def serve_session(settings: Settings, token: str, session: StdioSession) -> None:
+    """Serve a session on standard input and output that has begun, under the grants of a token."""
     home = prepare(settings)
 
     async def run() -> None:
-        services = build_services(settings, home)
+        services = build_services(settings, home, makes_vectors=False)
         handles = HandleMaker(services.read_services.sealer)
         address = mcp_url(settings).removesuffix("/mcp")
+        served = partial(served_address, settings.home)
 
         async def reader_of(via: str) -> Reader:
             # Admitted at every call, so that a revocation takes effect on the next one.
@@ -364,15 +360,11 @@ def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
             if access.is_owner:
                 raise OwnerCredentialRefused
             context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            port = LocalResourceServer(services.read_services, context)
+            port = LocalWithoutModel(services.read_services, context, token, served)
             return Reader(port, handles, address, context.request_id)
 
         async with services.running():
-            # Before the client is answered: an agent never reads with an owner's token.
-            found = await services.admission.look_up(token)
-            if found is not None and found.token.kind is TokenKind.OWNER:
-                raise OwnerCredentialRefused
-            await serve_stdio(reader_of, identity, services.surface)
+            await session.serve(reader_of)
 
     asyncio.run(run())
 

@@ -20,7 +20,7 @@ from tests.store.ledgers import LedgerHome
 
 _ENTRIES = 50
 #: What a long log makes long: reading blocks, checking seals, decoding events, writing documents.
-_WORK = ((relational, "_block"), (chain, "_has_its_seal"), (report, "parts_of"), (report, "entry_document"))
+_WORK = ((relational, "_block"), (chain, "has_its_seal"), (report, "parts_of"), (report, "entry_document"))
 
 
 def _lines(documents: Iterable[dict[str, Any]]) -> bytes:

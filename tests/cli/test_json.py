@@ -42,7 +42,7 @@ CALLS: dict[str, tuple[str, int]] = {
     "audit verify": ("", 0),
     "audit who-read": ("k1", 0),
     "audit export": ("", 0),
-    "audit fold": ("", 0),
+    "audit prune": ("--before 1d --to old", 0),
     "ops probe": (NOWHERE, 1),
     "ops list": (NOWHERE, 1),
     "ops schema": (f"{NOWHERE} echo", 1),

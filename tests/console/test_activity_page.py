@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from headgate.audit.alarms import find_alarms
-from headgate.console.formatting import day, minute
 from headgate.model.ids import ClientId, ConnectionId
 from headgate.model.instants import DAY_US
 from tests.console.browsers import Browser, signed_in
@@ -164,34 +163,6 @@ async def test_with_log_queries_the_words_of_agents_are_on_the_page_in_the_list_
         listed = await asyncio.to_thread(headgate, tmp_path, "--home", home, "audit", "list")
         assert '"gutter"' in listed.out
         assert (await asyncio.to_thread(headgate, tmp_path, "--home", home, "audit", "verify")).code == 0
-
-
-async def test_after_a_fold_the_pages_show_the_day_and_how_often(program: LocalProgram):
-    token = await _reading_agent(program)
-    await _read(program, token, 2)
-    await _read(program, token, 1)
-    path = await _read_twice_more(program, token)
-    at = program.clock.at
-    browser = await signed_in(program)
-    assert f"{minute(at)} agent" in (await browser.get(path)).words
-    program.clock.at += 402 * DAY_US
-    assert await program.services.folding.step() is not None
-    browser = await signed_in(program)
-    shown = (await browser.get(path)).words
-    assert f"{day(at)}, 2 times agent GET /v1/streams/{{stream}}/records/{{id}} id, subject" in shown
-    assert f"{day(at)}, 2 times agent GET /v1/streams/{{stream}}/records id, subject" in shown
-    listed = (await browser.get("/console/activity")).words
-    assert "agent read 5 records (5 of messages) in 4 calls" in listed
-    assert day(at) in listed
-    assert "answered messages: id, subject 3" in listed, (
-        "once, also of records that were shown unequally often"
-    )
-    assert minute(at // DAY_US * DAY_US) not in listed, "the time of a fold is not known"
-    table = (await browser.get("/console/activity/export?format=csv&client=agent")).text
-    assert [(row["records"], row["reads"]) for row in csv.DictReader(io.StringIO(table))] == [
-        ("3", "2"),
-        ("2", "2"),
-    ]
 
 
 async def _read_twice_more(program: LocalProgram, token: str) -> str:

@@ -32,9 +32,9 @@ META = {
 }
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["fast", "sdk"])
-def shipped(request: pytest.FixtureRequest) -> Iterator[Product]:
-    with product(rate_limit="0", mcp_fast_path=request.param) as made:
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[Product]:
+    with product(rate_limit="0") as made:
         yield made
 
 

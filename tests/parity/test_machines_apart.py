@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.audit.chain import load_audit_key, read_head, read_notes, verify
-from headgate.audit.folding import fold_step
+from headgate.audit.pruning import prune
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from tests import postgres
@@ -81,7 +81,7 @@ async def read_and_note(program: LocalProgram, token: str) -> None:
     await program.services.pump.flush()
 
 
-async def test_what_another_machine_has_folded_is_no_damage_to_one_that_noted_the_middle_of_it(
+async def test_what_another_machine_has_pruned_is_no_damage_to_one_that_noted_the_middle_of_it(
     tmp_path: Path,
 ):
     async with machines(tmp_path) as at:
@@ -91,11 +91,11 @@ async def test_what_another_machine_has_folded_is_no_damage_to_one_that_noted_th
             await read_and_note(at.one, token)
         home = at.one.services.home
         now = at.one.clock.at + DAY_US
-        folded = await fold_step(home, at.one.services.ledger, load_audit_key(home), before=now, now=now)
+        key, path = load_audit_key(home), tmp_path / "old"
+        pruned = await prune(home, at.one.services.ledger, key, before=now, path=path, now=now)
         noted = read_head(at.two.services.home)
-        assert folded is not None
         assert noted is not None
-        assert folded.block.first <= noted.seq < folded.block.last
+        assert pruned.first <= noted.seq < pruned.last
         await assert_log_is_whole(at.one, at.two)
         # The next read at the other machine goes on with the chain as it is.
         await read_and_note(at.two, token)

@@ -27,8 +27,7 @@ def in_database() -> dict[str, str]:
 
 #: The ways in which the program can be set up.
 KINDS: Mapping[str, Callable[[], dict[str, str]]] = {
-    "fast": lambda: {"mcp_fast_path": "true"},
-    "sdk": lambda: {"mcp_fast_path": "false"},
+    "file": dict[str, str],
     "postgres": in_database,
 }
 

@@ -107,7 +107,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
 
 
 @pytest.mark.hostile("T14")
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_every_answer_is_a_declared_one(fuzzed: Fuzzed, request_made: tuple[Endpoint, str, bytes, str]):
     endpoint, path, body, who = request_made

@@ -245,8 +245,8 @@ class GateInDatabase(Gate):
 
 #: With the part of the stories that the usual run tells of each engine.
 GATES = [
-    pytest.param(Gate, 25, id="sqlite"),
-    pytest.param(GateInDatabase, 4, id="postgres", marks=NEEDS_POSTGRES),
+    pytest.param(Gate, 12, id="sqlite"),
+    pytest.param(GateInDatabase, 2, id="postgres", marks=NEEDS_POSTGRES),
 ]
 
 

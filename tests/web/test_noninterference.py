@@ -251,14 +251,14 @@ def assert_same(twins: Twins, number: int, steps: list[Any], who: str) -> None:
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
 @given(st.integers(0, 3), SEQUENCES, READERS)
 @pytest.mark.hostile("T4", "T7", "T10", "T11")
 def test_what_a_grant_hides_makes_no_difference(twins: Twins, number: int, steps: list[Any], who: str):
     assert_same(twins, number, steps, who)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=80, deadline=None, suppress_health_check=QUIET)
 @given(st.integers(0, 1), SEQUENCES, READERS)
 def test_both_engines_give_the_same_bytes_whatever_is_hidden(
     mixed_twins: Twins, number: int, steps: list[Any], who: str

@@ -128,7 +128,7 @@ def check(shooting: Range, who: str, phases: str, examples: int) -> str:
 @pytest.mark.parametrize(
     ("who", "phases", "examples"),
     [
-        ("owner", "coverage,fuzzing,stateful", 2),
+        pytest.param("owner", "coverage,fuzzing,stateful", 2, marks=pytest.mark.soak),
         ("client", "coverage,fuzzing,stateful", 2),
         ("none", "fuzzing,stateful", 10),
     ],

@@ -14,7 +14,6 @@ from headgate.model.disclosure import (
     ANSWERED,
     Disclosed,
     Disclosure,
-    FoldedDisclosure,
 )
 from headgate.model.ids import ClientId, ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.ledger import AuditEntry
@@ -42,13 +41,11 @@ class LoggedRead:
 
 @dataclass(frozen=True, slots=True)
 class RecordRead:
-    """An entry of the log that shows a record: which fields of it, and if it was folded, how often that day."""
+    """An entry of the log that shows a record, and which fields of it."""
 
     seq: int
     event: Disclosure
     fields: tuple[FieldName, ...]
-    #: None of a single read, whose time is known.
-    times: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class LogFilter:
     with_owner: bool = False
 
     def takes(self, event: Disclosure) -> bool:
-        """Say whether an entry is shown."""
+        """Return whether an entry is shown."""
         return (
             self.client_id in {None, event.client_id}
             and (self.stream is None or any(part.stream == self.stream for part in event.parts))
@@ -88,11 +85,6 @@ class Conversation:
     reads: list[LoggedRead] = field(default_factory=list[LoggedRead])
 
     @property
-    def is_folded(self) -> bool:
-        """Whether the reads were folded, so that only their day is known."""
-        return isinstance(self.reads[0].event, FoldedDisclosure)
-
-    @property
     def began_at(self) -> int:
         """When the first read was."""
         return self.reads[-1].event.at
@@ -109,7 +101,7 @@ class Conversation:
 
     @property
     def calls(self) -> int:
-        """How many reads there were; an entry that was folded stands for several."""
+        """How many reads there were; an entry may stand for several refusals."""
         return sum(one.event.read_count for one in self.reads)
 
     @property
@@ -191,20 +183,18 @@ class Activity:
 
 def _of_record(one: LoggedRead, parts: Sequence[Disclosed]) -> RecordRead:
     fields = dict.fromkeys(name for part in parts for name in part.fields)
-    return RecordRead(one.seq, one.event, tuple(fields), report.folded_times(parts))
+    return RecordRead(one.seq, one.event, tuple(fields))
 
 
 def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
     """Group reads, given newest first, into conversations: one client, with short pauses."""
     found: list[Conversation] = []
-    current: dict[tuple[ClientId | None, bool], Conversation] = {}
+    current: dict[ClientId | None, Conversation] = {}
     for one in reads:
         client = one.event.client_id
-        # What was folded has a day and no time: it may not seem to be near a read at midnight.
-        kind = client, isinstance(one.event, FoldedDisclosure)
-        known = current.get(kind)
+        known = current.get(client)
         if known is None or known.began_at - one.event.at > GAP_US:
-            known = current[kind] = Conversation(client)
+            known = current[client] = Conversation(client)
             found.append(known)
         known.reads.append(one)
     return found

@@ -1,7 +1,7 @@
 """The chain of the disclosure log: how a block is sealed, and how the seals are checked.
 
 A seal is an HMAC over the seal before it and the events of the block, so that a block cannot be changed,
-left out or moved without breaking every seal after it. A fold stands in the place of old blocks: it is sealed
+left out or moved without breaking every seal after it. One line stands for blocks that were pruned: it is sealed
 after the seal before them, and carries the seal of the last of them, after which the chain goes on. A chain that was cut
 at its end still fits together: so its last place and seal are also written to a file outside the store, and checked
 against it. That file is made with the key, before there is an entry; and the store counts the entries beside the chain.
@@ -14,7 +14,7 @@ import hmac
 import json
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -31,18 +31,18 @@ from headgate.home import (
 from headgate.model.disclosure import Disclosed, count_records
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
-from headgate.model.ledger import AuditBlock, ChainHead, FoldedRange, SealedBlock, ShownRecords
+from headgate.model.ledger import AuditBlock, ChainHead, PrunedRange, SealedBlock, ShownRecords
 from headgate.store.engines import may_have_log
 from headgate.store.ledger import Ledger
 
 _KEY_FILE = "audit"
 _KEY_BYTES = 32
 #: What the first block is sealed after.
-_GENESIS = ChainHead(0, b"\0" * 32)
+GENESIS = ChainHead(0, b"\0" * 32)
 _BLOCKS_AT_ONCE = 16
-_FOLD = b"headgate fold\0"
+_PRUNED = b"headgate pruned\0"
 _BEGINNING = b"headgate chain without entries\0"
-#: How often the chain may be folded while it is checked.
+#: How often the chain may be pruned while it is checked.
 _MOST_TRIES = 10
 
 
@@ -99,27 +99,15 @@ def seal_block(
 
     ``shown`` is how many records all the lines show, if that was counted when they were written.
     """
-    before = head or _GENESIS
+    before = head or GENESIS
     events = lines.removesuffix(b"\n")
     block = AuditBlock(before.seq + lines.count(b"\n"), events, _seal(key, before, events))
     return SealedBlock(block, _count_shown(events) if shown is None else shown)
 
 
-def seal_fold(
-    key: bytes, head: ChainHead | None, replaced: Sequence[AuditBlock], events: bytes
-) -> AuditBlock:
-    """Seal lines that sum up blocks as the fold in their place; the blocks follow the head.
-
-    Raises:
-        LogUnverifiable: a block is not as it was sealed; what cannot be checked any more after it must not go.
-    """
-    before = start = head or _GENESIS
-    for block in replaced:
-        if block.first != before.seq + 1 or not _has_its_seal(key, before, block):
-            raise LogUnverifiable(f"Entries {block.first} to {block.last} are not as they were sealed.")
-        before = block.head
-    folded = FoldedRange(start.seq + 1, before.seal)
-    unsealed = AuditBlock(before.seq, events, b"", folded)
+def seal_pruned(key: bytes, start: ChainHead, end: ChainHead, line: bytes) -> AuditBlock:
+    """Seal the line that stands for the blocks after one head and up to another."""
+    unsealed = AuditBlock(end.seq, line, b"", PrunedRange(start.seq + 1, end.seal))
     return replace(unsealed, seal=_seal_of(key, start, unsealed))
 
 
@@ -128,14 +116,15 @@ def _seal(key: bytes, before: ChainHead, events: bytes) -> bytes:
 
 
 def _seal_of(key: bytes, before: ChainHead, block: AuditBlock) -> bytes:
-    if block.folded is None:
+    if block.pruned is None:
         return _seal(key, before, block.events)
-    # The beginning keeps a fold from passing for a block, which begins with a seal.
-    places = b"%d %d\0" % (block.folded.first, block.last)
-    return hmac.digest(key, _FOLD + places + before.seal + block.folded.end_seal + block.events, "sha256")
+    # The beginning keeps the line from passing for a block, which begins with a seal.
+    places = b"%d %d\0" % (block.pruned.first, block.last)
+    return hmac.digest(key, _PRUNED + places + before.seal + block.pruned.end_seal + block.events, "sha256")
 
 
-def _has_its_seal(key: bytes, before: ChainHead, block: AuditBlock) -> bool:
+def has_its_seal(key: bytes, before: ChainHead, block: AuditBlock) -> bool:
+    """Return whether a block that follows a head is as it was sealed."""
     return hmac.compare_digest(_seal_of(key, before, block), block.seal)
 
 
@@ -162,7 +151,7 @@ class Verdict:
     problem: str = ""
     #: What this home lacks the key or the noted head to check.
     unchecked: str = ""
-    #: Whether a block stands for events that others before it hold as well.
+    #: Whether a line stands for entries that are there as well.
     is_overlapped: bool = False
 
     @property
@@ -194,14 +183,14 @@ async def verify(ledger: Ledger, noted: NotedChain) -> Verdict:
     """Check every seal, and the chain's head against the one noted outside the store."""
     found = await _verify(ledger, noted)
     tries = 1
-    # What was checked may be part of a fold by now; an overlap that stays is a change.
+    # What was checked may have been pruned by now; an overlap that stays is a change.
     while found.is_overlapped and tries < _MOST_TRIES:
         found, tries = await _verify(ledger, noted), tries + 1
     return found
 
 
 async def _verify(ledger: Ledger, noted: NotedChain) -> Verdict:
-    start = await _start(ledger, noted.key) if noted.is_later_key else _GENESIS
+    start = await _start(ledger, noted.key) if noted.is_later_key else GENESIS
     found = await _verify_from(start, ledger, noted)
     if found.problem:
         return found
@@ -216,7 +205,7 @@ async def _verify(ledger: Ledger, noted: NotedChain) -> Verdict:
 
 async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> Verdict:
     head = start
-    async for blocks in _all_blocks(ledger, start.seq):
+    async for blocks in all_blocks(ledger, start.seq):
         # Blocks are large, and other requests go on meanwhile.
         found = await asyncio.to_thread(_check_blocks, blocks, head, noted)
         if isinstance(found, Verdict):
@@ -228,13 +217,11 @@ async def _verify_from(start: ChainHead, ledger: Ledger, noted: NotedChain) -> V
 def _check_blocks(blocks: Iterable[AuditBlock], head: ChainHead, noted: NotedChain) -> ChainHead | Verdict:
     """Check blocks that follow a head; returns the head after them, or what is wrong."""
     for block in blocks:
-        if block.folded is not None and block.first <= head.seq:
-            return Verdict(
-                head.seq, block.first, "A fold stands beside what it replaced.", is_overlapped=True
-            )
+        if block.pruned is not None and block.first <= head.seq:
+            return Verdict(head.seq, block.first, "Pruned entries are there as well.", is_overlapped=True)
         if block.first != head.seq + 1:
             return Verdict(head.seq, head.seq + 1, "An entry is missing.")
-        if not _has_its_seal(noted.key, head, block):
+        if not has_its_seal(noted.key, head, block):
             return Verdict(head.seq, block.first, _changed(block))
         head = block.head
         if _misses(block, noted.head):
@@ -244,7 +231,7 @@ def _check_blocks(blocks: Iterable[AuditBlock], head: ChainHead, noted: NotedCha
 
 def _ended(head: ChainHead, noted: NotedChain, counted: int) -> Verdict:
     """Compare the end of a chain that fits together with what was noted and counted beside it."""
-    end = noted.head or _GENESIS
+    end = noted.head or GENESIS
     problem = ""
     if (last := max(counted, end.seq)) > head.seq:
         problem = f"The chain ends before entry {last}, which was noted."
@@ -254,18 +241,18 @@ def _ended(head: ChainHead, noted: NotedChain, counted: int) -> Verdict:
 
 
 def _misses(block: AuditBlock, noted: ChainHead | None) -> bool:
-    """Say whether a block reaches over a noted end of the chain without having it as an end."""
+    """Return whether a block reaches over a noted end of the chain without having it as an end."""
     if noted is None or not block.first <= noted.seq <= block.last or noted == block.head:
         return False
-    # Another machine that shares the chain has folded beyond what this one noted: places within a fold have no seal.
-    # That it stands for them is sealed with the same key.
-    return block.folded is None or noted.seq == block.last
+    # Another machine that shares the chain has pruned beyond what this one noted: places within that have no seal.
+    # That the line stands for them is sealed with the same key.
+    return block.pruned is None or noted.seq == block.last
 
 
 async def _start(ledger: Ledger, key: bytes) -> ChainHead:
     """Find the end of the blocks that another key has sealed."""
-    head = _GENESIS
-    async for blocks in _all_blocks(ledger, 0):
+    head = GENESIS
+    async for blocks in all_blocks(ledger, 0):
         others = await asyncio.to_thread(_sealed_by_others, key, head, blocks)
         head = others[-1].head if others else head
         if len(others) < len(blocks):
@@ -277,7 +264,7 @@ def _sealed_by_others(key: bytes, head: ChainHead, blocks: Iterable[AuditBlock])
     """Return the blocks before the first one that the key has sealed."""
     found: list[AuditBlock] = []
     for block in blocks:
-        if _has_its_seal(key, found[-1].head if found else head, block):
+        if has_its_seal(key, found[-1].head if found else head, block):
             break
         found.append(block)
     return found
@@ -289,7 +276,8 @@ def _changed(block: AuditBlock) -> str:
     return f"An entry was changed: one of {block.first} to {block.last}, which were sealed together."
 
 
-async def _all_blocks(ledger: Ledger, after: int) -> AsyncIterator[tuple[AuditBlock, ...]]:
+async def all_blocks(ledger: Ledger, after: int) -> AsyncIterator[tuple[AuditBlock, ...]]:
+    """Read the chain in order from a place on, some blocks at a time."""
     while found := await ledger.blocks(after, _BLOCKS_AT_ONCE):
         yield found
         after = found[-1].last

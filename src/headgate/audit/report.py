@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.model.disclosure import FOLDED_LINE, Disclosed, Disclosure, FoldedDisclosure, FoldedPart
+from headgate.model.disclosure import Disclosed, Disclosure
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import iso
 from headgate.model.ledger import AuditEntry
@@ -58,9 +58,8 @@ async def who_read(
 
 
 def read_event(entry: AuditEntry) -> Disclosure:
-    """Decode the event of an entry: one read, or what a fold has of the reads of a day."""
-    is_folded = entry.event.startswith(FOLDED_LINE)
-    return msgspec.json.decode(entry.event, type=FoldedDisclosure if is_folded else Disclosure)
+    """Decode the event of an entry."""
+    return msgspec.json.decode(entry.event, type=Disclosure)
 
 
 def entry_document(entry: AuditEntry) -> dict[str, Any]:
@@ -87,8 +86,3 @@ def parts_of(
         and stream in {None, part.stream}
         and connection_id in {None, part.connection_id}
     ]
-
-
-def folded_times(parts: Iterable[Disclosed]) -> int | None:
-    """Count the reads that the parts of a fold stand for; None of parts of a single read."""
-    return sum(part.times for part in parts if isinstance(part, FoldedPart)) or None

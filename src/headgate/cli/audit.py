@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +13,8 @@ import typer
 from headgate.audit import chain, report
 from headgate.audit.report import all_entries, entry_document, newest_entries
 from headgate.cli.stores import with_stores_if_any
-from headgate.cli.terminal import AsJson, many, require_home, settings_of
-from headgate.cli.times import typed_instant
+from headgate.cli.terminal import AsJson, many, require_home, settings_of, typed_instant
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
-from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US, iso
 from headgate.wiring import HomeStores, now
@@ -44,7 +44,6 @@ def list_(
         return
 
     async def find(stores: HomeStores) -> list[dict[str, Any]]:
-
         found: list[dict[str, Any]] = []
         async for entry in newest_entries(stores.ledger):
             document = entry_document(entry)
@@ -84,14 +83,23 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
 
 
 @app.command()
-def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
+def verify(
+    context: typer.Context,
+    *,
+    pruned: Annotated[
+        Path | None, typer.Option("--pruned", help="Check a file that 'audit prune' wrote.", metavar="FILE")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check that no entry was changed and none is missing.
 
     It ends with 69 if that cannot be checked here.
     """
+    if pruned is not None:
+        _verify_pruned(context, pruned, as_json=as_json)
+        return
 
     async def check(stores: HomeStores) -> dict[str, Any]:
-
         verdict = await chain.verify(stores.ledger, chain.read_notes(stores.home))
         return {
             "whole": verdict.is_whole,
@@ -116,6 +124,17 @@ def verify(context: typer.Context, *, as_json: AsJson = False) -> None:
         )
 
 
+def _verify_pruned(context: typer.Context, path: Path, *, as_json: bool) -> None:
+    require_home(settings_of(context).settings)
+    found = _run(context, lambda stores: stores.verify_pruned(path))
+    if as_json:
+        typer.echo(
+            json.dumps({"whole": True, "count": found.entries, "first": found.first, "last": found.last})
+        )
+    else:
+        typer.echo(f"The file is whole: entries {found.first} to {found.last} of the log.")
+
+
 @app.command("who-read")
 def who_read(
     context: typer.Context,
@@ -133,16 +152,7 @@ def who_read(
     )
 
     async def find(stores: HomeStores) -> list[dict[str, Any]]:
-
-        def times(event: Disclosure) -> dict[str, int]:
-            # Of the reads that were folded together some may have shown other records.
-            found = report.folded_times(report.parts_of(event, *looked_for))
-            return {} if found is None else {"times": found}
-
-        entries = report.who_read(stores.ledger, *looked_for)
-        return [
-            {**report.entry_document(entry), **times(report.read_event(entry))} async for entry in entries
-        ]
+        return [entry_document(entry) async for entry in report.who_read(stores.ledger, *looked_for)]
 
     _print(_run(context, find), "No client has read such a record.", as_json=as_json)
 
@@ -152,7 +162,6 @@ def export(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Print the whole log, one JSON object a line; with --json as one array."""
 
     async def write(stores: HomeStores) -> None:
-
         documents = (entry_document(entry) async for entry in all_entries(stores.ledger))
         if as_json:
             typer.echo(json.dumps([document async for document in documents]))
@@ -164,51 +173,39 @@ def export(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def fold(
+def prune(
     context: typer.Context,
     *,
-    older_than: Annotated[
-        str | None,
-        typer.Option(
-            help="Summarise reads older than this: 400d, or a date. The default is the setting log_details_days.",
-            metavar="TIME",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the result, and change nothing.")] = False,
+    before: Annotated[
+        str, typer.Option(help="Move entries older than this: 400d, or a date.", metavar="TIME")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The new file that gets them.", metavar="FILE")],
     as_json: AsJson = False,
 ) -> None:
-    """Summarise old reads by day and record.
+    """Move old entries of the log to a file.
 
-    The summaries still show who has read a record. Only whole days are summarised.
+    One sealed line stays in their place, so that the log can be verified without the file and the file by the log.
+    Records that were read before that time are then found in the file alone.
     """
-    settings = settings_of(context).settings
-
-    async def work(stores: HomeStores) -> dict[str, int]:
-
-        before = _older_than(older_than, settings.log_details_days, now())
-        done = await (stores.would_fold_log(before) if dry_run else stores.fold_log(before))
-        return {"reads": done.reads, "bytes_before": done.bytes_before, "bytes_after": done.bytes_after}
-
-    require_home(settings)
-    found = _run(context, work)
+    require_home(settings_of(context).settings)
+    found = _run(context, lambda stores: stores.prune_log(_time("before", before, now()), to.absolute()))
     if as_json:
-        typer.echo(json.dumps({"dry_run": dry_run, **found}))
-    elif not found["reads"]:
-        typer.echo("Nothing in the log is that old.")
+        document = {"entries": found.entries, "first": found.first, "last": found.last}
+        typer.echo(json.dumps({**document, "file": str(to) if found.entries else None}))
+    elif found.entries:
+        typer.echo(
+            f"{many(found.entries, 'entry', 'entries')} {'was' if found.entries == 1 else 'were'} moved to {to}. Keep it, and check it with:"
+        )
+        typer.echo(f"  headgate audit verify --pruned {shlex.quote(str(to))}")
     else:
-        verb = "would be" if dry_run else "were"
-        sizes = f"{many(found['bytes_before'], 'byte')} become {many(found['bytes_after'], 'byte')}"
-        typer.echo(f"{many(found['reads'], 'read')} {verb} folded: {sizes}.")
+        typer.echo("Nothing in the log is that old.")
 
 
-def _older_than(text: str | None, days: int, now: int) -> int:
-    if text is None:
-        # With 0 days everything is kept.
-        return now - days * DAY_US if days else 0
+def _time(option: str, text: str, now: int) -> int:
     at = typed_instant(text, now)
     if at is None:
         raise InvalidRequest(
-            f"'{text}' is no time.", param="older-than", hint="Write 400d, 52w, or a date such as 2026-01-31."
+            f"'{text}' is no time.", param=option, hint="Write 400d, 52w, or a date such as 2026-01-31."
         )
     return at
 
@@ -226,7 +223,5 @@ def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> N
     for one in documents:
         who = one["client_id"] or one["token_kind"]
         shown = f"{many(one['record_count'], 'record')}, {many(one['size_bytes'], 'byte')}"
-        times = one.get("times", one.get("reads"))
-        when = one["at"] if times is None else f"{one['at'][:10]}, {many(times, 'time')}"
         words = f"  {json.dumps(one['words'])}" if "words" in one else ""
-        typer.echo(f"{one['seq']:>6}  {when}  {who}  {one['via']}  {one['outcome']}  {shown}{words}")
+        typer.echo(f"{one['seq']:>6}  {one['at']}  {who}  {one['via']}  {one['outcome']}  {shown}{words}")

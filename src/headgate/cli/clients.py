@@ -35,7 +35,6 @@ def add(
     """Register a client, and print its id."""
 
     async def work(stores: HomeStores) -> tuple[OAuthClient, str | None]:
-
         return await add_owner_client(stores.oauth, name, redirect, now=now(), has_secret=secret)
 
     client, text = with_stores(settings_of(context).settings, work)

@@ -187,7 +187,6 @@ def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms:
     """Make the program's one grant; an earlier one ends."""
 
     async def work(stores: HomeStores) -> Issued:
-
         older = await _active_grants(stores, program)
         client = ClientId(program.name)
         conditions = Conditions(client, days=terms.days, daily_records=terms.daily_records)
@@ -215,7 +214,6 @@ def _list_programs(context: typer.Context, *, as_json: bool) -> None:
 def _connection(
     context: typer.Context, program: AgentProgram, file: Path, issued: Issued, *, is_http: bool
 ) -> _Connection:
-
     settings = settings_of(context).settings
     state: State = context.obj
     address = mcp_url(settings)
@@ -274,13 +272,11 @@ def _check(settings: Settings, server: StdioServer | HttpServer, token: str) -> 
 
 
 async def _over_http(server: HttpServer) -> ReadAnswer:
-
     async with http_client(server.token) as client:
         return await RemoteResourceServer(server.url.removesuffix("/mcp"), client).streams()
 
 
 async def _in_home(settings: Settings, token: str) -> ReadAnswer:
-
     services = build_services(settings, prepare(settings))
     async with services.running():
         read = ReadContext(await services.admission.admit(token), RequestId("req_connect"), "connect")

@@ -38,7 +38,6 @@ def export(
     """
 
     async def work(stores: HomeStores) -> ExportReport:
-
         found = await find_connection(stores, connection)
         return await export_connection(stores.store, found, directory, ExportFormat(form), stream or ())
 

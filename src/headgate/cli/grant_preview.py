@@ -56,7 +56,6 @@ def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
 
 
 async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPreview], Mapping[str, str]]:
-
     services = build_services(replace(settings, semantic_model="off"), prepare(settings))
     async with services.running():
         catalog = await services.read_services.catalog()

@@ -84,7 +84,6 @@ def create(  # noqa: PLR0913 - each is an option of the command
     ask_for_everything(choice, is_confirmed=yes)
 
     async def work(stores: HomeStores) -> Issued:
-
         return await issue_choice(stores, choice, Conditions(name, days=days, daily_records=daily))
 
     issued = with_stores(settings, work)
@@ -141,7 +140,6 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List every grant with dates, last use and budget."""
 
     async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
-
         overviews = {
             one.issued.grant.id: one for client in await stores.clients().overview() for one in client.grants
         }
@@ -192,7 +190,6 @@ def show(
     """Describe in words what a grant allows."""
 
     async def work(stores: HomeStores) -> str:
-
         now, found = stores.judged_at(), await _named(stores, grant)
         if as_json:
             documents = [issued_document(one, now) for one in found]
@@ -222,7 +219,6 @@ def revoke(
     """
 
     async def work(stores: HomeStores) -> list[str]:
-
         found = await _named(stores, grant)
         active = [one for one in found if one.grant.id == grant or one.revoked_at is None]
         for one in active:

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.extras import needs_extra
 from headgate.cli.import_text import import_progress, preview_text, printable, report_lines, size_text
 from headgate.cli.stores import with_stores
-from headgate.cli.terminal import AsJson, home_option, json_text, settings_of
+from headgate.cli.terminal import AsJson, home_option, json_text, needs_extra, settings_of
 from headgate.errors import InvalidRequest, StorageFull
 from headgate.home import with_home
 from headgate.sources.importing import Importer, ImportReport
@@ -104,7 +103,6 @@ def _plan(parser: FileParser) -> ImportPlan:
 
 def _run(context: typer.Context, planned: Sequence[PlannedImport]) -> list[ImportReport]:
     async def work(stores: HomeStores) -> list[ImportReport]:
-
         importer = Importer(stores.store, clock=now)
         reports: list[ImportReport] = []
         for one in planned:

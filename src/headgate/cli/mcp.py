@@ -12,8 +12,7 @@ import platformdirs
 import typer
 
 from headgate import __version__
-from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import State, settings_of
+from headgate.cli.terminal import State, needs_extra, settings_of
 from headgate.errors import ConfigInvalid
 
 
@@ -56,8 +55,8 @@ def cache_root_of(environment: Mapping[str, str]) -> Path:
 def _serve_remote(address: str, root: Path, name: str | None) -> None:
     provider, token = _credential(address, root)
     with needs_extra("mcp"):
-        from headgate.mcp.serve.results import SERVER_NAME, ServerIdentity  # noqa: PLC0415 - the same as above
-        from headgate.mcp.serve.stdio import run_remote  # noqa: PLC0415 - the same
+        from headgate.mcp.serve.remote import run_remote  # noqa: PLC0415 - the same as above
+        from headgate.mcp.serve.results import SERVER_NAME, ServerIdentity  # noqa: PLC0415 - the same
     run_remote(provider, token, ServerIdentity(__version__, name or SERVER_NAME))
 
 
@@ -74,7 +73,7 @@ def _serve_home(context: typer.Context, root: Path, client: str | None, name: st
     token = credentials.read_token(path, now_seconds=_now(), hint=hint)
     with needs_extra("serve"):
         from headgate.mcp.serve.results import SERVER_NAME, ServerIdentity  # noqa: PLC0415 - the same
-        from headgate.wiring import run_stdio  # noqa: PLC0415 - the same
+        from headgate.stdio import run_stdio  # noqa: PLC0415 - the same
     run_stdio(settings, token, ServerIdentity(__version__, name or SERVER_NAME))
 
 

@@ -134,7 +134,6 @@ def call(  # noqa: PLR0913 - one option each
     value = _json_input(given)
 
     async def run(imported: ImportedOperations) -> dict[str, Any]:
-
         registration = expose(_find(imported, operation), access_control=AccessControl())
         envelope = await Registry([registration]).execute(registration.id, value, timeout_seconds=timeout)
         return envelope.to_dict()
@@ -201,7 +200,6 @@ def stubs(
     """Write a Python module with one typed function for each tool."""
 
     async def write(imported: ImportedOperations) -> str:
-
         return stub_module(tool.spec for tool in imported.tools)
 
     text = _with_server(write, _Server(url, token_file, allow_host, namespace), pins=_pins(context))

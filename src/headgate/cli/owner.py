@@ -43,7 +43,6 @@ def reset(
     _ask_to_reset(settings.home, is_confirmed=yes)
 
     async def work(stores: HomeStores) -> str:
-
         secret, link = fresh_link(stores.judged_at())
         await stores.ledger.owner.reset(link)
         stores.log_command("headgate owner reset")
@@ -91,7 +90,6 @@ def token(
     """
 
     async def work(stores: HomeStores) -> str:
-
         limited = None if scope == "all" else OwnerScope(scope)
         return await issue_owner_token(stores.ledger, now=now(), name=name, scope=limited, days=days)
 
@@ -104,7 +102,6 @@ def tokens(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List your active tokens."""
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
-
         return [
             {
                 "mark": token_mark(one),

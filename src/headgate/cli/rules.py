@@ -32,7 +32,6 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the rules, and how many records each hides."""
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
-
         return [_document(one.rule, hidden=one.hidden) for one in await active_rules(stores.store)]
 
     found = with_stores(settings_of(context).settings, work)
@@ -69,7 +68,6 @@ def add(  # noqa: PLR0913 - the options of a command
     kind, text = _chosen(value, words, pattern, ready)
 
     async def work(stores: HomeStores) -> dict[str, Any]:
-
         chosen = ChosenRule(kind, text, field, stream)
         if only_count:
             found = await try_rule(stores.store, chosen)
@@ -100,7 +98,6 @@ def remove(
     """
 
     async def work(stores: HomeStores) -> int:
-
         return await stores.store.remove_rule(RuleId(rule), at=now())
 
     shown = with_stores(settings_of(context).settings, work)

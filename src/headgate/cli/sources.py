@@ -89,7 +89,6 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
     """Show the streams, counts and settings of a connection."""
 
     async def work(stores: HomeStores) -> dict[str, Any]:
-
         found = await find_connection(stores, connection)
         declared = (await stores.store.declarations())[found.connector_key]
         reaches = [Reach(name, (found.id,), (), with_hidden=True) for name in declared.streams]
@@ -106,7 +105,7 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
 
 
 def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what is known of a connection, in words; what it does not have is left out."""
+    """Return what is known of a connection, in words; what it does not have is left out."""
     yield "connection", row["connection_id"]
     yield "name", printable(row["display_name"], 80)
     yield "source", row["connector_key"]
@@ -161,7 +160,6 @@ def add(
     seconds = None if every is None else _seconds(every)
 
     async def work(stores: HomeStores) -> Connection:
-
         given = {name: value for name, _, value in pairs}
         job = account_job(known[source], given, connection, every_seconds=seconds)
         return await add_account(stores.store, job)
@@ -227,7 +225,6 @@ def sync(
 async def _fetch(
     settings: Settings, stores: HomeStores, connection: Connection, *, is_named: bool
 ) -> ImportReport | None:
-
     if not is_named and (await state_of(stores.store, connection)).live_source is None:
         return None
     known = live_sources(stores.home.path)
@@ -274,12 +271,10 @@ def remove(
 
 
 def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
-
     return live_sources(Path(settings_of(context).settings.home))
 
 
 async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:
-
     state = await state_of(stores.store, connection)
     return {
         "connection_id": connection.id,

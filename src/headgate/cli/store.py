@@ -14,9 +14,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from headgate.cli import passphrases
-from headgate.cli.extras import needs_extra
 from headgate.cli.passphrases import PassphraseFile
-from headgate.cli.terminal import AsJson, echo, many, progress_line, require_home, settings_of
+from headgate.cli.terminal import AsJson, echo, many, needs_extra, progress_line, require_home, settings_of
 from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name
@@ -123,7 +122,7 @@ def restore(
 
 
 def _ended(ended: EndedCredentials) -> str:
-    """Say what a restore ended, and how to get each kind again."""
+    """Return what a restore ended, and how to get each kind again."""
     kinds = [
         (many(ended.grants, "grant"), ended.grants, "Grant again with 'headgate grants create'"),
         (
@@ -202,7 +201,7 @@ def role(context: typer.Context) -> None:
 
 @contextmanager
 def _opened(context: typer.Context, backup: Path, passphrase_file: Path | None) -> Generator[Path]:
-    """Give the directory of a backup; one that is encrypted is decrypted for the length of the block."""
+    """Return the directory of a backup; one that is encrypted is decrypted for the length of the block."""
     if not maintenance.is_encrypted_backup(backup):
         yield backup
         return

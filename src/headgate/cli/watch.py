@@ -97,7 +97,6 @@ def _imported(settings: Settings, path: Path) -> WatchEvent:
 
 
 async def _run(plan: ImportPlan, stores: HomeStores) -> Sequence[ImportReport]:
-
     importer = Importer(stores.store, clock=now)
     jobs = [one.job for one in plan.imports]
     return [await importer.run(job) for job in jobs if not await importer.has_run(job)]

@@ -38,8 +38,6 @@ class ConversationLine:
     ended_at: int
     refusals: int
     reads: tuple[LoggedRead, ...]
-    #: Whether only the day of the reads is known.
-    is_folded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def _table_rows(documents: Iterable[Mapping[str, Any]]) -> bytes:
         fields = dict.fromkeys(name for part in one["parts"] for name in part["fields"])
         row = (
             one["seq"], one["at"], one["client_id"] or one["token_kind"], one["via"], one["outcome"],
-            one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields), one.get("reads", 1),
+            one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields), one.get("refusals", 1),
             one.get("words", ""),
         )  # fmt: skip
         writer.writerow(_harmless(value) for value in row)
@@ -163,9 +161,7 @@ def conversation_line(found: Conversation, names: Mapping[str, str]) -> Conversa
         sentence = f"asked {times} and was refused."
     else:
         sentence = f"asked {times} and saw no record: {tools}."
-    return ConversationLine(
-        who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads), found.is_folded
-    )
+    return ConversationLine(who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads))
 
 
 def _filter(asked: OwnerRequest) -> LogFilter:

@@ -64,7 +64,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 def _state(way: Way, agents: Sequence[ClientOverview]) -> str:
-    """Say how far a program is: nothing, ``waits`` for its first read, or ``good``."""
+    """Return how far a program is: nothing, ``waits`` for its first read, or ``good``."""
     found = [one for one in agents if _is_way(way, one)]
     if any(_has_read(one) for one in found):
         return "good"

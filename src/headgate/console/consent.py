@@ -157,7 +157,7 @@ async def authorize(consent: ConsentServices, request: WebRequest) -> HttpReply:
 
 
 def _unknown(client_id: str) -> InvalidClient:
-    """Say why a client is not known: the owner can do something about a document that cannot be fetched."""
+    """Return why a client is not known: the owner can do something about a document that cannot be fetched."""
     if not is_document_url(client_id):
         return InvalidClient()
     host = urlsplit(client_id).hostname

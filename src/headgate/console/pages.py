@@ -218,7 +218,7 @@ def cookies_of(request: WebRequest) -> BrowserCookies:
 
 
 def is_private_line(context: RequestContext) -> bool:
-    """Say whether a cookie is safe on its way: over https, or on this machine."""
+    """Return whether a cookie is safe on its way: over https, or on this machine."""
     return context.scheme == "https" or _is_at_loopback(context)
 
 

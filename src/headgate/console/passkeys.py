@@ -50,7 +50,7 @@ def party_of(console: ConsoleServices, request: WebRequest) -> PasskeyParty | No
 
 
 def elsewhere(console: ConsoleServices, request: WebRequest, path: str) -> str:
-    """Give a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
+    """Return a page's address at which a browser on this machine can use passkeys; empty unless it lacks them here."""
     is_here = party_of(console, request) is not None
     local = console.sessions.passkeys.local()
     # Over http the owner signs in only on the machine that serves, where its name leads back to it.

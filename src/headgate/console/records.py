@@ -328,7 +328,7 @@ def _source(row: Mapping[str, Any]) -> str:
 
 
 def _time(row: Mapping[str, Any], described: Mapping[str, Any]) -> int | None:
-    """Give a record's own time; the time at which it was stored would be taken for it."""
+    """Return a record's own time; the time at which it was stored would be taken for it."""
     own = row["data"].get(described.get("consent_time_field") or described.get("cursor_field"))
     return instant(own) if isinstance(own, str) else None
 

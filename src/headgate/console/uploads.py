@@ -163,7 +163,7 @@ async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 def _is_content(name: str | None) -> bool:
-    """Say whether a name is of a file that a person means; systems put hidden ones into every folder."""
+    """Return whether a name is of a file that a person means; systems put hidden ones into every folder."""
     return bool(name) and not PurePosixPath(name or "").name.startswith(".")
 
 

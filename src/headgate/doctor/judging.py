@@ -54,12 +54,12 @@ class Answer:
 
 
 def good(check: str, text: str) -> Finding:
-    """Say that nothing is wrong."""
+    """Report that nothing is wrong."""
     return Finding(check, Level.GOOD, text)
 
 
 def problem(check: str, text: str, advice: str) -> Finding:
-    """Say what is wrong and what to do."""
+    """Return what is wrong and what to do."""
     return Finding(check, Level.PROBLEM, text, advice)
 
 

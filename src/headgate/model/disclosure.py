@@ -66,6 +66,8 @@ class Disclosure(msgspec.Struct, frozen=True):
     words: str | msgspec.UnsetType = msgspec.UNSET
     #: How many refusals it stands for, where there were too many to log each; otherwise the entry has no such member.
     refusals: int | msgspec.UnsetType = msgspec.UNSET
+    #: SHA-256 of the file that pruned entries were moved to; only the line that stands for them has it.
+    file_digest: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tokens(self) -> int:
@@ -87,50 +89,3 @@ class Disclosure(msgspec.Struct, frozen=True):
     def read_count(self) -> int:
         """How many reads it stands for."""
         return 1 if self.refusals is msgspec.UNSET else self.refusals
-
-
-class FoldedPart(Disclosed, frozen=True, omit_defaults=True):
-    """Records of which the same fields were shown equally often in a day."""
-
-    #: How many reads showed each of the records; without records, how many gave numbers.
-    times: int = 1
-
-    @property
-    def shown_count(self) -> int:
-        """How many records were shown, each counted once a read."""
-        return self.times * len(self.record_ids)
-
-
-class FoldedDisclosure(Disclosure, frozen=True, kw_only=True, tag_field="kind", tag="fold"):
-    """The reads of one day by one caller through one tool or route, with one outcome: what is left of their details.
-
-    ``at`` is the beginning of the day, and ``request_id`` is empty.
-    """
-
-    #: The places in the log of the first and the last of the reads.
-    first: int
-    seq: int
-    reads: int
-    parts: tuple[FoldedPart, ...] = ()
-
-    @property
-    def record_count(self) -> int:
-        """How many records were shown, each counted once a read."""
-        return sum(part.shown_count for part in self.parts)
-
-    @property
-    def stream_counts(self) -> Mapping[StreamName, int]:
-        """How many records of each stream were shown, each counted once a read."""
-        found: Counter[StreamName] = Counter()
-        for part in self.parts:
-            found[part.stream] += part.shown_count
-        return found
-
-    @property
-    def read_count(self) -> int:
-        """How many reads it stands for."""
-        return self.reads
-
-
-#: How the line of a fold begins; that of a single read begins with its time.
-FOLDED_LINE = b'{"kind":"fold"'

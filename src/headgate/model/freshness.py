@@ -30,7 +30,7 @@ class Freshness:
     failures: int = 0
 
     def status(self, now: int) -> str:
-        """Say whether the records are those of the account, as far as is known: `current`, `stale` or `unknown`."""
+        """Return whether the records are those of the account, as far as is known: `current`, `stale` or `unknown`."""
         if self.attempted_at is None:
             return "unknown"
         if self.error or self.succeeded_at is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from headgate.model.grant import Grant, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 
@@ -67,17 +65,17 @@ class Holder:
 class AuditEntry:
     """One event of the chain: its place, its text, and the seal that its block bears."""
 
-    #: Of a line of a fold: the place of the last event it stands for. Who reads on after it misses none of a later one.
+    #: Of the line that stands for pruned entries: the place of the last of them.
     seq: int
     event: bytes
     seal: bytes
-    #: The place of the first event it stands for. Who reads backwards goes on before it.
+    #: The place of the first event it stands for. Reading backwards goes on before it.
     first: int
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedRange:
-    """The events that a fold stands for: the place of the first, and the seal of the last, which the chain goes on from."""
+class PrunedRange:
+    """Entries that were moved to a file: the place of the first, and the seal of the last, which the chain goes on from."""
 
     first: int
     end_seal: bytes
@@ -92,35 +90,27 @@ class AuditBlock:
     #: One to a line, with a line break between them.
     events: bytes
     seal: bytes
-    #: Of a fold, whose lines sum up the events it replaced; None of a block as it was written.
-    folded: FoldedRange | None = None
+    #: What its only line stands for; None of a block as it was written.
+    pruned: PrunedRange | None = None
 
     @property
     def first(self) -> int:
         """The place of the first event."""
-        return self.last - self.events.count(b"\n") if self.folded is None else self.folded.first
+        return self.last - self.events.count(b"\n") if self.pruned is None else self.pruned.first
 
     @property
     def head(self) -> ChainHead:
         """What the next block is sealed after."""
-        return ChainHead(self.last, self.seal if self.folded is None else self.folded.end_seal)
+        return ChainHead(self.last, self.seal if self.pruned is None else self.pruned.end_seal)
 
     def entries(self) -> list[AuditEntry]:
-        """Yield each event with its number."""
-        lines = self.events.split(b"\n")
-        if self.folded is not None:
-            places = map(_read_places, lines)
-            return [
-                AuditEntry(at.seq, line, self.seal, at.first) for at, line in zip(places, lines, strict=True)
-            ]
+        """Return each event with its place."""
+        if self.pruned is not None:
+            return [AuditEntry(self.last, self.events, self.seal, self.pruned.first)]
         return [
             AuditEntry(seq, line, self.seal, seq)
-            for seq, line in enumerate(lines, self.last - len(lines) + 1)
+            for seq, line in enumerate(self.events.split(b"\n"), self.first)
         ]
-
-    def entries_backwards(self) -> list[AuditEntry]:
-        """Yield each event with its number, by the first event that it stands for, the last of them first."""
-        return sorted(self.entries(), key=lambda one: -one.first)
 
 
 #: How many records were shown under which grant, on which day since 1970.
@@ -136,27 +126,8 @@ class SealedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """A fold to be written in place of the blocks it stands for, and the line of the log that notes it."""
-
-    block: AuditBlock
-    note: bytes
-    #: How many bytes of events it replaces, and how many reads.
-    replaced_bytes: int
-    reads: int
-
-
-@dataclass(frozen=True, slots=True)
 class ChainHead:
     """The last entry of the chain and its seal."""
 
     seq: int
     seal: bytes
-
-
-class _PlacedLine(msgspec.Struct):
-    first: int
-    seq: int
-
-
-_read_places = msgspec.json.Decoder(_PlacedLine).decode

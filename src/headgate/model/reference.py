@@ -35,7 +35,7 @@ class RecordRef(msgspec.Struct, frozen=True):
 
 
 def digest_of_key(record_id: RecordId) -> bytes:
-    """Give the digest that stands for a long key in a handle."""
+    """Return the digest that stands for a long key in a handle."""
     return hashlib.sha256(record_id.encode()).digest()[:_DIGEST_BYTES]
 
 

@@ -32,7 +32,7 @@ class SourceCatalog:
     )
 
     def since(self, connector_key: ConnectorKey, version: str) -> Sequence[SourceDeclaration]:
-        """Give the versions from one on; only the newest if that one is not known."""
+        """Return the versions from one on; only the newest if that one is not known."""
         known = self.versions.get(connector_key, ())
         places = [place for place, one in enumerate(known) if one.version == version]
         return known[places[0] :] if places else (self.declarations[connector_key],)
@@ -45,7 +45,7 @@ class SourceCatalog:
         )
 
     def connections_of(self, connector_key: ConnectorKey) -> tuple[ConnectionId, ...]:
-        """Give the connections of a connector, oldest first."""
+        """Return the connections of a connector, oldest first."""
         return tuple(found.id for found in self.connections.values() if found.connector_key == connector_key)
 
 
@@ -94,7 +94,7 @@ class StreamScope:
         return self.among(found) if found else None
 
     def allows_as(self, other: StreamScope) -> bool:
-        """Say whether another grant allows the same of the same stream, on its own connections."""
+        """Return whether another grant allows the same of the same stream, on its own connections."""
         return (self.connector_key, self.stream, self.time, self.resources) == (
             other.connector_key,
             other.stream,

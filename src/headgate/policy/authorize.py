@@ -10,7 +10,7 @@ from headgate.policy.capability import FILTERS, Use
 
 
 def authorize(scope: StreamScope, name: FieldName, use: Use) -> Field:
-    """Give the field, if this access may use it so.
+    """Return the field, if this access may use it so.
 
     For clients a field that is not granted and one that does not exist are the same.
 

@@ -79,13 +79,13 @@ class FieldCapability:
     operators: tuple[RangeOperator, ...] = ()
 
     def flag(self, use: Use) -> Flag:
-        """Tell whether a use is declared and allowed, with the reason if it is refused."""
+        """Return whether a use is declared and allowed, with the reason if it is refused."""
         declared = use in self.declared
         reason = self.refused.get(use) if declared else None
         return Flag(declared, declared and reason is None, None if reason is None else reason.value)
 
     def usable(self, use: Use) -> bool:
-        """Tell whether a use is declared and allowed."""
+        """Return whether a use is declared and allowed."""
         return use in self.declared and use not in self.refused
 
 
@@ -111,11 +111,11 @@ class StreamCapability:
     counts: bool | None
 
     def searchable(self) -> tuple[FieldName, ...]:
-        """Give the fields that words are looked for in."""
+        """Return the fields that words are looked for in."""
         return self._usable(Use.LEXICAL_SEARCH)
 
     def comparable(self) -> tuple[FieldName, ...]:
-        """Give the fields that are compared by meaning."""
+        """Return the fields that are compared by meaning."""
         return self._usable(Use.SEMANTIC_SEARCH)
 
     def _usable(self, use: Use) -> tuple[FieldName, ...]:

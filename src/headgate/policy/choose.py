@@ -63,7 +63,7 @@ def choose(
 
 
 def _joins_some(scopes: Sequence[StreamScope]) -> bool:
-    """Say whether a connector among them has several connections that are read together."""
+    """Return whether a connector among them has several connections that are read together."""
     keys = {scope.connector_key for scope in scopes}
     joined = [join([scope for scope in scopes if scope.connector_key == key]) for key in keys]
     return any(one is not None and len(one.connections) > 1 for one in joined)

@@ -94,11 +94,11 @@ class Hider:
         self._tests = [_test_of(rule) for rule in rules if rule.stream in {None, stream}]
 
     def __bool__(self) -> bool:
-        """Say whether there are any."""
+        """Return whether there are any."""
         return bool(self._tests)
 
     def hides(self, values: Mapping[str, Any]) -> bool:
-        """Say whether any rule hides a record."""
+        """Return whether any rule hides a record."""
         if not self._tests:
             return False
         texts = RecordTexts(values)
@@ -187,7 +187,7 @@ def _test_of(rule: HidingRule) -> _Test:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Give every text in a value; numbers and truth values as JSON writes them."""
+    """Return every text in a value; numbers and truth values as JSON writes them."""
     return map(_written, _scalars(value))
 
 

@@ -71,7 +71,7 @@ def resolve(request: SelectionRequest, catalog: SourceCatalog) -> Terms:
 
 
 def granted_fields(stream: StreamDeclaration, asked: Sequence[FieldName] | None) -> tuple[FieldName, ...]:
-    """Give the fields of a grant, in the declared order.
+    """Return the fields of a grant, in the declared order.
 
     Required fields and the key come along always: a record is known by its key, and cannot be made
     sense of without what its schema requires.

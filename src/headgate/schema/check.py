@@ -75,7 +75,7 @@ class CompiledSchema:
         return self._whole.is_valid(value)
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
-        """Say where a value does not fit; nothing when it does."""
+        """Return where a value does not fit; nothing when it does."""
         if self.engine is Engine.LINEAR and is_larger_than(value, _MAX_CHECKS // self.width):
             return (Issue("$", "schema", "is too large to be checked against this schema"),)
         return () if self.is_valid(value) else explain(self, value)

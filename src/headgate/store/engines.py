@@ -33,8 +33,6 @@ class OpenedStores:
     counter: BudgetCounter | None = None
     #: Says whether this machine, of those that share a home, fetches from accounts; None: no others share it.
     has_turn: Callable[[], Awaitable[bool]] | None = None
-    #: Says whether this machine folds the log of disclosures; None: no others share it.
-    has_folding_turn: Callable[[], Awaitable[bool]] | None = None
     #: Where machines that share a home meet; None: no others share it.
     sharing: MachineSharing | None = None
 
@@ -81,7 +79,6 @@ def open_engine(
         RelationalOAuthStore(shared),
         counter=shared,
         has_turn=Lease(place, "sources", now).hold_soon,
-        has_folding_turn=Lease(place, "folding", now).hold_soon,
         sharing=PostgresSharing(place, replica),
     )
 

@@ -13,7 +13,6 @@ from headgate.model.ledger import (
     AuditBlock,
     AuditEntry,
     ChainHead,
-    Fold,
     Holder,
     IssuedGrant,
     IssuedToken,
@@ -24,9 +23,6 @@ from headgate.store.owner import OwnerStore
 
 #: Makes the block after a head out of lines; None is the head of an empty chain.
 SealLines = Callable[[ChainHead | None, bytes], SealedBlock]
-
-#: Makes the fold of blocks, which follow a head; None if none of them is to be folded.
-FoldBlocks = Callable[[ChainHead | None, Sequence[AuditBlock]], Fold | None]
 
 
 class Ledger(Protocol):
@@ -97,11 +93,11 @@ class Ledger(Protocol):
         """
         ...
 
-    async def fold(self, most_bytes: int, fold: FoldBlocks, seal: SealLines) -> tuple[Fold, ChainHead] | None:
-        """Replace the oldest blocks by their fold and add its note to the chain, both or neither.
+    async def prune(self, line: AuditBlock) -> None:
+        """Put the line that stands for the oldest blocks in their place.
 
-        ``fold`` is called inside the write transaction with the blocks after the last fold, as many as have about
-        that many bytes. Gives what was folded and the head after the note; None if nothing was.
+        Raises:
+            Conflict: other blocks than these are the oldest by now.
         """
         ...
 
@@ -132,7 +128,7 @@ class Ledger(Protocol):
     async def newest(self, before: int | None, limit: int) -> tuple[AuditEntry, ...]:
         """Read the chain from its end, a piece at a time; the next one goes on before ``first`` of the last entry.
 
-        If the chain is folded meanwhile, a sum may hold reads that were in an earlier piece, and none is missed.
+        If the chain is pruned meanwhile, the line that stands for the pruned entries may follow some of them.
         """
         ...
 

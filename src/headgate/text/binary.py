@@ -39,7 +39,7 @@ def binary_facts(value: Any) -> dict[str, Any] | None:
 
 
 def has_other_members(value: Mapping[str, Any]) -> bool:
-    """Say whether a file's object holds more than the facts about it repeat."""
+    """Return whether a file's object holds more than the facts about it repeat."""
     facts = _blob_facts(value) or {}
     return any(
         (fact := _FACTS.get(name)) not in facts or facts[fact] != member for name, member in value.items()

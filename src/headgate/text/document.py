@@ -155,7 +155,7 @@ def _beginning(text: str, limit_chars: int) -> int:
 def _beside(
     data: Mapping[str, Any], shown: Collection[str], limit_chars: int | None
 ) -> tuple[Json, list[str]]:
-    """Give the fields beside the text: short values as they are, and the names of the others."""
+    """Return the fields beside the text: short values as they are, and the names of the others."""
     short: Json = {}
     others: list[str] = []
     for path, value in data.items():
@@ -201,7 +201,7 @@ def _shared_reads(paths: Sequence[str], handles: Handles) -> list[Json]:
 
 
 def _add_others(data: Mapping[str, Any], others: Sequence[str], handles: Handles, ladder: Ladder) -> None:
-    """Give the fields that are not inline their entries, with the call that reads each."""
+    """Add entries for the fields that are not inline, with the call that reads each."""
     known = {entry["field_path"] for entries in ladder.members().values() for entry in entries}
     for path in others:
         value = data[path]
@@ -214,7 +214,7 @@ def _add_others(data: Mapping[str, Any], others: Sequence[str], handles: Handles
 
 
 def _cut_facts(data: Mapping[str, Any], content: _Content, handles: Handles, ladder: Ladder) -> Json:
-    """Say of the text that it is not complete, if so, and let reading on begin where it stops."""
+    """Note that the text is not complete, if so, and let reading on begin where it stops."""
     begun = content.begun
     cut_main = ladder.window_of(content.main) if content.main is not None else None
     if cut_main is not None:
@@ -250,7 +250,7 @@ def _with_reserved_apart(short: Json) -> Json:
 
 
 def _row_facts(row: Mapping[str, Any], known: set[str]) -> Json:
-    """Give what a row says about its record, without what the document says elsewhere."""
+    """Return what a row says about its record, without what the document says elsewhere."""
     found = {name: row[name] for name in _ROW_FACTS if name in row}
     own = row.get("metadata")
     if isinstance(own, dict):

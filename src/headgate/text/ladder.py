@@ -104,7 +104,7 @@ class Ladder:
     binary_fields: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def members(self) -> dict[str, Any]:
-        """Give the kinds that have entries; none for a record that is shown whole."""
+        """Return the kinds that have entries; none for a record that is shown whole."""
         found = {
             "field_windows": self.field_windows,
             "json_fields": self.json_fields,
@@ -141,7 +141,7 @@ def shorten(
 
 
 def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
-    """Say whether a record's data can be shown as it is: no value is long, a file, or nested and not small."""
+    """Return whether a record's data can be shown as it is: no value is long, a file, or nested and not small."""
     for value in data.values():
         if isinstance(value, str):
             size = len(value)
@@ -153,7 +153,7 @@ def is_whole(data: Mapping[str, Any], inline_chars: int) -> bool:
 
 
 def _is_small(value: Nested, inline_chars: int) -> bool:
-    """Say whether an object or a list is no file, and too short to hold one."""
+    """Return whether an object or a list is no file, and too short to hold one."""
     if "blob_id" in value or "blobId" in value:
         return False
     return len(_encode(value)) < min(SHORT_CHARS, inline_chars)

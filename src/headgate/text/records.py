@@ -56,7 +56,7 @@ def records_text(
 
 
 def rest_hint(left: int, printed: int, cursor: str | None) -> str:
-    """Say how many rows are not printed, and which call shows them; the next cursor would skip them."""
+    """Return how many rows are not printed, and which call shows them; the next cursor would skip them."""
     same = "without cursor" if cursor is None else "with the same cursor"
     return (
         f"{left} more of this page are not printed, and next_cursor skips them: "
@@ -121,7 +121,7 @@ def _footer(body: PageBody, total: int, printed: int, cursor: str | None, advice
 
 
 def _advice(printed: Sequence[str], deleted: int) -> list[str]:
-    """Say what can be done with the printed rows, of which some can be deleted."""
+    """Return what can be done with the printed rows, of which some can be deleted."""
     fits = {
         _FETCH: len(printed) > deleted or not printed,
         _DELETED: deleted > 0,

@@ -153,7 +153,7 @@ def _beginning(path: str, value: str, limit_bytes: int) -> str | None:
 
 
 def _first_value(values: _Values, windows: Windows, limit_bytes: int) -> tuple[str, list[str]]:
-    """Give the beginning of the first value, without which a row would say nothing, and its field if it was cut."""
+    """Return the beginning of the first value, without which a row would say nothing, and its field if it was cut."""
     for path, value in {**values.whole, **values.long}.items():
         if value is None or size(path) > _LEAST_PREVIEW:
             continue

@@ -79,7 +79,7 @@ def source_mix(hits: Sequence[HitBody]) -> list[dict[str, Any]]:
 
 
 def _connector(hit: HitBody) -> str | None:
-    """Give the connector's key; other servers give it under its former name, or not at all."""
+    """Return the connector's key; other servers give it under its former name, or not at all."""
     return hit.get("connector_key") or hit.get("connector_id")
 
 
@@ -123,7 +123,7 @@ def _recall(body: SearchBody) -> list[str]:
 
 
 def _understood(body: SearchBody) -> list[str]:
-    """Say in one line how the query was understood, and how many records hold all or most of its words."""
+    """Return in one line how the query was understood, and how many records hold all or most of its words."""
     meta = body.get("meta") or {}
     understood = meta.get("understood") or {}
     words = [_word(one) for one in understood.get("words") or []]
@@ -155,13 +155,13 @@ def _snippet_of(hit: HitBody) -> str:
 
 
 def _evidence(result: Mapping[str, Any], hit: HitBody) -> str:
-    """Give the words around the match that a line shows: those of the field that it names."""
+    """Return the words around the match that a line shows: those of the field that it names."""
     windows = result.get("match_windows")
     return _words_around(hit, windows[0]["field_path"]) if windows else _snippet_of(hit)
 
 
 def _words_around(hit: HitBody, path: str) -> str:
-    """Give the excerpt of a field; without an own text it is the hit's snippet."""
+    """Return the excerpt of a field; without an own text it is the hit's snippet."""
     excerpts = hit.get("evidence_excerpts") or []
     own = (excerpt.get("preview_text") for excerpt in excerpts if excerpt.get("field_path") == path)
     return str(next(own, None) or _snippet_of(hit))

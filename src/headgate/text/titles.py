@@ -35,7 +35,7 @@ def title(body: RecordBody | HitBody) -> str:
 
 
 def title_field(body: RecordBody | HitBody) -> str | None:
-    """Give the field of ``data`` that the title is made of; None if it is made of other members."""
+    """Return the field of ``data`` that the title is made of; None if it is made of other members."""
     record = cast("Mapping[str, Any]", body)
     found = _own_title(record) or _time(record)
     return found[1] if found is not None and found[0] is record.get("data") else None

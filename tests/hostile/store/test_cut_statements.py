@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.audit.chain import load_audit_key
-from headgate.audit.folding import fold_step
+from headgate.audit.pruning import prune
 from headgate.errors import StorageUnusable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US
@@ -230,13 +231,17 @@ async def test_a_block_of_the_log_enters_the_chain_once_wherever_the_connection_
     figure("cut", f"log: {len(at.answered)} reads, each logged once")
 
 
-async def test_a_fold_of_the_log_is_done_or_not_wherever_the_connection_is_cut(at: Scene, *, is_long: bool):
+async def test_pruning_the_log_is_done_or_not_wherever_the_connection_is_cut(
+    at: Scene, tmp_path: Path, *, is_long: bool
+):
     key, ledger = load_audit_key(at.home), at.program.services.ledger
-    folds = 0
+    done = 0
     for attempt in attempts(at.proxy, 1 if is_long else 3):
         assert (await at.program.get(RECORDS, at.client)).status == 200
         await at.program.services.pump.flush()
         now = at.program.clock.at = at.program.clock.at + DAY_US
         with attempt.cut():
-            folds += await tolerantly(fold_step(at.home, ledger, key, before=now, now=now))
-    assert folds > 0
+            done += await tolerantly(
+                prune(at.home, ledger, key, before=now, path=tmp_path / attempt.name, now=now)
+            )
+    assert done > 0

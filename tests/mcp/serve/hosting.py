@@ -56,8 +56,8 @@ class Tokens:
 class HostedApp:
     """The row of ``/mcp`` behind the real front, reading through a given port."""
 
-    def __init__(self, port: ResourceServer, address: str, *, with_fast_path: bool) -> None:
-        self.mcp = HostedMcp(HANDLES, IDENTITY, with_fast_path)
+    def __init__(self, port: ResourceServer, address: str) -> None:
+        self.mcp = HostedMcp(HANDLES, IDENTITY)
         self.tokens = Tokens()
 
         async def answer(request: WebRequest) -> None:
@@ -81,8 +81,8 @@ class HostedApp:
         await self._front(scope, receive, send)
 
 
-def hosted(port: ResourceServer, address: str, *, with_fast_path: bool = True) -> HostedApp:
-    return HostedApp(port, address, with_fast_path=with_fast_path)
+def hosted(port: ResourceServer, address: str) -> HostedApp:
+    return HostedApp(port, address)
 
 
 @contextmanager
@@ -107,11 +107,11 @@ def serving(app: ASGIApp, taken: socket.socket) -> Iterator[None]:
 
 
 @contextmanager
-def hosted_on_a_socket(port: ResourceServer, *, with_fast_path: bool = True) -> Iterator[str]:
+def hosted_on_a_socket(port: ResourceServer) -> Iterator[str]:
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    app = hosted(port, address, with_fast_path=with_fast_path)
+    app = hosted(port, address)
     with serving(app, taken):
         yield address
 

@@ -31,7 +31,7 @@ def port() -> CountingPort:
 
 @pytest.mark.requirement("S2-06", "S2-10")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_real_client_of_each_era_lists_and_calls_all_six(mode: str, *, with_fast_path: bool):
+def test_a_real_client_of_each_era_lists_and_calls_all_six(mode: str):
     async def go(address: str) -> None:
         headers = {"Authorization": "Bearer client"}
         async with (
@@ -57,7 +57,7 @@ def test_a_real_client_of_each_era_lists_and_calls_all_six(mode: str, *, with_fa
             read = await client.read_resource(uri["resource"]["next_uri"])
             assert "text" in read.contents[0].text
 
-    with hosted_on_a_socket(port(), with_fast_path=with_fast_path) as address:
+    with hosted_on_a_socket(port()) as address:
         asyncio.run(go(address))
 
 
@@ -89,14 +89,9 @@ def headers(**changes: str | None) -> list[tuple[bytes, bytes]]:
 HttpAnswer = tuple[int, dict[str, str], Any]
 
 
-@pytest.fixture(params=[True, False], ids=["fast", "sdk"])
-def with_fast_path(request: pytest.FixtureRequest) -> bool:
-    return request.param
-
-
 @pytest.fixture
-def post(*, with_fast_path: bool) -> Callable[..., HttpAnswer]:
-    """Give a function that sends one request, to a server with the fast path or without."""
+def post() -> Callable[..., HttpAnswer]:
+    """Give a function that sends one request, to a server in process."""
 
     def send(
         given: list[tuple[bytes, bytes]],
@@ -106,7 +101,7 @@ def post(*, with_fast_path: bool) -> Callable[..., HttpAnswer]:
         through: CountingPort | None = None,
     ) -> HttpAnswer:
         async def go() -> HttpAnswer:
-            app = hosted(through or port(), "http://gate.example", with_fast_path=with_fast_path)
+            app = hosted(through or port(), "http://gate.example")
             async with app.running():
                 content = request() if body is None else body
                 status, found, answer = await ask(app, content, given, method=method)
@@ -211,8 +206,8 @@ def test_broken_messages_are_errors_of_the_protocol(
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str, *, with_fast_path: bool):
-    with hosted_on_a_socket(port(), with_fast_path=with_fast_path) as address:
+def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str):
+    with hosted_on_a_socket(port()) as address:
         given = {name.decode(): value.decode() for name, value in headers() if name != b"host"}
         answer = httpx2.post(address + path, content=request(), headers=given, trust_env=False)
         assert answer.status_code == 200
@@ -221,9 +216,9 @@ def test_both_spellings_of_the_address_are_served_without_a_redirect(path: str, 
         assert without.status_code == 401
 
 
-def test_a_get_is_answered_at_once(*, with_fast_path: bool):
+def test_a_get_is_answered_at_once():
     with (
-        hosted_on_a_socket(port(), with_fast_path=with_fast_path) as address,
+        hosted_on_a_socket(port()) as address,
         socket.create_connection(("127.0.0.1", int(address[17:]))) as raw,
     ):
         raw.settimeout(5)
@@ -268,9 +263,7 @@ IDS = [
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
 @pytest.mark.parametrize(("written", "status"), IDS)
-def test_an_id_is_a_short_text_or_an_integer_in_every_era(
-    written: str, status: int, version: str, *, with_fast_path: bool
-):
+def test_an_id_is_a_short_text_or_an_integer_in_every_era(written: str, status: int, version: str):
     params: dict[str, Any] = {"name": "schema", "arguments": {}}
     headers = [
         *((b"host", b"gate.example"), (b"authorization", b"Bearer client"), (b"content-type", b"application/json")),
@@ -283,7 +276,7 @@ def test_an_id_is_a_short_text_or_an_integer_in_every_era(
     body = f'{{"jsonrpc":"2.0","id":{written},"method":"tools/call","params":{json.dumps(params)}}}'.encode()
 
     async def go() -> None:
-        app = hosted(port(), "http://gate.example", with_fast_path=with_fast_path)
+        app = hosted(port(), "http://gate.example")
         async with app.running():
             answered, _, content = await ask(app, body, [*headers, (b"content-length", b"%d" % len(body))])
         assert answered == status
@@ -294,14 +287,14 @@ def test_an_id_is_a_short_text_or_an_integer_in_every_era(
     asyncio.run(go())
 
 
-def test_a_body_beyond_the_limit_is_refused_with_a_code_also_without_a_length(*, with_fast_path: bool):
+def test_a_body_beyond_the_limit_is_refused_with_a_code_also_without_a_length():
     headers = [
         *((b"host", b"gate.example"), (b"authorization", b"Bearer client"), (b"content-type", b"application/json")),
         *((b"accept", b"application/json, text/event-stream"), (b"transfer-encoding", b"chunked")),
     ]  # fmt: skip
 
     async def go() -> None:
-        app = hosted(port(), "http://gate.example", with_fast_path=with_fast_path)
+        app = hosted(port(), "http://gate.example")
         async with app.running():
             status, _, content = await ask(app, b" " * (4 * 1024 * 1024 + 1), headers)
         assert (status, json.loads(content)["error"]["code"]) == (413, "resource_limit")

@@ -46,7 +46,7 @@ def other(tmp_path: Path) -> Ledger:
     home = open_place(postgres.database_url(), str(store.directory)).home
     with connect(postgres.database_url()) as owner:
         owner.execute("INSERT INTO audit VALUES($1, 2, 'secret', 'seal')", (home,))
-        owner.execute("INSERT INTO audit_fold VALUES($1, 1, 1, 'secret', 'end', 'seal')", (home,))
+        owner.execute("INSERT INTO audit_pruned VALUES($1, 1, 1, 'secret', 'end', 'seal')", (home,))
     return ledger
 
 
@@ -132,8 +132,8 @@ def test_a_function_of_a_role_is_given_no_row_of_another_home(other: Ledger, pla
         "ALTER ROLE <role> BYPASSRLS",
         "CREATE ROLE another",
         "UPDATE audit SET seal = ''",
-        "UPDATE audit_fold SET seal = ''",
-        "DELETE FROM audit_fold",
+        "UPDATE audit_pruned SET seal = ''",
+        "DELETE FROM audit_pruned",
         "TRUNCATE audit",
         "INSERT INTO headgate_schema VALUES(99)",
     ],
@@ -150,7 +150,7 @@ def test_a_role_removes_blocks_of_the_log_only_where_a_fold_stands_for_them(plac
         for number in range(1, 5):
             role.execute("INSERT INTO audit VALUES($1, $2, 'event', 'seal')", (place.home, number))
         assert role.execute("DELETE FROM audit").rowcount == 0
-        role.execute("INSERT INTO audit_fold VALUES($1, 2, 1, 'sums', 'end', 'seal')", (place.home,))
+        role.execute("INSERT INTO audit_pruned VALUES($1, 2, 1, 'sums', 'end', 'seal')", (place.home,))
         assert role.execute("DELETE FROM audit").rowcount == 2
         assert role.execute("SELECT seq FROM audit ORDER BY seq").fetchall() == [(3,), (4,)]
 

@@ -119,7 +119,7 @@ def _make_older(home: Path) -> None:
         "DROP VIEW audit_chain",
         "DROP TRIGGER audit_stays",
         "CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END",
-        "DROP TABLE audit_fold",
+        "DROP TABLE audit_pruned",
         "DROP TABLE word_segment",
         "DROP TABLE word_leaf",
         "DROP TABLE shelf_time",

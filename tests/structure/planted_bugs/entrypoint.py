@@ -46,7 +46,7 @@ BUGS = (
     Bug(
         "S2-06",
         "stdio never offers windows",
-        "src/headgate/mcp/serve/stdio.py",
+        "src/headgate/mcp/serve/remote.py",
         "WHOLE if windows else WITHOUT_WINDOWS",
         "WITHOUT_WINDOWS if windows else WHOLE",
     ),
@@ -117,9 +117,9 @@ BUGS = (
     Bug(
         "S2-18",
         "the file's label decides what a token of a home is",
-        "src/headgate/wiring.py",
-        "if found is not None and found.token.kind is TokenKind.OWNER:",
-        "if found is None:",
+        "src/headgate/stdio.py",
+        "if _kind(settings, token) == TokenKind.OWNER.value:",
+        "if _kind(settings, token) is None:",
     ),
     Bug(
         "S2-19 S2-20 S2-21",

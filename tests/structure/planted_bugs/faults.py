@@ -8,8 +8,8 @@ _ANY = "tests/store/sqlite/maintenance/test_any_declaration.py"
 _SURVIVES = (
     f"{_ANY}::test_every_declaration_that_is_accepted_survives_backup_restore_check_erasure_and_export"
 )
-_FOLDING = "tests/audit/test_folding.py"
-_AROUND = "tests/audit/test_folded_lists.py::test_a_sum_around_others_is_listed_backwards_once_and_after_them"
+_PRUNING = "tests/audit/test_pruning.py"
+_ACROSS = f"{_PRUNING}::test_who_read_lists_and_pages_go_on_across_what_was_pruned"
 _FULL = "tests/hostile/store/test_full_home.py"
 _HTTP = "src/headgate/web/http.py"
 _HEADS = "tests/web/test_wire.py::test_a_request_with_too_large_a_head_is_not_run_alone_or_behind_others"
@@ -196,43 +196,64 @@ BUGS = (
     ),
     # The log of disclosures
     Bug(
-        f"{_FOLDING}::test_entries_between_which_a_number_is_missing_are_not_folded",
-        "entries are folded over a gap",
-        "src/headgate/audit/chain.py",
-        "if block.first != before.seq + 1 or not _has_its_seal(key, before, block):",
-        "if not _has_its_seal(key, before, block):",
+        f"{_PRUNING}::test_entries_between_which_a_number_is_missing_are_not_moved",
+        "entries are pruned over a gap",
+        "src/headgate/audit/pruning.py",
+        "if block.first != self.head.seq + 1 or not has_its_seal(self._key, self.head, block):",
+        "if not has_its_seal(self._key, self.head, block):",
     ),
     Bug(
-        _AROUND,
-        "sums are listed backwards by the last read they stand for",
-        "src/headgate/model/ledger.py",
-        "key=lambda one: -one.first)",
-        "key=lambda one: -one.seq)",
+        f"{_PRUNING}::test_entries_that_were_changed_are_not_moved",
+        "entries are pruned whatever their seals are",
+        "src/headgate/audit/pruning.py",
+        "if block.first != self.head.seq + 1 or not has_its_seal(self._key, self.head, block):",
+        "if block.first != self.head.seq + 1:",
     ),
     Bug(
-        _AROUND,
-        "the newest entries are those whose last read is before a place",
+        f"{_PRUNING}::test_nothing_is_moved_beyond_the_noted_end_of_the_chain",
+        "the noted end of the chain may be pruned away",
+        "src/headgate/audit/pruning.py",
+        "if noted is None or block.last > noted.seq or not",
+        "if noted is None or not",
+    ),
+    Bug(
+        f"{_PRUNING}::test_of_two_that_prune_at_once_one_is_refused_and_nothing_is_lost",
+        "what another process has pruned meanwhile is pruned again",
         "src/headgate/store/relational/ledger.py",
-        "block.entries_backwards() if entry.first < end)",
-        "block.entries_backwards() if entry.seq < end)",
+        "if pruned.first != (1 if row is None else row[0] + 1):",
+        "if pruned.first < 1:",
     ),
     Bug(
-        _AROUND,
-        "a page goes on before the last read of its last entry",
+        f"{_PRUNING}::test_the_seal_of_a_line_covers_all_of_it_also_where_nothing_follows",
+        "the seal of the line for pruned entries does not cover the seal it carries",
+        "src/headgate/audit/chain.py",
+        "before.seal + block.pruned.end_seal + block.events",
+        "before.seal + block.events",
+    ),
+    Bug(
+        f"{_PRUNING}::test_a_file_that_is_there_is_not_overwritten",
+        "pruning overwrites a file",
+        "src/headgate/audit/pruning.py",
+        "os.O_WRONLY | os.O_CREAT | os.O_EXCL",
+        "os.O_WRONLY | os.O_CREAT",
+    ),
+    Bug(
+        _ACROSS,
+        "a page goes on before the last of pruned entries",
         "src/headgate/audit/activity.py",
         "return LogPage(tuple(reads), entry.first)",
         "return LogPage(tuple(reads), entry.seq)",
     ),
     Bug(
-        _AROUND,
-        "a page without hits goes on before the last read of its last entry",
+        _ACROSS,
+        "a page without hits goes on before the last of pruned entries",
         "src/headgate/audit/activity.py",
         "entries[-1].first if len(entries)",
         "entries[-1].seq if len(entries)",
     ),
     Bug(
-        _AROUND,
-        "a listing goes on before the last read of an entry",
+        _ACROSS,
+        "a listing goes on before the last of pruned entries",
         "src/headgate/audit/report.py",
         "before = found[-1].first",
         "before = found[-1].seq",

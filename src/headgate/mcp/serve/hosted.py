@@ -17,7 +17,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.mcp.body import with_checked_messages
-from headgate.mcp.serve.fast import FastPath
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.results import ServerIdentity
@@ -31,8 +30,6 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 #: Where the call waits for the tool handlers: the SDK hands them the scope and nothing else.
 _CALL = "headgate.mcp_call"
 _NO_STORE = (b"cache-control", b"no-store")
-
-HeaderPairs = list[tuple[bytes, bytes]]
 
 
 class McpCall(msgspec.Struct, frozen=True):
@@ -53,8 +50,6 @@ class HostedMcp:
 
     handles: HandleMaker
     identity: ServerIdentity
-    #: Without it every request takes the SDK's way; both ways answer the same.
-    with_fast_path: bool = True
     surface: Surface = WHOLE
     _app: ASGIApp | None = field(default=None, init=False)
 
@@ -70,13 +65,7 @@ class HostedMcp:
             max_request_body_size=MAX_BODY_BYTES,
         )
         async with manager.run():
-            sdk = _as_the_sdk_reads(manager.handle_request)
-            slow = _with_own_headers(with_checked_messages(sdk, MAX_BODY_BYTES))
-            self._app = (
-                FastPath(slow, self._reader_of_scope, _own_headers, self.identity, self.surface)
-                if self.with_fast_path
-                else slow
-            )
+            self._app = with_checked_messages(manager.handle_request, MAX_BODY_BYTES)
             try:
                 yield
             finally:
@@ -85,36 +74,15 @@ class HostedMcp:
     async def __call__(self, call: McpCall, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an admitted request."""
         assert self._app is not None, "HostedMcp is used outside of running()"
-        await self._app({**scope, _CALL: call}, receive, send)
+        # The SDK expects one path, and values without the blanks around them (RFC 9110, 5.5).
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        adapted = {**scope, "path": PATH, "headers": headers, _CALL: call}
+        await self._app(adapted, receive, _adding(send, _own_headers(call)))
 
     async def _reader(self, context: Context, via: str) -> Reader:
         assert context.request is not None
-        return self._reader_of_scope(context.request.scope, via)
-
-    def _reader_of_scope(self, scope: Scope, via: str) -> Reader:
-        call: McpCall = scope[_CALL]
+        call: McpCall = context.request.scope[_CALL]
         return Reader(call.port(via), self.handles, call.origin, call.request_id)
-
-
-def _as_the_sdk_reads(app: ASGIApp) -> ASGIApp:
-    """Give requests the one path and the trimmed header values that the SDK expects."""
-
-    async def adapted(scope: Scope, receive: Receive, send: Send) -> None:
-        await app({**scope, "path": PATH, "headers": _trimmed(scope["headers"])}, receive, send)
-
-    return adapted
-
-
-def _trimmed(headers: HeaderPairs) -> HeaderPairs:
-    """Remove the blanks around values, which are not part of them (RFC 9110, 5.5)."""
-    return [(name, value.strip(b" \t")) for name, value in headers]
-
-
-def _with_own_headers(app: ASGIApp) -> ASGIApp:
-    async def with_own(scope: Scope, receive: Receive, send: Send) -> None:
-        await app(scope, receive, _adding(send, _own_headers(scope)))
-
-    return with_own
 
 
 def _adding(send: Send, headers: Iterable[tuple[bytes, bytes]]) -> Send:
@@ -126,9 +94,8 @@ def _adding(send: Send, headers: Iterable[tuple[bytes, bytes]]) -> Send:
     return adding
 
 
-def _own_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
-    """Make the headers that every response of ``/mcp`` carries: its icon, and the package of the token."""
-    call: McpCall = scope[_CALL]
+def _own_headers(call: McpCall) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers that every response of ``/mcp`` carries: its icon, and the package of the token."""
     common = (_icon_link(call.origin), _NO_STORE)
     package_id = call.access.package_id
     if package_id is None:

@@ -29,8 +29,11 @@ class Outcome(msgspec.Struct, frozen=True):
         return {"content": content, "structuredContent": self.structured, **failing, **trust}
 
     def whole(self) -> Json:
-        """Write it with every part decoded, for a person to look at."""
-        return msgspec.json.decode(msgspec.json.encode(self.wire()))
+        """Write it with every part decoded, as the SDK and a person take it."""
+        encoded = self.structured
+        if not isinstance(encoded, msgspec.Raw):
+            encoded = msgspec.json.encode(encoded)
+        return {**self.wire(), "structuredContent": msgspec.json.decode(encoded)}
 
 
 def link(uri: str, name: str, *, mime_type: str | None = None, size: int | None = None) -> Json:

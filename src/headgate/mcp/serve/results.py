@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.mcp.serve.outcome import Outcome
-from headgate.mcp.serve.tools import Surface
 from headgate.model.wire import Json
 
 SERVER_NAME = "headgate"
@@ -16,9 +15,8 @@ MODERN = frozenset({"2026-07-28"})
 LEGACY = frozenset({"2025-06-18", "2025-11-25"})
 #: How long a client may keep a list.
 LIST_TTL_MS = 300_000
-_CACHE_HINT: Json = {"ttlMs": LIST_TTL_MS, "cacheScope": "private"}
 _FIRST_WITH_LINKS = "2025-06-18"
-_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class ServerIdentity:
 
 def result_of(outcome: Outcome, identity: ServerIdentity, version: str) -> Json:
     """Write an outcome as a client of a protocol version can read it."""
-    result = stamped(outcome.wire(), identity, version)
+    result = stamped(outcome.whole(), identity, version)
     if version < _FIRST_WITH_LINKS:
         # Clients of that time know neither links nor structure; the text is enough.
         result["content"] = result["content"][:1]
@@ -61,34 +59,6 @@ def stamped(result: Json, identity: ServerIdentity, version: str) -> Json:
         # The handshake of the session has named the server.
         return result
     # The SDK would put the whole self-description into every answer.
-    result["_meta"] = {**result.get("_meta", {}), _SERVER_INFO: identity.stamp}
+    result["_meta"] = {**result.get("_meta", {}), SERVER_INFO: identity.stamp}
     result["resultType"] = "complete"
     return result
-
-
-def constant_result(method: str, identity: ServerIdentity, surface: Surface, version: str) -> Json:
-    """Answer a method whose result is the same for every client: a list, or who the server is.
-
-    A person's records are not enumerated: the URIs of resources are found in answers.
-    """
-    if method == "initialize":
-        return {**_description(surface), "protocolVersion": version, "serverInfo": identity.description}
-    if method == "server/discover":
-        return {
-            **_description(surface),
-            **_CACHE_HINT,
-            "supportedVersions": sorted(MODERN),
-            "resultType": "complete",
-            "_meta": {_SERVER_INFO: identity.description},
-        }
-    lists: dict[str, Json] = {
-        "tools/list": {"tools": list(surface.tools)},
-        "resources/list": {"resources": list[Json]()},
-        "resources/templates/list": {"resourceTemplates": list(surface.templates)},
-    }
-    return stamped({**lists[method], **(_CACHE_HINT if version in MODERN else {})}, identity, version)
-
-
-def _description(surface: Surface) -> Json:
-    offers = {"resources": {"listChanged": False, "subscribe": False}, "tools": {"listChanged": False}}
-    return {"capabilities": offers, "instructions": surface.instructions}

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as t
-import msgspec
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -79,9 +78,7 @@ class _Serving:
         outcome = await call_with(
             lambda via: self.reader_of(context, via), params.name, params.arguments or {}
         )
-        result = result_of(outcome, self.identity, context.protocol_version)
-        # The SDK takes plain values only, not JSON that is encoded already.
-        return msgspec.json.decode(msgspec.json.encode(result))
+        return result_of(outcome, self.identity, context.protocol_version)
 
     async def list_resources(self, context: Context, params: t.PaginatedRequestParams | None) -> Any:
         # A person's records are not enumerated: URIs are found in answers.

@@ -1,5 +1,7 @@
 """The six tools as a client sees them: names, descriptions, schemas. Constant, and the same for every client.
 
+Members of tools and templates stand in the order in which the SDK writes them, so that all lists are equal.
+
 The schemas are written by hand, sent as they stand, and enforced by `headgate.mcp.serve.arguments`. An input schema has
 no combinator at its root: some hosts drop such a tool, others the whole session. Rules between arguments are in words.
 """
@@ -168,22 +170,22 @@ _WINDOW_RESULT: Json = {
 }
 
 READ_ONLY: Json = {
-    "readOnlyHint": True,
     "destructiveHint": False,
     "idempotentHint": True,
     "openWorldHint": False,
+    "readOnlyHint": True,
 }
 
 
 def _tool(name: str, title: str, description: str, schemas: tuple[Json, Json]) -> Json:
     given, gives = schemas
     return {
-        "name": name,
-        "title": title,
+        "annotations": READ_ONLY,
         "description": description,
         "inputSchema": given,
+        "name": name,
         "outputSchema": gives,
-        "annotations": READ_ONLY,
+        "title": title,
     }
 
 
@@ -374,24 +376,24 @@ INSTRUCTIONS = (
 
 TEMPLATES: tuple[Json, ...] = (
     {
-        "uriTemplate": "pdpp://record/{handle}",
+        "mimeType": "application/json",
         "name": "pdpp-record",
         "title": "One record",
-        "mimeType": "application/json",
+        "uriTemplate": "pdpp://record/{handle}",
     },
     {
-        "uriTemplate": "pdpp://field-window/{handle}",
+        "mimeType": "text/plain",
         "name": "pdpp-field-window",
         "title": "A window of one long field",
-        "mimeType": "text/plain",
+        "uriTemplate": "pdpp://field-window/{handle}",
     },
     {
-        "uriTemplate": "pdpp://stream/{name}",
+        "mimeType": "application/json",
         "name": "pdpp-stream",
         "title": "What one stream holds",
-        "mimeType": "application/json",
+        "uriTemplate": "pdpp://stream/{name}",
     },
-    {"uriTemplate": "pdpp://blob/{handle}", "name": "pdpp-blob", "title": "A file that a record refers to"},
+    {"name": "pdpp-blob", "title": "A file that a record refers to", "uriTemplate": "pdpp://blob/{handle}"},
 )
 
 

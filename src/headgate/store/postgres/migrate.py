@@ -31,10 +31,10 @@ _START = {
     "chain": 0,
 }
 _IS_OWN_HOME = "home = (SELECT substring(current_user FROM '^headgate_home_([0-9]+)$')::int)"
-#: What is in the log is never changed. Blocks leave it only when a fold stands for them, which a policy holds.
+#: What is in the log is never changed. Blocks leave it only when a line stands for them, which a policy holds.
 _USUAL_RIGHTS = "SELECT, INSERT, UPDATE, DELETE"
-_RIGHTS = {"audit": "SELECT, INSERT, DELETE", "audit_fold": "SELECT, INSERT"}
-_IS_FOLDED = "seq <= (SELECT max(last) FROM audit_fold WHERE audit_fold.home = audit.home)"
+_RIGHTS = {"audit": "SELECT, INSERT, DELETE", "audit_pruned": "SELECT, INSERT"}
+_IS_PRUNED = "seq <= (SELECT max(last) FROM audit_pruned WHERE audit_pruned.home = audit.home)"
 _TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'"
     " WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname"
@@ -139,8 +139,9 @@ def _restrict(connection: Any) -> None:
         connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         connection.execute(f"DROP POLICY IF EXISTS home_of_role ON {table}")
         connection.execute(f"CREATE POLICY home_of_role ON {table} USING ({_IS_OWN_HOME})")
-    connection.execute("DROP POLICY IF EXISTS only_folded ON audit")
-    connection.execute(f"CREATE POLICY only_folded ON audit AS RESTRICTIVE FOR DELETE USING ({_IS_FOLDED})")
+    for name in ("only_folded", "only_pruned"):
+        connection.execute(f"DROP POLICY IF EXISTS {name} ON audit")
+    connection.execute(f"CREATE POLICY only_pruned ON audit AS RESTRICTIVE FOR DELETE USING ({_IS_PRUNED})")
 
 
 def make_role(url: str, place: HomePlace, password: str) -> str:

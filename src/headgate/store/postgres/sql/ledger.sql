@@ -90,29 +90,25 @@ ON CONFLICT (home, k) DO UPDATE SET v = greatest(m.v, excluded.v)
 INSERT INTO spent VALUES(:home, ?, ?, ?)
 ON CONFLICT(home, grant_id, day) DO UPDATE SET records = spent.records + excluded.records
 
--- name: last_fold
--- The last fold.
-SELECT last, end_seal FROM audit_fold WHERE home=:home ORDER BY last DESC LIMIT 1
+-- name: last_pruned
+-- The end of what was pruned.
+SELECT last FROM audit_pruned WHERE home=:home ORDER BY last DESC LIMIT 1
 
--- name: insert_fold
--- Add a fold.
-INSERT INTO audit_fold(home, last, first, events, end_seal, seal)
+-- name: insert_pruned
+-- Add the line that stands for pruned blocks.
+INSERT INTO audit_pruned(home, last, first, events, end_seal, seal)
 VALUES(:home, ?, ?, ?, ?, ?)
 
--- name: delete_folded
--- Remove the blocks that a fold stands for.
+-- name: delete_pruned
+-- Remove the blocks that the line stands for.
 DELETE FROM audit WHERE home=:home AND seq <= ?
 
--- name: oldest_blocks
--- The blocks that are not folded, in order.
-SELECT seq, events, seal FROM audit WHERE home=:home ORDER BY seq
-
 -- name: chain_blocks
--- Some blocks and folds after a place, in order.
+-- Some blocks and lines for pruned ones after a place, in order.
 SELECT seq, events, seal, first, end_seal FROM audit_chain WHERE home=:home AND seq > ? ORDER BY seq LIMIT ?
 
 -- name: chain_after
--- All blocks and folds after a place, in order.
+-- All blocks and lines for pruned ones after a place, in order.
 SELECT seq, events, seal, first, end_seal FROM audit_chain WHERE home=:home AND seq > ? ORDER BY seq
 
 -- name: chain_with

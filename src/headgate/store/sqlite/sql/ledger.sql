@@ -89,28 +89,24 @@ INSERT INTO meta VALUES('audit_entries', ?) ON CONFLICT (k) DO UPDATE SET v = ma
 INSERT INTO spent VALUES(?, ?, ?)
 ON CONFLICT(grant_id, day) DO UPDATE SET records = records + excluded.records
 
--- name: last_fold
--- The last fold.
-SELECT last, end_seal FROM audit_fold ORDER BY last DESC LIMIT 1
+-- name: last_pruned
+-- The end of what was pruned.
+SELECT last FROM audit_pruned ORDER BY last DESC LIMIT 1
 
--- name: insert_fold
--- Add a fold.
-INSERT INTO audit_fold(last, first, events, end_seal, seal) VALUES(?, ?, ?, ?, ?)
+-- name: insert_pruned
+-- Add the line that stands for pruned blocks.
+INSERT INTO audit_pruned(last, first, events, end_seal, seal) VALUES(?, ?, ?, ?, ?)
 
--- name: delete_folded
--- Remove the blocks that a fold stands for.
+-- name: delete_pruned
+-- Remove the blocks that the line stands for.
 DELETE FROM audit WHERE seq <= ?
 
--- name: oldest_blocks
--- The blocks that are not folded, in order.
-SELECT seq, events, seal FROM audit ORDER BY seq
-
 -- name: chain_blocks
--- Some blocks and folds after a place, in order.
+-- Some blocks and lines for pruned ones after a place, in order.
 SELECT seq, events, seal, first, end_seal FROM audit_chain WHERE seq > ? ORDER BY seq LIMIT ?
 
 -- name: chain_after
--- All blocks and folds after a place, in order.
+-- All blocks and lines for pruned ones after a place, in order.
 SELECT seq, events, seal, first, end_seal FROM audit_chain WHERE seq > ? ORDER BY seq
 
 -- name: chain_with
