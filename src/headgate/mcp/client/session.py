@@ -66,7 +66,7 @@ _LOST = "The connection was lost before the answer came."
 Discovered = types.DiscoverResult | types.InitializeResult
 
 
-class _Refusal(Exception):
+class _NotOffered(Exception):
     """Why this client does not do what the server asks."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -396,7 +396,7 @@ class UpstreamSession:
         """Answer a request that a server of the handshake era sends."""
         try:
             outcome: dict[str, Any] = {"result": await self._answered(method, params)}
-        except _Refusal as refusal:
+        except _NotOffered as refusal:
             outcome = {"error": {"code": refusal.code, "message": str(refusal)}}
         await self._tell("POST", {"jsonrpc": "2.0", "id": msgspec.Raw(request_id), **outcome})
 
@@ -406,17 +406,17 @@ class UpstreamSession:
         questions = self._question_handler
         # Only while a tool runs: a question at any other time belongs to no call.
         if method != ELICIT or questions is None or self.era.is_modern or not self.in_flight:
-            raise _Refusal(types.METHOD_NOT_FOUND, "This client offers no such thing.")
+            raise _NotOffered(types.METHOD_NOT_FOUND, "This client offers no such thing.")
         self._asked += 1
         if self._asked > questions.limits.max_questions * self.in_flight:
-            raise _Refusal(types.INVALID_REQUEST, "The server asks more often than allowed.")
+            raise _NotOffered(types.INVALID_REQUEST, "The server asks more often than allowed.")
         with anyio.CancelScope() as scope:
             self._questions.add(scope)
             try:
                 return await self._put(questions, params)
             finally:
                 self._questions.discard(scope)
-        raise _Refusal(types.INVALID_REQUEST, "No call waits for the answer any more.")
+        raise _NotOffered(types.INVALID_REQUEST, "No call waits for the answer any more.")
 
     async def _put(self, questions: QuestionHandler, params: Mapping[str, Any]) -> dict[str, Any]:
         deadline = asyncio.get_running_loop().time() + questions.limits.total_seconds
@@ -424,11 +424,11 @@ class UpstreamSession:
             return await questions.reply(params, token=self._token, deadline=deadline)
         except OperationError as error:
             _log.warning("A question of %s was not answered: %s", questions.namespace, error.code)
-            raise _Refusal(types.INVALID_PARAMS, error.message) from None
+            raise _NotOffered(types.INVALID_PARAMS, error.message) from None
         except Exception as error:
             # A fault of the importing program; its message must not reach the server.
             _log.exception("A question of %s could not be answered", questions.namespace)
-            raise _Refusal(types.INTERNAL_ERROR, "The question could not be answered.") from error
+            raise _NotOffered(types.INTERNAL_ERROR, "The question could not be answered.") from error
 
     def _end_questions(self) -> None:
         """End the open questions: the calls they belong to are over."""
