@@ -177,7 +177,7 @@ class SearchRead(Read, frozen=True):
     connector_key: Annotated[Text | None, _CONNECTOR] = None
 
 
-class RecordRead(Read, frozen=True):
+class FetchRead(Read, frozen=True):
     """One record."""
 
     tool: ClassVar[str] = "fetch"
@@ -216,7 +216,7 @@ class WindowRead(Read, frozen=True, kw_only=True):
 
 
 #: In the order in which the tools are listed.
-READS: tuple[type[Read], ...] = (SchemaRead, RecordsRead, AggregateRead, SearchRead, RecordRead, WindowRead)
+READS: tuple[type[Read], ...] = (SchemaRead, RecordsRead, AggregateRead, SearchRead, FetchRead, WindowRead)
 
 
 class Argument(msgspec.Struct, frozen=True):

@@ -41,8 +41,8 @@ from headgate.model.query import (
 )
 from headgate.model.reads import (
     AggregateRead,
+    FetchRead,
     Read,
-    RecordRead,
     RecordsRead,
     SchemaRead,
     SearchRead,
@@ -169,7 +169,7 @@ def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
 
 def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:
     """Read the query of ``fetch``, and the id that the call gave, if it is one that names its stream."""
-    given = typed(arguments, RecordRead)
+    given = typed(arguments, FetchRead)
     ref = None if given.stream is None else _bare_record(given.id, _stream(given.stream), handles)
     asked_id = given.id if ref is None else None
     ref = scoped(ref or handles.read_id(given.id), reads.connection(given.connection_id))

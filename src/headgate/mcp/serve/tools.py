@@ -15,8 +15,8 @@ from typing import Any
 from headgate.model.query import SearchMode
 from headgate.model.reads import (
     AggregateRead,
+    FetchRead,
     Read,
-    RecordRead,
     RecordsRead,
     SchemaRead,
     SearchRead,
@@ -191,7 +191,7 @@ TOOLS: tuple[Json, ...] = (
         ),
     ),
     _tool(
-        RecordRead,
+        FetchRead,
         "Read one record",
         "One record as a document. id comes from search or query_records and is enough alone. fields narrows it. "
         "Long text is begun; metadata.content_ladder says how to read on. "

@@ -20,8 +20,8 @@ from headgate.model.query import (
 from headgate.model.reads import (
     AggregateRead,
     Argument,
+    FetchRead,
     Read,
-    RecordRead,
     RecordsRead,
     SchemaRead,
     SearchRead,
@@ -236,7 +236,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         "/v1/streams/{stream}/records/{id}",
         "One record.",
-        params=_params(RecordRead, ALIAS),
+        params=_params(FetchRead, ALIAS),
         answer="Record",
         refusals=(403, 404, 409),
     ),
