@@ -55,9 +55,8 @@ def rest_page() -> str:
     lines = [
         "# REST",
         "",
-        "Every endpoint of `/v1`, drawn from the list that requests are parsed by. A running server shows the",
-        "same list to people at `/docs`, and to programs as an OpenAPI document at `/openapi.json`. Refusals are",
-        "listed in [errors](errors.md).",
+        "Every endpoint of `/v1`, drawn from the list that requests are parsed by. A running server has the",
+        "same list as an OpenAPI document at `/openapi.json`. Refusals are listed in [errors](errors.md).",
         "",
         "All calls carry `Authorization: Bearer TOKEN`. Parameters that are not listed are refused. Every answer",
         "has `Request-Id` and `PDPP-Version`.",

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from headgate.text.budget import SCHEMA_INDEX_TEXT, SCHEMA_NAMES_TEXT, SCHEMA_STREAM_TEXT, size
-from headgate.text.schema import index_text, stream_text
-from headgate.text.schema_place import read_schema_place
+from headgate.text.schema import index_text, read_schema_place, stream_text
 
 
 def connector(key: str, streams: list[dict[str, object]]) -> dict[str, object]:

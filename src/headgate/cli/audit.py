@@ -13,8 +13,7 @@ import typer
 from headgate.audit import chain, report
 from headgate.audit.report import all_entries, entry_document, newest_entries
 from headgate.cli.stores import with_stores_if_any
-from headgate.cli.terminal import AsJson, many, require_home, settings_of
-from headgate.cli.times import typed_instant
+from headgate.cli.terminal import AsJson, many, require_home, settings_of, typed_instant
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
 from headgate.model.ids import ConnectionId, RecordId, StreamName
 from headgate.model.instants import DAY_US, iso

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from headgate.auth.grants import Choice
-from headgate.cli.times import typed_instant
+from headgate.cli.terminal import typed_instant
 from headgate.errors import InvalidAuthorizationDetails, InvalidRequest
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import (

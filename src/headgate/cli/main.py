@@ -16,8 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from headgate import __version__
-from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import State, fail
+from headgate.cli.terminal import State, fail, needs_extra
 from headgate.errors import HeadgateError
 
 #: How the parser of options words it.

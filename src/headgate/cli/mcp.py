@@ -12,8 +12,7 @@ import platformdirs
 import typer
 
 from headgate import __version__
-from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import State, settings_of
+from headgate.cli.terminal import State, needs_extra, settings_of
 from headgate.errors import ConfigInvalid
 
 

@@ -10,8 +10,7 @@ import typer
 
 from headgate import __version__, memory
 from headgate.agent_programs.programs import PROGRAMS, HttpServer, inspector_line, shell_line
-from headgate.cli.extras import needs_extra
-from headgate.cli.terminal import progress_line, progress_note, settings_of
+from headgate.cli.terminal import needs_extra, progress_line, progress_note, settings_of
 from headgate.home import Home
 
 Host = Annotated[str | None, typer.Option(help="The address to listen on.", metavar="ADDRESS")]

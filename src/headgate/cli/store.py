@@ -14,9 +14,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from headgate.cli import passphrases
-from headgate.cli.extras import needs_extra
 from headgate.cli.passphrases import PassphraseFile
-from headgate.cli.terminal import AsJson, echo, many, progress_line, require_home, settings_of
+from headgate.cli.terminal import AsJson, echo, many, needs_extra, progress_line, require_home, settings_of
 from headgate.errors import IntegrityBroken, NotFound
 from headgate.home import Home, home_in, open_home, small_files
 from headgate.model.ids import connection_id, record_id, stream_name

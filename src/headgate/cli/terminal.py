@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,42 @@ import typer
 
 from headgate.errors import ConfigInvalid
 from headgate.home import with_home
+from headgate.model.instants import DAY_US, instant
 from headgate.settings import CONFIG_VARIABLE, Resolved, Settings, config_path, read_config, resolve
+
+
+@contextmanager
+def needs_extra(name: str) -> Generator[None]:
+    """Guard an import that works only with an extra installed.
+
+    Raises:
+        ConfigInvalid: a module of the extra is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "headgate":
+            raise
+        raise ConfigInvalid(
+            f"This command needs the '{name}' extra ({error.name} is not installed).",
+            hint=f"Install it with: pip install 'headgate[{name}]'",
+        ) from error
+
+
+_AGO = re.compile(r"([1-9]\d{0,4})([hdw])")
+_UNITS = {"h": DAY_US // 24, "d": DAY_US, "w": 7 * DAY_US}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+
+
+def typed_instant(text: str, now: int) -> int | None:
+    """Read a time; None if it is none. A day begins at midnight UTC, ``30d`` is thirty times 24 hours ago."""
+    word = text.strip().lower()
+    if word in _DAYS_AGO:
+        return now // DAY_US * DAY_US - _DAYS_AGO[word] * DAY_US
+    if ago := _AGO.fullmatch(word):
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    return instant(text)
+
 
 #: The option of every command that can print JSON.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -10,15 +10,15 @@ from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as M
 from headgate.web import health, mcp, pages, tokens
 from headgate.web.addresses import Address
 from headgate.web.admission import Callers
-from headgate.web.api import docs, metadata
+from headgate.web.api import metadata
 from headgate.web.api.addresses import api_addresses
 from headgate.web.cross_origin import Sharing
 from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 
 ADDRESSES: tuple[Address, ...] = (
     Address("GET", "/", Callers.ANYONE, pages.front_page),
-    Address("GET", "/docs", Callers.ANYONE, docs.docs),
-    Address("GET", "/openapi.json", Callers.ANYONE, docs.openapi),
+    Address("GET", "/docs", Callers.ANYONE, pages.docs),
+    Address("GET", "/openapi.json", Callers.ANYONE, pages.openapi),
     Address("GET", "/icon.svg", Callers.ANYONE, pages.icon),
     Address("GET", "/healthz", Callers.ANYONE, health.healthz),
     Address("GET", "/readyz", Callers.ANYONE, health.readyz),

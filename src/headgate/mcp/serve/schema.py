@@ -13,8 +13,7 @@ from headgate.mcp.serve.reader import Reader
 from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
 from headgate.model.wire import Json, SchemaBody
-from headgate.text.schema import index_text, stream_text
-from headgate.text.schema_place import read_schema_place
+from headgate.text.schema import index_text, read_schema_place, stream_text
 
 _INDEX_BYTES = 59_000
 #: The bytes of a document beside its connectors.
