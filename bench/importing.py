@@ -23,7 +23,7 @@ from bench.import_kinds import KINDS
 from headgate.home import open_home
 from headgate.model.ids import StreamName
 from headgate.sources.importing import Importer, ImportJob
-from headgate.sources.inputs.opening import opened_tree
+from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.inputs.tree import InputTree
 from headgate.sources.parts import parts
 from headgate.sources.planning import chosen_sources, plan_imports

@@ -43,11 +43,8 @@ from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ClientId, RequestId
 from headgate.reading.extents import StreamSpans
 from headgate.settings import DEFAULT_HOME, Settings
-from headgate.sources.import_files import UploadDirectory
-from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
-from headgate.sources.pending import PendingUploads
-from headgate.sources.upload_cleaning import UploadCleaning
+from headgate.sources.uploads import Uploads
 from headgate.stdio import surface_of
 from headgate.store.maintenance import backup_to_send
 from headgate.store.places import home_in
@@ -74,11 +71,13 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         surface=surface_of(settings),
     )
     gateway = build_gateway(settings, program)
+    console = build_console(settings, program, gateway)
     services = WebServices(
         version=__version__,
         reads=program.read_services,
         admission=program.admission,
-        intake=build_intake(program),
+        intake=console.intake,
+        uploads=console.uploads,
         revoke_grant=partial(revoke_grant, program.ledger, program.admission, clock=program.clock),
         mcp=mcp,
         gateway=gateway,
@@ -88,7 +87,6 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
         supervisor=program.supervisor,
         home_mark=_home_mark(settings),
     )
-    console = build_console(settings, program, gateway)
     service = build_authorization(settings, program)
     consent = ConsentServices(console.sessions, service, program.read_services, console.gateway_callers)
     own_names = {settings.host, *filter(None, [urlsplit(settings.public_url).hostname])}
@@ -106,23 +104,10 @@ def build_config(settings: Settings, program: AppServices) -> AppConfig:
             mcp.running,
             *([gateway.running] if gateway else []),
             partial(_fetching_accounts, settings, program),
-            partial(_cleaning(program, console).running, program.supervisor),
+            console.uploads.cleaning,
         ),
         more_addresses=(*console_addresses(console), *oauth_addresses(service), *consent_addresses(consent)),
     )
-
-
-def build_intake(program: AppServices) -> Intake:
-    """Put together what the owner brings records in by."""
-    return Intake(program.store, clock=program.clock, uploads=_uploads(program))
-
-
-def _uploads(program: AppServices) -> UploadDirectory:
-    return UploadDirectory(program.home.path / "imports")
-
-
-def _cleaning(program: AppServices, console: ConsoleServices) -> UploadCleaning:
-    return UploadCleaning(program.home.path, _uploads(program), console.uploads, program.clock)
 
 
 def build_authorization(settings: Settings, program: AppServices) -> AuthorizationService:
@@ -161,7 +146,6 @@ def build_console(
     settings: Settings, program: AppServices, gateway: HostedGateway | None = None
 ) -> ConsoleServices:
     """Put together what the owner's pages are drawn from."""
-    intake, uploads = build_intake(program), PendingUploads(program.home, program.clock)
     return ConsoleServices(
         sessions=build_sessions(program, passkey_names(settings.public_url, settings.host, settings.port)),
         clients=program.clients(),
@@ -179,9 +163,8 @@ def build_console(
             meaning=what_leaves(settings.semantic_model),
             logs_queries=settings.log_queries,
         ),
-        intake=intake,
-        uploads=uploads,
-        imports=ImportRuns(intake, uploads, program.supervisor),
+        intake=Intake(program.store, clock=program.clock),
+        uploads=Uploads(program.home.path, program.store, clock=program.clock, supervisor=program.supervisor),
         supervisor=program.supervisor,
         gateway=gateway,
         gateway_callers=build_callers(settings, program),

@@ -407,7 +407,7 @@ async def test_several_files_of_a_folder_come_in_as_one_and_rejects_are_listed(s
     assert "DS_Store" not in shown.text
     done = await imported(scene, await scene.browser.post(sent.location or "", do="import"))
     assert "1 part could not be read" in done.words
-    assert not list((scene.program.services.home.path / "uploads").glob("*")), "nothing is left behind"
+    assert not list((scene.program.services.home.path / "imports").glob("*/")), "nothing is left behind"
 
 
 def calendar(*titles: str) -> bytes:
@@ -509,7 +509,7 @@ async def test_a_record_is_called_by_the_title_that_its_stream_declares(scene: S
 async def test_an_upload_without_the_key_is_refused_and_leaves_nothing(scene: Scene):
     body, kind = multipart("0" * 64, ("repairs.csv", b"id,title\n1,x\n"))
     assert (await scene.browser.send("/console/add", body, kind)).status == 403
-    assert not list((scene.program.services.home.path / "uploads").glob("*"))
+    assert not list((scene.program.services.home.path / "imports").glob("*/"))
 
 
 @pytest.mark.parametrize("place", ["x", "../../keys", "0" * 32])

@@ -12,7 +12,7 @@ from headgate.mcp.client import mapping
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.pins import MemoryPins
-from headgate.operations import worker
+from headgate.operations import running
 from headgate.schema.normalise import normalise
 from tests.hostile.server import faulty_server, tool
 from tests.hostile.test_upstream_work import bounded, hard_patterns, listing, sends, taking
@@ -44,7 +44,7 @@ class SlowPins(MemoryPins):
 def threads(monkeypatch):
     """The threads for what servers send, of this test alone: what it leaves running disturbs no other."""
     made = ThreadPoolExecutor(max_workers=2)
-    monkeypatch.setattr(worker, "_THREADS", made)
+    monkeypatch.setattr(running, "_THREADS", made)
     yield made
     made.shutdown()
 

@@ -16,7 +16,7 @@ from headgate.model.ids import FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach
 from headgate.sources.exporting import ExportFormat, ExportReport, export_connection
 from headgate.sources.importing import Importer
-from headgate.sources.inputs.opening import opened_tree
+from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.planning import chosen_sources, plan_imports
 from headgate.store.protocol import Batch, OnInvalid
 from headgate.store.sqlite.engine import SqliteStore

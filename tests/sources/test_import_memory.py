@@ -23,7 +23,7 @@ import asyncio, sys
 from pathlib import Path
 from headgate.home import open_home
 from headgate.sources.importing import Importer
-from headgate.sources.inputs.opening import opened_tree
+from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.planning import chosen_sources, plan_imports
 from headgate.store.sqlite.engine import SqliteStore
 

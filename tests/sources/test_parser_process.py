@@ -17,8 +17,8 @@ import pytest
 from headgate.model.ids import StreamName
 from headgate.model.plan import Reach
 from headgate.sources import parser_process
-from headgate.sources.file_parser import FileChoice, FileParser
 from headgate.sources.importing import Importer, ImportReport
+from headgate.sources.parsers import FileChoice, FileParser
 from tests.on_socket import COMMAND, Outcome, environment, headgate, served_program
 from tests.sources.troublesome import install
 from tests.store.engines import ENGINES, NOW, Driven

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from headgate.errors import InvalidRequest, NotFound, StorageFull
-from headgate.home import Home
-from headgate.sources import import_files, uploads
-from headgate.sources.import_files import UploadDirectory
-from headgate.sources.intake import Upload
-from headgate.sources.pending import PendingUploads
+from headgate.sources import uploads
+from headgate.sources.uploads import Upload, Uploads
+from headgate.tasks import Supervisor
 from tests.on_socket import served_program
 from tests.store.engines import NOW, Driven
 
@@ -33,24 +31,28 @@ def store(tmp_path: Path):
 
 
 @pytest.fixture
-def directory(tmp_path: Path, monkeypatch) -> UploadDirectory:
+def directory(store: Driven, tmp_path: Path, monkeypatch) -> Uploads:
     monkeypatch.setattr(uploads, "_NOTE_SECONDS", -1.0)
-    return UploadDirectory(tmp_path / "imports")
+    return uploads_of(store, tmp_path)
 
 
-def given(store: Driven, directory: UploadDirectory, pieces: Any, upload: Upload) -> Any:
-    return store.run(uploads.import_upload(store.bare, directory, upload, pieces, clock=lambda: NOW))
+def uploads_of(store: Driven, home: Path, now: int = NOW) -> Uploads:
+    return Uploads(home, store.bare, clock=lambda: now, supervisor=Supervisor())
+
+
+def given(store: Driven, directory: Uploads, pieces: Any, upload: Upload) -> Any:
+    return store.run(directory.import_file(upload, pieces))
 
 
 def test_what_has_arrived_is_seen_before_the_end_and_nothing_of_the_file_stays(
-    store: Driven, directory: UploadDirectory, tmp_path: Path
+    store: Driven, directory: Uploads, tmp_path: Path
 ):
     seen: list[tuple[str, int]] = []
 
     async def pieces() -> AsyncIterator[bytes]:
         for piece in (CARD[:10], CARD[10:]):
             yield piece
-            found = directory.get(ID)
+            found = directory.progress(ID)
             seen.append((found["status"], found["received_bytes"]))
 
     done = given(store, directory, pieces(), Upload("a.vcf", import_id=ID))
@@ -65,62 +67,85 @@ async def _once(content: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize(("upload", "status"), [("a.vcf", "previewed"), ("a.xyz", "failed")])
-def test_a_preview_and_a_failure_are_noted(
-    store: Driven, directory: UploadDirectory, upload: str, status: str
-):
+def test_a_preview_and_a_failure_are_noted(store: Driven, directory: Uploads, upload: str, status: str):
     one = Upload(upload, is_dry_run=True, import_id=ID)
     if status == "failed":
         with pytest.raises(InvalidRequest):
             given(store, directory, _once(CARD[:5]), one)
     else:
         given(store, directory, _once(CARD), one)
-    found = directory.get(ID)
+    found = directory.progress(ID)
     assert (found["status"], found["error"] is None) == (status, status != "failed")
 
 
-def test_an_import_whose_caller_goes_away_is_noted_as_interrupted(store: Driven, directory: UploadDirectory):
+def test_an_import_whose_caller_goes_away_is_noted_as_interrupted(store: Driven, directory: Uploads):
     async def cut() -> AsyncIterator[bytes]:
         yield CARD
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
         given(store, directory, cut(), Upload("a.vcf", import_id=ID))
-    assert directory.get(ID)["status"] == "interrupted"
+    assert directory.progress(ID)["status"] == "interrupted"
 
 
 def test_a_file_that_would_fill_the_disk_is_refused_while_it_arrives(
-    store: Driven, directory: UploadDirectory, monkeypatch
+    store: Driven, directory: Uploads, monkeypatch
 ):
     monkeypatch.setattr(uploads, "_LOOK_BYTES", 1)
-    monkeypatch.setattr(import_files, "has_room", lambda _path: False)
+    monkeypatch.setattr(uploads, "has_room", lambda _path: False)
     with pytest.raises(StorageFull):
         given(store, directory, _once(CARD), Upload("a.vcf", import_id=ID))
 
 
-def test_what_is_older_than_a_day_is_forgotten(store: Driven, directory: UploadDirectory, tmp_path: Path):
+def test_what_is_older_than_a_day_is_forgotten(store: Driven, directory: Uploads, tmp_path: Path):
     for one in (ID, "another_one"):
         given(store, directory, _once(CARD), Upload("a.vcf", import_id=one))
     os.utime(tmp_path / "imports" / f"{ID}.json", (1, 1))
-    directory.clean(time_ns() // 1000)
+    uploads_of(store, tmp_path, time_ns() // 1000).clean()
     with pytest.raises(NotFound):
-        directory.get(ID)
-    assert directory.get("another_one")["status"] == "done"
+        directory.progress(ID)
+    assert directory.progress("another_one")["status"] == "done"
 
 
-def test_an_upload_that_is_being_received_is_not_removed(directory: UploadDirectory):
-    with directory.receiving() as place:
-        (place / "a.vcf").write_bytes(CARD)
-        directory.clean(time_ns() // 1000)
-        assert (place / "a.vcf").read_bytes() == CARD
-    assert not place.exists()
+def test_an_upload_that_is_being_received_is_not_removed(store: Driven, directory: Uploads, tmp_path: Path):
+    async def cleaned_meanwhile() -> AsyncIterator[bytes]:
+        yield CARD[:10]
+        uploads_of(store, tmp_path, time_ns() // 1000).clean()
+        yield CARD[10:]
+
+    assert given(store, directory, cleaned_meanwhile(), Upload("a.vcf"))["imports"]
+    assert list((tmp_path / "imports").glob("*/")) == []
 
 
-def test_an_entry_that_another_process_removes_meanwhile_fails_nothing(tmp_path: Path, monkeypatch):
+def test_an_upload_waits_until_it_is_imported_once(store: Driven, directory: Uploads, tmp_path: Path):
+    async def add_and_import() -> Any:
+        upload_id = await directory.add("cards", [("x/a.vcf", _once(CARD)), ("x/../b.vcf", _once(CARD))])
+        assert directory.waiting_name(upload_id) == "cards"
+        await directory.start(upload_id, None)
+        with pytest.raises(NotFound):
+            await directory.start(upload_id, None)
+        await asyncio.gather(*directory._tasks)
+        return directory.progress(upload_id)
+
+    assert store.run(add_and_import())["status"] == "done"
+    assert list((tmp_path / "imports").glob("*/")) == []
+
+
+@pytest.mark.parametrize("names", [["a/b.vcf", "a"], ["x\0y", "b.vcf"], ["../" * 3], [".hidden"]])
+def test_files_whose_names_cannot_be_stored_are_refused_and_leave_nothing(
+    store: Driven, directory: Uploads, tmp_path: Path, names: list[str]
+):
+    with pytest.raises(InvalidRequest):
+        store.run(directory.add("cards", [(name, _once(CARD)) for name in names]))
+    assert list((tmp_path / "imports").iterdir()) == []
+
+
+def test_an_entry_that_another_process_removes_meanwhile_fails_nothing(
+    directory: Uploads, tmp_path: Path, monkeypatch
+):
     """The removal falls between the listing and the look at the entry."""
-    directory, pending = UploadDirectory(tmp_path / "imports"), PendingUploads(Home(tmp_path), lambda: NOW)
-    for name in ("imports", "uploads"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "gone.json").write_bytes(b"")
+    (tmp_path / "imports").mkdir()
+    (tmp_path / "imports" / "gone.json").write_bytes(b"")
     listed = Path.glob
 
     def removing(self: Path, pattern: str) -> Iterator[Path]:
@@ -130,40 +155,35 @@ def test_an_entry_that_another_process_removes_meanwhile_fails_nothing(tmp_path:
         return iter(found)
 
     monkeypatch.setattr(Path, "glob", removing)
-    directory.clean(NOW)
-    pending.clean()
+    directory.clean()
 
 
 def test_a_server_removes_what_was_not_imported_and_what_was_killed_when_it_starts(tmp_path: Path):
     home = tmp_path / "home"
     with served_program(tmp_path) as program:
         assert program.ask("GET", "/healthz").status == 200
-    killed = home / "imports" / "upload-0123456789abcdef"
-    for place, age in (
-        (home / "uploads" / ("a" * 32), 3700),
-        (home / "uploads" / f"{'b' * 32}.taken", 3700),
-        (home / "uploads" / ("c" * 32), 60),
-        (killed, 0),
-    ):
+    waiting, taken, recent, killed = (
+        home / "imports" / name for name in ("a" * 32, f"{'b' * 32}.taken", "c" * 32, "d" * 32)
+    )
+    for place, age in ((waiting, 3700), (taken, 3700), (recent, 60)):
         place.mkdir(parents=True)
-        for one in (place / "content", place):
-            if one is not place:
-                one.write_bytes(CARD)
-            os.utime(one, (time() - age, time() - age))
+        note = home / "imports" / f"{place.stem}.json"
+        note.write_bytes(b"{}")
+        os.utime(note, (time() - age, time() - age))
+    killed.mkdir()
     killed.with_suffix(".lock").write_bytes(b"")
     with served_program(tmp_path, owner=program.owner) as program:
-        old = [killed, home / "uploads" / ("a" * 32), home / "uploads" / f"{'b' * 32}.taken"]
         for _ in range(500):
             assert program.ask("GET", "/healthz").status == 200
-            if not any(path.exists() for path in old):
+            if not any(path.exists() for path in (waiting, taken, killed)):
                 break
-        assert [path.name for path in (home / "uploads").iterdir()] == ["c" * 32]
-        assert list((home / "imports").iterdir()) == []
+        assert list((home / "imports").glob("*/")) == [recent]
+        assert list((home / "imports").glob("*.lock")) == []
 
 
 @pytest.mark.parametrize("wrong", ["", "short", "../../etc/passwd", "x" * 65, "with space"])
-def test_an_id_that_could_be_a_path_is_refused(store: Driven, directory: UploadDirectory, wrong: str):
+def test_an_id_that_could_be_a_path_is_refused(store: Driven, directory: Uploads, wrong: str):
     with pytest.raises(InvalidRequest):
         given(store, directory, _once(CARD), Upload("a.vcf", import_id=wrong))
     with pytest.raises(InvalidRequest):
-        directory.get(wrong)
+        directory.progress(wrong)

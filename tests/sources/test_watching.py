@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import InvalidRequest
-from headgate.sources.watching import settled_entries
+from headgate.sources.inputs.disk import settled_entries
 
 
 def given(directory: Path, *steps: Callable[[], object]) -> list[str]:

@@ -17,9 +17,9 @@ from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, home_option, json_text, needs_extra, settings_of
 from headgate.errors import InvalidRequest, StorageFull
 from headgate.home import with_home
-from headgate.sources.file_parser import FileChoice, FileParser
-from headgate.sources.import_plan import ImportPlan, PlannedImport
 from headgate.sources.importing import Importer, ImportReport
+from headgate.sources.parsers import FileChoice, FileParser
+from headgate.sources.previewing import ImportPlan, PlannedImport
 from headgate.sources.reading_note import READING_NOTES
 from headgate.wiring import HomeStores, now
 

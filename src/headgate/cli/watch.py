@@ -18,11 +18,11 @@ from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import InvalidRequest, ResourceLimit
 from headgate.settings import Settings
-from headgate.sources.file_parser import FileChoice, FileParser
-from headgate.sources.import_plan import ImportPlan
 from headgate.sources.importing import Importer, ImportReport
+from headgate.sources.inputs.disk import settled_entries
+from headgate.sources.parsers import FileChoice, FileParser
+from headgate.sources.previewing import ImportPlan
 from headgate.sources.reading_note import READING_NOTES
-from headgate.sources.watching import settled_entries
 from headgate.wiring import HomeStores, now
 
 

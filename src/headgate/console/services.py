@@ -20,9 +20,8 @@ from headgate.model.ids import RequestId
 from headgate.reading.extents import StreamSpans
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
-from headgate.sources.import_runs import ImportRuns
 from headgate.sources.intake import Intake
-from headgate.sources.pending import PendingUploads
+from headgate.sources.uploads import Uploads
 from headgate.tasks import Supervisor
 from headgate.web.context import RequestContext
 
@@ -58,8 +57,7 @@ class ConsoleServices:
     clock: Callable[[], int]
     facts: ConsoleFacts
     intake: Intake
-    uploads: PendingUploads
-    imports: ImportRuns
+    uploads: Uploads
     supervisor: Supervisor
     #: None when no servers are named.
     gateway: HostedGateway | None

@@ -18,8 +18,7 @@ from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
 from headgate.sources.identity import MADE_KEY
-from headgate.sources.intake import Upload
-from headgate.sources.pending import PendingUploads
+from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
 
 _PATH = "/console/add"
@@ -108,7 +107,9 @@ async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         ]
         if not files:
             return _page(asked, AddView(problem="Choose a file or a folder first."), status=400)
-        upload_id = await _keep(console.uploads, files)
+        upload_id = await _store(console.uploads, files)
+    except HeadgateError as error:
+        return _page(asked, AddView(problem=f"{error.message} {error.hint}"), status=error.status)
     finally:
         await form.close()
     return see_other(f"{_PATH}/{upload_id}")
@@ -117,12 +118,9 @@ async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show what a file would bring."""
     upload_id = asked.places["upload_id"]
-    name = console.uploads.name(upload_id)
+    name = console.uploads.waiting_name(upload_id)
     try:
-        body = await console.intake.import_file(
-            Upload(name, is_bundle=console.uploads.is_bundle(upload_id), is_dry_run=True),
-            console.uploads.content(upload_id),
-        )
+        body = await console.uploads.preview(upload_id)
     except HeadgateError as error:
         console.uploads.remove(upload_id)
         return _page(asked, AddView(problem=f"{error.message} {error.hint}"), status=error.status)
@@ -138,14 +136,14 @@ async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         console.uploads.remove(upload_id)
         return see_other(_PATH)
     named = form.get("display_name").strip() or None
-    await console.imports.start(upload_id, named)
+    await console.uploads.start(upload_id, named)
     return see_other(f"{_PATH}/{upload_id}/progress")
 
 
 async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show how far an import is, and at its end what came in."""
     upload_id = asked.places["upload_id"]
-    body = console.intake.import_progress(upload_id)
+    body = console.uploads.progress(upload_id)
     ended = _ENDED.get(body["status"])
     error = cast("Mapping[str, str]", body["error"] or {})
     view = AddView(
@@ -169,14 +167,15 @@ def _is_content(name: str | None) -> bool:
     return bool(name) and not PurePosixPath(name or "").name.startswith(".")
 
 
-async def _keep(uploads: PendingUploads, files: Sequence[UploadFile]) -> str:
-    paths = [(one.filename or "").replace("\\", "/") for one in files]
+async def _store(uploads: Uploads, files: Sequence[UploadFile]) -> str:
+    paths = [(file.filename or "").replace("\\", "/") for file in files]
     if len(files) == 1:
-        return await uploads.add(PurePosixPath(paths[0]).name, _pieces(files[0]))
+        name = PurePosixPath(paths[0]).name
+        return await uploads.add(name, [(name, _pieces(files[0]))])
     tops = list(dict.fromkeys(_top(path) for path in paths))
     name = tops[0] if len(tops) == 1 else f"{tops[0]} and {len(tops) - 1} more"
     pairs = [(path, _pieces(file)) for path, file in zip(paths, files, strict=True)]
-    return await uploads.add_all(name, pairs)
+    return await uploads.add(name, pairs)
 
 
 def _top(path: str) -> str:

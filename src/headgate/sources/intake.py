@@ -13,7 +13,6 @@ from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey, RecordId, StreamName
 from headgate.model.record import Connection
 from headgate.model.rows import IngestReport, LineError, MarkedRecords, OnInvalid
-from headgate.sources.import_files import UploadDirectory
 from headgate.store.lines import MAX_LINE_BYTES
 from headgate.store.protocol import Batch, Store
 
@@ -33,32 +32,14 @@ class Push:
     on_invalid: OnInvalid = OnInvalid.REJECT
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """What the owner says about a file."""
-
-    file_name: str
-    source: str | None = None
-    #: The connection's name; the source chooses one if it is None.
-    display_name: str | None = None
-    is_dry_run: bool = False
-    #: By which its progress can be read meanwhile; None: one is made.
-    import_id: str | None = None
-    #: Whether the content is an archive of several files that the owner gave, each by itself or in its folder.
-    is_bundle: bool = False
-
-
 class Intake:
     """Stores declarations, connections, records and files."""
 
-    __slots__ = ("_clock", "_store", "_uploads")
+    __slots__ = ("_clock", "_store")
 
-    def __init__(
-        self, store: Store, *, clock: Callable[[], int], uploads: UploadDirectory | None = None
-    ) -> None:
+    def __init__(self, store: Store, *, clock: Callable[[], int]) -> None:
         self._store = store
         self._clock = clock
-        self._uploads = uploads
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
         """Register a declaration."""
@@ -74,9 +55,9 @@ class Intake:
         Raises:
             ConnectionNotFound: there is none of that id.
         """
-        for found in await self._store.connections():
-            if found.id == connection_id:
-                return found
+        for connection in await self._store.connections():
+            if connection.id == connection_id:
+                return connection
         raise ConnectionNotFound(param="connection_id")
 
     async def rename(self, connection_id: ConnectionId, display_name: str) -> Connection:
@@ -101,8 +82,8 @@ class Intake:
                     Batch(where.connection_id, where.stream, lines, self._clock(), key, where.on_invalid)
                 )
                 accepted += report.accepted
-                errors.extend(replace(one, index=one.index + before) for one in report.errors)
-                invalid.extend(replace(one, index=one.index + before) for one in report.invalid)
+                errors.extend(replace(error, index=error.index + before) for error in report.errors)
+                invalid.extend(replace(error, index=error.index + before) for error in report.invalid)
                 before, number = before + len(lines), number + 1
         except BodyCutShort:
             raise BodyCutShort(data={"records_accepted": accepted, "records_rejected": len(errors)}) from None
@@ -127,30 +108,11 @@ class Intake:
             raise NotFound(param="id")
 
     async def keep_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Store a file; gives its id and size."""
+        """Store a file; return its id and size."""
         return await self._store.put_blob(content, mime_type)
 
-    async def import_file(self, upload: Upload, content: AsyncIterator[bytes]) -> dict[str, Any]:
-        """Import a file that arrives, or show what it would bring."""
-        from headgate.sources.uploads import import_upload  # noqa: PLC0415 - the parsers of all sources
-
-        return await import_upload(self._store, self._directory(), upload, content, clock=self._clock)
-
-    def import_progress(self, import_id: str) -> Any:
-        """Say how far an import is, or what became of it.
-
-        Raises:
-            NotFound: there was none of that id within the last day.
-        """
-        return self._directory().get(import_id)
-
-    def _directory(self) -> UploadDirectory:
-        if self._uploads is None:
-            raise NotFound("Files cannot be imported here.")
-        return self._uploads
-
     async def state(self, connection_id: ConnectionId) -> Any:
-        """Give the document that a collector last stored for itself."""
+        """Return the document that a collector last stored for itself."""
         document = await self._store.state(connection_id)
         return None if document is None else msgspec.json.decode(document)
 
@@ -168,7 +130,7 @@ class Intake:
 
 
 async def _batches(content: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """Cut the content into lines, and give them in batches.
+    """Yield the lines of the content in batches.
 
     Of a line that is too long only so much is collected as the store needs to see that it is.
     """

@@ -24,10 +24,9 @@ from headgate.sources.reading_note import NOTE
 
 if TYPE_CHECKING:
     from headgate.sources.calendar.dav import DavPart
-    from headgate.sources.import_plan import PlannedImport
     from headgate.sources.importing import ImportJob
     from headgate.sources.mail.rows import MailRows
-    from headgate.sources.previewing import ImportPreview
+    from headgate.sources.previewing import ImportPreview, PlannedImport
 
 
 class ParserState:
@@ -79,7 +78,7 @@ class OpenFiles(Struct, frozen=True, kw_only=True, tag=True):
 
     def answer(self, state: ParserState) -> Iterator[PlanAnswer]:
         """Plan the import; the files stay open."""
-        from headgate.sources.inputs.opening import opened_tree  # noqa: PLC0415 - parsers
+        from headgate.sources.inputs.archives import opened_tree  # noqa: PLC0415 - parsers
         from headgate.sources.planning import chosen_sources, plan_imports  # noqa: PLC0415 - parsers
 
         NOTE.begin(_path(self.note), self.refused)

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, NoReturn
 
 from headgate.errors import InvalidRequest
-from headgate.sources.import_plan import ImportPlan, PlannedImport
 from headgate.sources.importing import ImportJob, job_of
 from headgate.sources.inputs.archives import is_archive
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.parts import most_stored_bytes
-from headgate.sources.previewing import preview
+from headgate.sources.previewing import ImportPlan, PlannedImport, preview
 from headgate.sources.protocol import Recognised, Source
 from headgate.sources.registry import detect, sources
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -105,3 +106,37 @@ def _roles(stream: Mapping[str, Any], name: str, schema: Mapping[str, Any]) -> l
         "groups": name in aggregations.get("group_by", ()),
     }
     return [role for role, is_held in roles.items() if is_held]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedImport:
+    """Files that a source has recognised, and the job that reads them."""
+
+    source: str
+    #: Their names.
+    files: Sequence[str]
+    job: ImportJob
+    #: Reads the beginning of the files.
+    preview: Callable[[], ImportPreview]
+
+    def document(self, shown: ImportPreview) -> dict[str, Any]:
+        """Write the plan and its preview as JSON."""
+        return {
+            "source": self.source,
+            "connector_key": self.job.connector_key,
+            "display_name": self.job.display_name,
+            "files": list(self.files),
+            "size_bytes": self.job.total_bytes,
+            **dataclasses.asdict(shown),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What will be imported, and the files that will not."""
+
+    imports: Sequence[PlannedImport]
+    #: With the reason, where there is one beside that no source recognises the file.
+    unknown: Sequence[str]
+    #: Whether one of these is damaged, encrypted or otherwise unreadable.
+    has_unreadable: bool

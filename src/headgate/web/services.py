@@ -12,6 +12,7 @@ from headgate.mcp.serve.hosted import HostedMcp
 from headgate.model.ids import GrantId
 from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
+from headgate.sources.uploads import Uploads
 from headgate.tasks import Supervisor
 from headgate.web.metrics import Metrics
 
@@ -24,6 +25,7 @@ class WebServices:
     reads: ReadServices
     admission: Admission
     intake: Intake
+    uploads: Uploads
     #: Ends a grant on behalf of the holder of a token.
     revoke_grant: Callable[[str, GrantId], Awaitable[None]]
     mcp: HostedMcp

@@ -7,8 +7,8 @@ from hypothesis import example, given, strategies as st
 
 from headgate.errors import HeadgateError, UpstreamProtocolError, UpstreamTooLarge
 from headgate.mcp.client import message
-from headgate.mcp.client.events import EventAssembler
 from headgate.mcp.client.message import MAX_DEPTH, cut_depth, measure, read_message
+from headgate.mcp.client.wire import EventAssembler
 from headgate.operations.secrets import Secret
 from tests.hostile.server import answers, http
 from tests.mcp.client.importing import call, importing

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from headgate.errors import CallError
-from headgate.mcp.client import transport
+from headgate.mcp.client import session as session_module
 from headgate.mcp.client.from_mcp import from_mcp
 from headgate.operations.registration import OperationContext
 from headgate.operations.secrets import Capabilities
@@ -241,8 +241,8 @@ async def test_a_call_behind_a_slow_opening_keeps_its_own_deadline_and_closing_d
 
 async def test_changes_are_announced_however_often_a_proxy_has_cut_the_stream(monkeypatch):
     """Starts are limited in a time, not in the life of a session: here to three, and one more each millisecond."""
-    monkeypatch.setattr(transport, "_MAX_STREAM_STARTS", 3)
-    monkeypatch.setattr(transport, "_STREAM_START_SECONDS", 0.001, raising=False)
+    monkeypatch.setattr(session_module, "_MAX_STREAM_STARTS", 3)
+    monkeypatch.setattr(session_module, "_STREAM_START_SECONDS", 0.001, raising=False)
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
     async with importing(list_changed=True) as (server, imported):
         for cut in range(6):

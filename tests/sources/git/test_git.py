@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from headgate.model.instants import instant
-from headgate.sources.git import history, objects, source
+from headgate.sources.git import objects, source
 from headgate.sources.git.source import GIT
+from headgate.sources.inputs.archives import opened_tree
 from headgate.sources.inputs.disk import tree_of
-from headgate.sources.inputs.opening import opened_tree
 from headgate.sources.protocol import Mark
 from tests.sources.git.repositories import canal, git, logged, logged_files
 from tests.sources.reading import check_resume, read_all, rejects_of, rows_of, stored, tree_from
@@ -292,7 +292,7 @@ def test_directories_in_directories_without_end_are_not_walked(repository, monke
 
 
 def test_of_very_many_files_the_first_are_listed(repository, monkeypatch):
-    monkeypatch.setattr(history, "MAX_FILES", 1)
+    monkeypatch.setattr(objects, "MAX_FILES", 1)
     rows = rows_of(read_all(GIT, only_repository(repository)), "commits")
     assert max(row["files_changed"] for row in rows) == 1
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.sources.inputs import archives
-from headgate.sources.inputs.opening import opened_tree
+from headgate.sources.inputs.archives import opened_tree
 
 FILES = {"a.csv": b"id,b\n1,x\n", "in/b.vcf": b"BEGIN:VCARD\n" * 1000}
 

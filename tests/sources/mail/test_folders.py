@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.sources.inputs.disk import tree_of
-from headgate.sources.mail.folders import MailFile, folder_of
+from headgate.sources.mail.mbox import MailFile, folder_of
 from headgate.sources.protocol import Certainty
 from tests.sources.mail.mails import ANSWER, LETTER, SOURCE, mbox, rows_of
 

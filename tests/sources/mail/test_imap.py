@@ -22,7 +22,7 @@ from headgate.sources.accounts import account_job
 from headgate.sources.importing import Importer
 from headgate.sources.mail import imap, imap_clients
 from headgate.sources.mail.imap import ImapSource
-from headgate.sources.mail.imap_answers import FetchedMessage, fetched, folder_name, listed_folders
+from headgate.sources.mail.imap_clients import FetchedMessage, fetched, folder_name, listed_folders
 from headgate.sources.protocol import Mark, Reject, Row
 from headgate.wiring import live_sources
 from tests.sources.mail.dovecot import PASSWORD, USER, account

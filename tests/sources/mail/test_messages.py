@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.sources.mail.replies import fold
+from headgate.sources.mail.html import fold
 from tests.sources.mail.mails import ANSWER, LETTER, check_items, items_of, mbox, read_mbox, read_one, rows_of
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.sources.mail.parsing import parse
-from headgate.sources.mail.texts import unfolded
+from headgate.sources.mail.parsing import parse, unfolded
 from tests.sources.mail.mails import check_items, items_of, mbox, rows_of
 
 FOUND = importlib.util.find_spec("test")

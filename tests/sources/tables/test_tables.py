@@ -179,7 +179,7 @@ def test_json_that_is_no_table_is_left_to_others(document: str):
 def test_json_that_is_nested_deeply_is_refused_at_once():
     deep = '{"a":' * 100_000 + "1" + "}" * 100_000
     items = items_of(TABLES, {"a.json": f'[{{"id":1}},{deep}]'})
-    assert "too deeply" in next(item.reason for item in items if isinstance(item, Reject))
+    assert "nests deeper" in next(item.reason for item in items if isinstance(item, Reject))
     items = items_of(
         TABLES, {"a.jsonl": f'{{"id":1}}\n{"[" * 90}{"]" * 90}\n{{"id":{"[" * 90}{"]" * 90}}}\n'}
     )

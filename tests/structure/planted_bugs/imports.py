@@ -29,9 +29,9 @@ BUGS = (
     Bug(
         "S0-03",
         "the query of an address is dropped",
-        "src/headgate/mcp/client/session.py",
-        "        self._url = url\n",
-        "        self._url = url.copy_with(query=None)\n",
+        "src/headgate/mcp/client/pool.py",
+        "port=endpoint.port, target=url.raw_path",
+        "port=endpoint.port, target=url.path.encode()",
     ),
     Bug(
         "S0-04",

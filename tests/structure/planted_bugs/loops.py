@@ -63,8 +63,8 @@ BUGS = (
     Bug(
         "tests/console/test_pages.py::test_an_import_that_fails_by_our_fault_ends_and_is_shown",
         "an import that fails by our fault is forgotten",
-        "src/headgate/sources/import_runs.py",
-        "            self._supervisor.failed(LOOP, error)\n",
+        "src/headgate/sources/uploads.py",
+        "            self._supervisor.failed(_LOOP, error)\n",
         "            del error\n",
     ),
     Bug(

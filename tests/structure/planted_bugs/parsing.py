@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _PROCESS = "src/headgate/sources/parser_process.py"
-_FILES = "src/headgate/sources/file_parser.py"
+_FILES = "src/headgate/sources/parsers.py"
 _NOTE = "src/headgate/sources/reading_note.py"
 _REQUESTS = "src/headgate/sources/parser_requests.py"
 _PARTS = "src/headgate/sources/parts.py"
@@ -64,8 +64,8 @@ BUGS = (
         _KILLED,
         "what ended the whole program is read each time",
         _FILES,
-        "left.tries >= MOST_TRIES",
-        "left.tries < 0",
+        "if left is not None and left.tries >= MOST_TRIES:",
+        "if left is not None and left.tries < 0:",
     ),
     Bug(
         _KILLED,
@@ -77,7 +77,7 @@ BUGS = (
     Bug(
         _MESSAGE,
         "a message that ends the parser ends the fetch",
-        "src/headgate/sources/account_parser.py",
+        "src/headgate/sources/parsers.py",
         "        except ParserEnded as ended:\n            yield ImportPart(",
         "        except ParserEnded as ended:\n            raise UpstreamProtocolError(ended.reason) from None\n"
         "            yield ImportPart(",
@@ -128,8 +128,8 @@ BUGS = (
         f"{_TESTS}::test_a_server_answers_while_an_upload_is_recognised",
         "a server waits while an upload is recognised",
         "src/headgate/sources/uploads.py",
-        "plan = await asyncio.to_thread(parser.plan)",
-        "plan = parser.plan()",
+        "            plan = await asyncio.to_thread(parser.plan)\n",
+        "            plan = parser.plan()\n",
     ),
     # At their places
     Bug(
@@ -186,21 +186,21 @@ BUGS = (
     Bug(
         _STARTS,
         "uploads of killed processes stay",
-        "src/headgate/sources/upload_cleaning.py",
-        "        self.uploads.clean(now)\n",
-        "",
+        "src/headgate/sources/uploads.py",
+        "if not is_recent and not _is_locked(",
+        "if is_recent and not _is_locked(",
     ),
     Bug(
         _STARTS,
         "uploads that are not imported stay",
-        "src/headgate/sources/upload_cleaning.py",
-        "        self.pending.clean()\n",
-        "",
+        "src/headgate/sources/uploads.py",
+        "if_gone=0) > now - _HOUR_SECONDS",
+        "if_gone=0) > 0",
     ),
     Bug(
         f"{_UPLOADS}::test_an_upload_that_is_being_received_is_not_removed",
         "an upload that is being received is taken for one of a killed process",
-        "src/headgate/sources/import_files.py",
+        "src/headgate/sources/uploads.py",
         "            lock(handle)\n            make_private",
         "            make_private",
     ),

@@ -146,14 +146,14 @@ BUGS = (
     Bug(
         "tests/hostile/test_upstream_answers.py::test_an_answer_with_another_id_is_never_a_success",
         "any answer is the answer to our request",
-        "src/headgate/mcp/client/events.py",
+        "src/headgate/mcp/client/wire.py",
         "    if message.id != state.rpc_id and not",
         "    if message.id is None and not",
     ),
     Bug(
         f"{_MESSAGE}::test_events_are_the_same_however_the_bytes_are_split",
         "CR and LF in two pieces are two ends of lines",
-        "src/headgate/mcp/client/events.py",
+        "src/headgate/mcp/client/wire.py",
         'self._skips_newline = chunk.endswith(b"\\r")',
         'self._skips_newline = chunk == b"\\r"',
     ),
@@ -168,7 +168,7 @@ BUGS = (
         "tests/mcp/client/test_refusals.py"
         "::test_a_refusal_keeps_status_challenge_and_the_words_of_the_server",
         "the challenge of a refusal is dropped",
-        "src/headgate/mcp/client/transport.py",
+        "src/headgate/mcp/client/wire.py",
         'known = {"www_authenticate": challenge, "server_message": words}',
         'known = {"server_message": words}',
     ),

@@ -9,12 +9,12 @@ import httpx2
 from headgate.auth.oauth.client_documents import MAX_DOCUMENT_BYTES, FetchedDocument
 from headgate.errors import UpstreamTimeout, UpstreamUnreachable
 from headgate.mcp.client.addresses import parse_endpoint
-from headgate.mcp.client.body import read_whole
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.network import DialOptions
 from headgate.mcp.client.pool import PooledSender
 from headgate.mcp.client.request_state import RequestState
 from headgate.mcp.client.sender import OutgoingRequest
+from headgate.mcp.client.wire import read_whole
 
 _SECONDS = 3.0
 _LIMITS = Limits(max_bytes=MAX_DOCUMENT_BYTES, idle_seconds=_SECONDS, total_seconds=_SECONDS)

@@ -56,11 +56,3 @@ class Era:
             types.CLIENT_INFO_META_KEY: {"name": CLIENT.name, "version": CLIENT.version},
             types.CLIENT_CAPABILITIES_META_KEY: dict(self.offered),
         }
-
-
-def offering(params: Mapping[str, Any] | None, offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an opening request with the capabilities that are really offered."""
-    fields = dict(params or {})
-    if "capabilities" in fields:
-        return {**fields, "capabilities": dict(offered)}
-    return {**fields, "_meta": {**fields.get("_meta", {}), types.CLIENT_CAPABILITIES_META_KEY: dict(offered)}}

@@ -8,8 +8,8 @@ the whole message, never of the parts in which it arrived, so that no check depe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, cast
 
@@ -40,22 +40,18 @@ class IncomingMessage:
     error: tuple[int, str] | None = None
     #: What the error says besides, such as the versions that the server speaks.
     error_data: Any = None
+    #: What the server asks or tells, and of what.
+    method: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     #: How many JSON values it holds.
     values: int = 0
-
-    def to_json(self, result: dict[str, Any], rpc_id: bytes | None) -> bytes:
-        """Write the reply again, with another result, as the answer to a request."""
-        outcome: dict[str, Any] = {"result": result}
-        if self.error is not None:
-            more = {} if self.error_data is None else {"data": self.error_data}
-            outcome = {"error": {"code": self.error[0], "message": self.error[1], **more}}
-        return msgspec.json.encode({"jsonrpc": "2.0", "id": msgspec.Raw(rpc_id or b"null"), **outcome})
 
 
 class _WireMessage(msgspec.Struct):
     jsonrpc: str
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     method: str | msgspec.UnsetType = msgspec.UNSET
+    params: dict[str, Any] | list[Any] | None = None
     result: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     error: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
@@ -94,7 +90,8 @@ def read_message(
             message_id, is_reply=True, error=_error(fields, token), error_data=more, values=values
         )
     if not has_result:
-        return IncomingMessage(message_id, values=values)
+        params: dict[str, Any] = redact_value(wire.params, token) if isinstance(wire.params, dict) else {}
+        return IncomingMessage(message_id, method=cast("str", wire.method), params=params, values=values)
     # A token can hide from a search of the bytes in escapes, and nowhere else.
     result = redact_value(wire.result, token) if b"\\u" in data else wire.result
     return IncomingMessage(message_id, is_reply=True, result=cast("dict[str, Any]", result), values=values)

@@ -26,7 +26,7 @@ from headgate.mcp.client.questions import QuestionHandler
 from headgate.mcp.client.request_state import RequestState
 from headgate.mcp.client.sender import TransportAdapter
 from headgate.mcp.client.session import Discovered, UpstreamSession
-from headgate.mcp.client.transport import GuardedTransport
+from headgate.mcp.client.wire import Wire
 from headgate.operations.secrets import Secret
 
 _MAX_SESSIONS = 8
@@ -153,10 +153,8 @@ class Upstream:
             if options.http is None
             else TransportAdapter(options.http)
         )
-        guard = GuardedTransport(sender, self.endpoint.url, limits=self.limits)
         session = UpstreamSession(
-            self.endpoint.url,
-            guard,
+            Wire(sender, self.endpoint.url, limits=self.limits),
             era_choice=options.era,
             on_tools_changed=self._on_tools_changed,
             questions=options.questions,

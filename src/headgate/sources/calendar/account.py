@@ -17,10 +17,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 import msgspec
 
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
-from headgate.sources.account_parser import AccountParser
 from headgate.sources.calendar.dav import LIST, LOOK, DavPart, fetch_of
 from headgate.sources.calendar.source import CALENDAR
 from headgate.sources.parser_requests import ReadCalendar, ReadDav
+from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Removal
 from headgate.sources.secrets import FORMS, find_secret

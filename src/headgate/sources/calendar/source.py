@@ -22,15 +22,13 @@ from headgate.sources.calendar.events import (
 )
 from headgate.sources.calendar.recurrence import RuleBudget, starts_of_rule
 from headgate.sources.calendar.shape import EVENTS, TASKS
-from headgate.sources.calendar.times import CalendarTime, read_time
-from headgate.sources.calendar.zones import ZoneTable
-from headgate.sources.cleaning import clean
+from headgate.sources.calendar.zones import CalendarTime, ZoneTable, read_time
 from headgate.sources.content_lines import Component, components, content_line
 from headgate.sources.declaring import declaration
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.labels import connection_title
+from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.values import clean
 
 #: The lines that are looked at before events are read, and those that bound the components inside of events.
 _SURVEYED = re.compile(

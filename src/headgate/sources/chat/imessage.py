@@ -7,12 +7,12 @@ from typing import IO, Any
 
 from headgate.errors import InvalidRequest
 from headgate.model.instants import iso
-from headgate.sources.cleaning import decoded, id_of, without_empty
 from headgate.sources.inputs.databases import HEADER, DatabaseError, ForeignDatabase, opened
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 from headgate.sources.texts import clean, one_line
+from headgate.sources.values import decoded, id_of, without_empty
 
 SERVICE = "iMessage"
 _NAMES = frozenset({"chat.db", "sms.db"})

@@ -6,11 +6,11 @@ import mimetypes
 from collections.abc import Sequence
 from typing import Any
 
-from headgate.sources.cleaning import integer_of
 from headgate.sources.declaring import BOOLEAN, FILE, INTEGER, LIST, TEXT, TIME, StreamSpec
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.json_values import objects_of
 from headgate.sources.protocol import Attachment
+from headgate.sources.values import integer_of
 
 #: A number that every reader of JSON can hold.
 _MAX_REACTIONS = 2**53

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from headgate.sources.byte_lines import byte_lines
 from headgate.sources.chat.shape import MediaFiles, directory
-from headgate.sources.cleaning import clean, text_of, without_empty
 from headgate.sources.identity import RowKeys, digest_of
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.json_values import json_line, list_of, object_of, objects_of
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.times import time_of_text
+from headgate.sources.texts import byte_lines
+from headgate.sources.values import clean, text_of, time_of_text, without_empty
 
 SERVICE = "Signal"
 _MEMBERS = (b'{"date": "', b'"sender": ', b'"body": ', b'"quote": ')

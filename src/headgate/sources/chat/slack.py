@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from headgate.sources.chat.shape import directory, reaction_count
-from headgate.sources.cleaning import clean, id_of, integer_of, text_of, without_empty
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.json_values import JsonValue, json_values, list_of, object_of, objects_of
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.times import time_of_seconds
+from headgate.sources.values import clean, id_of, integer_of, text_of, time_of_seconds, without_empty
 
 SERVICE = "Slack"
 _ITEMS = frozenset({"item"})

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from headgate.sources.chat.shape import MediaFiles, directory, reaction_count
-from headgate.sources.cleaning import clean, integer_of, text_of, without_empty
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.json_values import JsonValue, json_values, list_of, object_of
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
-from headgate.sources.times import time_of_seconds, time_of_text
+from headgate.sources.values import clean, integer_of, text_of, time_of_seconds, time_of_text, without_empty
 
 SERVICE = "Telegram"
 _CHATS = ("", "chats.list.item.", "left_chats.list.item.")

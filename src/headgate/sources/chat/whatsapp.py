@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Any
 
-from headgate.sources.byte_lines import byte_lines
 from headgate.sources.chat.shape import MediaFiles, directory
-from headgate.sources.cleaning import decoded, without_empty
 from headgate.sources.identity import RowKeys, digest_of
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.texts import byte_lines
+from headgate.sources.values import decoded, without_empty
 
 SERVICE = "WhatsApp"
 _MAX_TEXT_CHARS = 4_000_000

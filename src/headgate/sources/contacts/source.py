@@ -2,20 +2,163 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import IO, Any
 
-from headgate.sources.cleaning import id_of
-from headgate.sources.contacts.vcard import Card, read_card
-from headgate.sources.content_lines import components
+from headgate.model.instants import instant
+from headgate.sources.content_lines import ContentLine, components, properties
 from headgate.sources.declaring import FILE, LIST, TEXT, TIME, StreamSpec, declaration
 from headgate.sources.identity import RowKeys
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.labels import connection_title
+from headgate.sources.inputs.tree import InputFile, InputTree, connection_title
 from headgate.sources.per_file import read_each
-from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
+from headgate.sources.protocol import Attachment, Certainty, Item, Recognised, Reject, Row
+from headgate.sources.values import id_of, without_empty
 
-_KINDS = frozenset({"VCARD"})
+#: A year that Apple writes for birthdays without one.
+_NO_YEAR = "1604"
+_BIRTHDAY = re.compile(r"(\d{4}|--)-?(\d\d)-?(\d\d)(?:T.*|\s.*)?", re.ASCII)
+_STAMP = re.compile(
+    r"(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+)
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE | re.ASCII)
+_IMAGES = {"JPG": "image/jpeg"}
+_KINDS = {"org": "organisation", "group": "group"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card says."""
+
+    uid: str | None
+    #: The fields of the record but its key; `name` is among them.
+    data: Mapping[str, Any]
+    photo: Attachment | None
+
+
+def read_card(lines: Sequence[str]) -> Card | str:
+    """Read a card, or say why it is none."""
+    found: dict[str, list[ContentLine]] = {}
+    for line in properties(lines):
+        found.setdefault(line.name, []).append(line)
+    data = without_empty(_data(found))
+    name = data.get("name") or next((data[field][0] for field in ("emails", "phones") if field in data), None)
+    if name is None:
+        return "The card has no name, organisation, email or phone."
+    photo = next((content for line in found.get("PHOTO", ()) if (content := _photo(line))), None)
+    people = [name, *data.get("emails", ())]
+    return Card(_uid(found), {**data, "name": name, "people": list(dict.fromkeys(people))}, photo)
+
+
+def _data(found: Mapping[str, list[ContentLine]]) -> dict[str, Any]:
+    name = _parts(found, "N", 5)
+    organisation = ", ".join(filter(None, _parts(found, "ORG", 5)))
+    return {
+        "name": _full_name(found, name) or organisation,
+        "given_name": name[1],
+        "family_name": name[0],
+        "nickname": _text(found, "NICKNAME"),
+        "kind": _kind(found, name),
+        "emails": _texts(found, "EMAIL", "mailto:"),
+        "phones": _texts(found, "TEL", "tel:"),
+        "accounts": _texts(found, "IMPP"),
+        "organisation": organisation,
+        "job": _text(found, "TITLE") or _text(found, "ROLE"),
+        "birthday": _birthday(found.get("BDAY", ())),
+        "addresses": [_address(line) for line in found.get("ADR", ()) if _address(line)],
+        "websites": _texts(found, "URL"),
+        "groups": [item for line in found.get("CATEGORIES", ()) for item in line.items if item],
+        "notes": "\n\n".join(_texts(found, "NOTE")),
+        "updated_at": _time(_text(found, "REV")),
+        "photo_url": next((line.value for line in found.get("PHOTO", ()) if _is_address(line)), None),
+    }
+
+
+def _uid(found: Mapping[str, list[ContentLine]]) -> str | None:
+    uid = _text(found, "UID")
+    return uid.removeprefix("urn:uuid:") if uid else None
+
+
+def _full_name(found: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
+    family, given, additional, prefix, suffix = name
+    return _text(found, "FN") or " ".join(filter(None, (prefix, given, additional, family, suffix)))
+
+
+def _kind(found: Mapping[str, list[ContentLine]], name: Sequence[str]) -> str:
+    kind = (_text(found, "KIND") or _text(found, "X-ADDRESSBOOKSERVER-KIND") or "").lower()
+    is_company = _text(found, "X-ABSHOWAS") == "COMPANY" or ("ORG" in found and not any(name[:3]))
+    return _KINDS.get(kind) or ("organisation" if is_company else "person")
+
+
+def _parts(found: Mapping[str, list[ContentLine]], name: str, count: int) -> list[str]:
+    parts = next((line.parts[:count] for line in found.get(name, ())), list[str]())
+    return parts + [""] * (count - len(parts))
+
+
+def _text(found: Mapping[str, list[ContentLine]], name: str) -> str | None:
+    return next((line.text for line in found.get(name, ()) if line.text), None)
+
+
+def _texts(found: Mapping[str, list[ContentLine]], name: str, scheme: str = "") -> list[str]:
+    texts = (line.text for line in found.get(name, ()))
+    bare = (text[len(scheme) :] if text.lower().startswith(scheme) else text for text in texts)
+    return list(dict.fromkeys(filter(None, bare)))
+
+
+def _address(line: ContentLine) -> str:
+    return ", ".join(part.replace("\n", ", ") for part in line.parts if part)
+
+
+def _birthday(lines: Sequence[ContentLine]) -> str | None:
+    match = next((match for line in lines if (match := _BIRTHDAY.fullmatch(line.text))), None)
+    if match is None:
+        return None
+    year, month, day = match.groups()
+    try:
+        # 1604 is a leap year, so it also judges the 29th of February.
+        date(int(_NO_YEAR if year == "--" else year), int(month), int(day))
+    except ValueError:
+        return None
+    return f"--{month}-{day}" if year in {"--", _NO_YEAR} else f"{year}-{month}-{day}"
+
+
+def _time(text: str | None) -> str | None:
+    match = _STAMP.fullmatch(text or "")
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, zone = match.groups()
+    found = f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone or ''}"
+    return found if instant(found) is not None else None
+
+
+def _is_address(line: ContentLine) -> bool:
+    return line.value.lower().startswith(("http://", "https://"))
+
+
+def _photo(line: ContentLine) -> Attachment | None:
+    words = [value.upper() for name in ("ENCODING", "TYPE") for value in line.parameters.get(name, ())]
+    inline = _DATA.match(line.value[:200])
+    if inline is None and not {"B", "BASE64"} & set(words):
+        return None
+    text = line.value[inline.end() :] if inline else line.value
+    try:
+        content = base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return Attachment(content, (inline and inline.group(1)) or _image_type(words)) if content else None
+
+
+def _image_type(words: Sequence[str]) -> str:
+    named = (word for word in words if word not in {"B", "BASE64"} and word.isascii() and word.isalnum())
+    found = next(named, "JPEG")
+    return _IMAGES.get(found, f"image/{found.lower()}")
+
+
+_CARD = frozenset({"VCARD"})
 _SUFFIXES = frozenset({".vcf", ".vcard"})
 _FIELDS: dict[str, dict[str, Any]] = {
     "id": TEXT,
@@ -89,7 +232,7 @@ def _is_vcard(file: InputFile) -> bool:
 
 def _cards(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
     keys = RowKeys()
-    for component in components(content, _KINDS):
+    for component in components(content, _CARD):
         if not component.kind:
             continue
         place = f"{file.name}, card {component.number}"

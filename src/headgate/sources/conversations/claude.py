@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.cleaning import id_of, text_of, without_empty
 from headgate.sources.conversations.shape import anthropic_content, message_fields, title_of
 from headgate.sources.identity import digest_of
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.json_values import json_values, object_of, objects_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.times import time_of_text
+from headgate.sources.values import id_of, text_of, time_of_text, without_empty
 
 SERVICE = "Claude"
 _ITEMS = frozenset({"item"})

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.byte_lines import byte_lines
-from headgate.sources.cleaning import id_of, text_of
-from headgate.sources.conversations.session import CodingSession
-from headgate.sources.conversations.shape import anthropic_content, message_fields
+from headgate.sources.conversations.shape import CodingSession, anthropic_content, message_fields
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.json_values import json_line, object_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.times import time_of_text
+from headgate.sources.texts import byte_lines
+from headgate.sources.values import id_of, text_of, time_of_text
 
 SERVICE = "Claude Code"
 _MESSAGES = frozenset({"user", "assistant"})

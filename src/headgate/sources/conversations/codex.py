@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.byte_lines import byte_lines
-from headgate.sources.cleaning import id_of, text_of
-from headgate.sources.conversations.session import CodingSession
-from headgate.sources.conversations.shape import TurnContent, as_text, message_fields, output_text
+from headgate.sources.conversations.shape import (
+    CodingSession,
+    TurnContent,
+    as_text,
+    message_fields,
+    output_text,
+)
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.json_values import json_line, object_of, objects_of
 from headgate.sources.protocol import Reject, Row
-from headgate.sources.times import time_of_text
+from headgate.sources.texts import byte_lines
+from headgate.sources.values import id_of, text_of, time_of_text
 
 SERVICE = "Codex"
 _NAME = "rollout-"

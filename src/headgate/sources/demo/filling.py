@@ -16,9 +16,9 @@ from headgate.sources.declaring import declaration
 from headgate.sources.demo import records
 from headgate.sources.demo.episodes import YEAR, happenings, people
 from headgate.sources.demo.records import Invented, Recorder
-from headgate.sources.mail.declared import mail_declaration
+from headgate.sources.mail.source import mail_declaration
 from headgate.sources.money.ledger import money_declaration
-from headgate.sources.notes.shape import NOTE_STREAM
+from headgate.sources.notes.source import NOTE_STREAM
 from headgate.store.protocol import Batch, Store
 
 OWNER = "Nora Hallam"

@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from headgate.model.instants import iso
-from headgate.sources.cleaning import id_of, without_empty
 from headgate.sources.declaring import FILE, INTEGER, TEXT, TIME, StreamSpec, declaration
 from headgate.sources.documents.office import read_office
 from headgate.sources.documents.pages import DocumentFacts, DocumentUnreadable, PageText
@@ -16,6 +15,7 @@ from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.per_file import read_each
 from headgate.sources.protocol import Attachment, Certainty, Item, Recognised, Reject, Row
 from headgate.sources.texts import clean, one_line
+from headgate.sources.values import id_of, without_empty
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 _BEGINNING_CHARS = 500

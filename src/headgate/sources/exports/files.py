@@ -14,8 +14,7 @@ from headgate.model.declaration import SourceDeclaration
 from headgate.model.ids import BlobId, ConnectionId, FieldName, StreamName
 from headgate.model.plan import PagePlan, Reach
 from headgate.model.query import ExactFilter, Order
-from headgate.sources.exports.calendar import calendar_begin, calendar_end, event, task
-from headgate.sources.exports.contacts import card
+from headgate.sources.exports.content_lines import calendar_begin, calendar_end, card, event, task
 from headgate.sources.exports.mail import AttachedFile, entry, mbox_name
 from headgate.store.protocol import Store
 

@@ -17,7 +17,7 @@ from email.utils import format_datetime, formataddr
 from pathlib import PurePosixPath
 from typing import Any
 
-from headgate.sources.mail.replies import fold
+from headgate.sources.mail.html import fold
 
 _PERSON = re.compile(r"(.*) <([^<>]*)>", re.DOTALL)
 #: Lines of a message that would begin another one are quoted, and quoted ones once more.

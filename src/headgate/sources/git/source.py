@@ -11,14 +11,21 @@ from typing import Any
 from dulwich.objects import Commit, ObjectID
 
 from headgate.model.instants import iso
-from headgate.sources.cleaning import decoded, without_empty
 from headgate.sources.declaring import INTEGER, LIST, TEXT, TIME, StreamSpec, declaration
-from headgate.sources.git.history import ChangedFile, changed_files, commits
-from headgate.sources.git.objects import DAMAGED, GitObjects, git_objects, head_of
+from headgate.sources.git.objects import (
+    DAMAGED,
+    ChangedFile,
+    GitObjects,
+    changed_files,
+    commits,
+    git_objects,
+    head_of,
+)
 from headgate.sources.identity import digest_of
 from headgate.sources.inputs.tree import InputFile, InputTree
 from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Reject, Row
 from headgate.sources.texts import clean, one_line
+from headgate.sources.values import decoded, without_empty
 
 _STEP = 500
 _MAX_NAME = 300

@@ -8,7 +8,6 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from headgate.errors import InvalidRequest
-from headgate.sources.cleaning import decoded, text_of, without_empty
 from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
 from headgate.sources.history.kinds import HistoryKind, iso_us, json_rows
 from headgate.sources.identity import OrderedKeys
@@ -16,6 +15,7 @@ from headgate.sources.inputs.databases import HEADER, DatabaseError, ForeignData
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
 from headgate.sources.texts import one_line
+from headgate.sources.values import decoded, text_of, without_empty
 
 _VISITS = StreamSpec(
     name="visits",

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from headgate.sources.cleaning import without_empty
 from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
 from headgate.sources.history.kinds import HistoryKind, iso_of, number_of
 from headgate.sources.identity import OrderedKeys
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject, Row
 from headgate.sources.texts import one_line
+from headgate.sources.values import without_empty
 from headgate.sources.xml_events import XmlEnd, XmlRefused, XmlStart, xml_events
 
 _PREFIX = re.compile(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
-from headgate.sources.cleaning import text_of, without_empty
 from headgate.sources.declaring import BOOLEAN, NUMBER, TEXT, TIME, StreamSpec
 from headgate.sources.history.kinds import HistoryKind, iso_of, json_rows, number_of
 from headgate.sources.identity import OrderedKeys
@@ -14,6 +13,7 @@ from headgate.sources.inputs.tree import InputFile
 from headgate.sources.json_values import object_of, objects_of
 from headgate.sources.protocol import Reject, Row
 from headgate.sources.texts import one_line
+from headgate.sources.values import text_of, without_empty
 
 _ITEMS = frozenset({"item"})
 _MAX_TEXT = 2000

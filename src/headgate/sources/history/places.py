@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from headgate.model.instants import instant
-from headgate.sources.cleaning import integer_of, text_of, without_empty
 from headgate.sources.declaring import NUMBER, TEXT, TIME, StreamSpec
 from headgate.sources.history.kinds import HistoryKind, iso_of, iso_us, json_rows, number_of
 from headgate.sources.identity import OrderedKeys
@@ -19,6 +18,7 @@ from headgate.sources.inputs.tree import InputFile
 from headgate.sources.json_values import object_of, objects_of
 from headgate.sources.protocol import Reject, Row
 from headgate.sources.texts import one_line
+from headgate.sources.values import integer_of, text_of, without_empty
 
 _PATHS = frozenset({"locations.item", "timelineObjects.item", "semanticSegments.item", "item"})
 _POINT = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)°?\s*,\s*(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")

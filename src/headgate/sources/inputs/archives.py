@@ -22,9 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from headgate.errors import InvalidRequest, ResourceLimit
-from headgate.sources.inputs.disk import opened_file
-from headgate.sources.inputs.tree import InputFile, InputTree
-from headgate.sources.labels import export_label
+from headgate.sources.inputs.disk import opened_file, tree_of
+from headgate.sources.inputs.tree import InputFile, InputTree, export_label
 from headgate.sources.reading_note import NOTE
 
 #: What may be unpacked: so many times the packed size, and what is small in any case. Deflate's own most is 1032.
@@ -305,3 +304,18 @@ def _copy(content: IO[bytes], copy: IO[bytes], name: str, limit: int = MAX_COPY_
         if left < 0:
             raise ResourceLimit(f"{name[:100]} unpacks to more than is allowed.")
         copy.write(piece)
+
+
+@contextmanager
+def opened_tree(path: Path) -> Generator[InputTree]:
+    """Give the files of a path; those of an archive can be read until it is closed here.
+
+    Raises:
+        InvalidRequest: there is nothing at the path, or it is an archive that cannot be read.
+        ResourceLimit: it is an archive that would grow beyond all bounds.
+    """
+    if path.is_file() and is_archive(path.name):
+        with archive_tree(path) as tree:
+            yield tree
+    else:
+        yield tree_of(path)

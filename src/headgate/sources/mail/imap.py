@@ -20,19 +20,20 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
-from headgate.sources.account_parser import AccountParser
 from headgate.sources.deadlines import Connections, cut_at_deadline
-from headgate.sources.mail.declared import mail_declaration
-from headgate.sources.mail.imap_answers import (
+from headgate.sources.mail.imap_clients import (
+    BoundedImap,
+    BoundedImapTls,
     FetchedMessage,
     ImapFolder,
     fetched,
     listed_folders,
     quoted,
 )
-from headgate.sources.mail.imap_clients import BoundedImap, BoundedImapTls
 from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES
+from headgate.sources.mail.source import mail_declaration
 from headgate.sources.parser_requests import ReadMessage
+from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, Mark, Reject
 from headgate.sources.secrets import FORMS, find_secret

@@ -7,17 +7,138 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from email import message_from_bytes
+from email.errors import HeaderParseError
+from email.header import decode_header
 from email.message import Message
 from email.parser import BytesHeaderParser
-from email.utils import collapse_rfc2231_value
+from email.utils import collapse_rfc2231_value, parsedate_to_datetime
 
 from fast_mail_parser import ParseError, PyAddress, PyMail, parse_email
 
-from headgate.sources.cleaning import clean
-from headgate.sources.mail.moments import header_moment
-from headgate.sources.mail.parts import AttachedPart, Correspondent, ParsedMessage
-from headgate.sources.mail.texts import decoded, unfolded
+from headgate.model.instants import instant, iso
+from headgate.sources.values import clean
+
+#: Decoding takes time with the square of the encoded words.
+_HEADER_CHARS = 16 * 1024
+
+
+def decoded(content: bytes, charset: str | None) -> str:
+    """Read bytes in their charset; one that is wrong or not known gives way to UTF-8, then to Latin-1."""
+    for name in (charset, "utf-8"):
+        try:
+            return clean(content.decode(name)) if name else clean(content.decode())
+        except (LookupError, ValueError):
+            continue
+    return clean(content.decode("windows-1252", "replace"))
+
+
+def unfolded(value: str) -> str:
+    """Read a header's value: one line, its encoded words decoded (RFC 2047); a very long one is cut."""
+    value = value[:_HEADER_CHARS]
+    if "=?" in value:
+        value = _words(value)
+    return clean(" ".join(value.split()))
+
+
+def _words(value: str) -> str:
+    try:
+        found = decode_header(value)
+    except (HeaderParseError, ValueError):
+        return value
+    return "".join(text if isinstance(text, str) else _word(text, charset) for text, charset in found)
+
+
+def _word(text: bytes, charset: str | None) -> str:
+    # Text between encoded words comes as bytes that were made of Unicode escapes.
+    return text.decode("raw-unicode-escape", "replace") if charset is None else decoded(text, charset)
+
+
+_DATE_CHARS = 200
+#: As asctime writes it, with a zone before or after the year if at all.
+_ENVELOPE = re.compile(
+    r"([A-Z][a-z]{2}) +(\d{1,2}) +(\d{1,2}:\d\d(?::\d\d)?)(?: +([+-]\d{4}|[A-Z]{1,5}))? +(\d{4})(?: +([+-]\d{4}))?"
+)
+
+
+def sent_at(date: datetime | None, received: Sequence[str], envelope: bytes) -> str | None:
+    """Choose the time of a message, in UTC; None if nothing tells it."""
+    if date is not None and (moment := _utc(date)):
+        return moment
+    for line in received:
+        found = header_moment(line.rpartition(";")[2])
+        if found is not None and (moment := _utc(found)):
+            return moment
+    found = envelope_moment(envelope)
+    return None if found is None else _utc(found)
+
+
+def header_moment(value: str) -> datetime | None:
+    """Read a date as headers have it; without a zone it is UTC."""
+    try:
+        found = parsedate_to_datetime(value.strip()[:_DATE_CHARS])
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def envelope_moment(envelope: bytes) -> datetime | None:
+    """Read the time of the line before a message in an mbox."""
+    match = _ENVELOPE.search(envelope[:1000].decode("ascii", "replace"))
+    if match is None:
+        return None
+    month, day, clock, zone, year, zone_after = match.groups()
+    return header_moment(f"{day} {month} {year} {clock} {zone or zone_after or '+0000'}")
+
+
+def _utc(moment: datetime) -> str | None:
+    try:
+        found = instant(moment.isoformat())
+    except (ValueError, OverflowError):
+        return None
+    return None if found is None else iso(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Correspondent:
+    """A sender or receiver; the name may be empty."""
+
+    name: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.address}>" if self.name and self.name != self.address else self.address
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedPart:
+    """A part of a message that is not its text."""
+
+    name: str
+    mime_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessage:
+    """A message taken apart; texts are Unicode and hold no NUL."""
+
+    #: All values by the name in lower case.
+    headers: Mapping[str, Sequence[str]]
+    #: By ``from``, ``to``, ``cc``, ``bcc``.
+    people: Mapping[str, Sequence[Correspondent]]
+    date: datetime | None
+    plain: Sequence[str]
+    html: Sequence[str]
+    attached: Sequence[AttachedPart]
+
+    def header(self, name: str) -> str:
+        """Return the first value of a header, or an empty text."""
+        values = self.headers.get(name)
+        return values[0].strip() if values else ""
+
 
 #: More parts, people or text than any person sends; the rest is left out.
 MAX_PARTS = 1000

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 from headgate.sources.inputs.tree import InputFile
-from headgate.sources.mail.folders import MailFile, folder_of, kind_of, maildir_flags
-from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES, split
+from headgate.sources.mail.mbox import MAX_MESSAGE_BYTES, MailFile, folder_of, kind_of, maildir_flags, split
 from headgate.sources.mail.rows import MailRows, MailState
 from headgate.sources.protocol import Item, Mark, Reject
 

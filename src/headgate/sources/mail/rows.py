@@ -15,17 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.sources.cleaning import clean
 from headgate.sources.identity import digest_of
 from headgate.sources.mail.attached import text_of
-from headgate.sources.mail.html import text_of_html
-from headgate.sources.mail.moments import sent_at
-from headgate.sources.mail.parsing import parse
-from headgate.sources.mail.parts import AttachedPart, Correspondent, ParsedMessage
-from headgate.sources.mail.replies import fold
-from headgate.sources.mail.texts import unfolded
+from headgate.sources.mail.html import fold, text_of_html
+from headgate.sources.mail.parsing import AttachedPart, Correspondent, ParsedMessage, parse, sent_at, unfolded
 from headgate.sources.protocol import Attachment, Reject, Row
 from headgate.sources.reading_note import NOTE
+from headgate.sources.values import clean
 
 MAX_BODY_CHARS = 1_000_000
 _MAX_HEADER_CHARS = 2_000

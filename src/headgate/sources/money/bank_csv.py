@@ -10,8 +10,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import IO
 
-from headgate.sources.inputs.tree import InputFile
-from headgate.sources.labels import file_label
+from headgate.sources.inputs.tree import InputFile, file_label
 from headgate.sources.money.columns import Columns, Role, columns_of, with_other_accounts
 from headgate.sources.money.ledger import AccountFacts, Booking, LedgerKeys
 from headgate.sources.money.values import DayOrder, amount_of, day_of, day_order, decimal_mark

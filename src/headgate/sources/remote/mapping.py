@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from headgate.errors import ConfigInvalid
+from headgate.operations.secrets import Secret
 from headgate.sources.declaring import (
     BOOLEAN,
     DATE,
@@ -23,6 +26,39 @@ from headgate.sources.declaring import (
     StreamSpec,
     declaration,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class OperationAddress:
+    """Which operation of which server is called."""
+
+    server: str
+    tool: str
+    token: Secret | None = None
+    #: Whether the owner allows the server a private address.
+    allow_private: bool = False
+
+
+class RemoteOperation(Protocol):
+    """An operation that can be called until the session ends."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the server claims that it changes nothing."""
+        ...
+
+    def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call it and return its structured result.
+
+        Raises:
+            HeadgateError: it failed, or is not what was approved.
+        """
+        ...
+
+
+#: Opens a session with the server for the length of a block.
+OpenOperation = Callable[[OperationAddress], AbstractContextManager[RemoteOperation]]
+
 
 TYPES: Mapping[str, Mapping[str, Any]] = {
     "text": TEXT,

@@ -12,12 +12,17 @@ import msgspec
 
 from headgate.errors import ConfigInvalid, UpstreamProtocolError
 from headgate.model.instants import instant, is_date, iso
-from headgate.sources.cleaning import without_empty
 from headgate.sources.identity import digest_of
 from headgate.sources.protocol import Item, Mark, Reject, Removal, Row
-from headgate.sources.remote.mapping import RemoteMapping, read_mapping
-from headgate.sources.remote.port import OpenOperation, OperationAddress, RemoteOperation
+from headgate.sources.remote.mapping import (
+    OpenOperation,
+    OperationAddress,
+    RemoteMapping,
+    RemoteOperation,
+    read_mapping,
+)
 from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.values import without_empty
 
 MAX_PAGES = 1000
 MAX_ITEMS = 200_000

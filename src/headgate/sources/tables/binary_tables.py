@@ -15,8 +15,7 @@ from headgate.sources.inputs.tree import InputFile
 from headgate.sources.parts import most_stored_bytes
 from headgate.sources.protocol import Reject
 from headgate.sources.reading_note import NOTE
-from headgate.sources.tables.columns import field_names, storable
-from headgate.sources.tables.raw import RawRow, RawTable
+from headgate.sources.tables.columns import RawRow, RawTable, field_names, storable
 
 _BATCH_ROWS = 2000
 #: How many rows of a batch become values at once: each has its own copy of what the batch has once.

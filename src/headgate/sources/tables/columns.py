@@ -6,7 +6,8 @@ import hashlib
 import math
 import re
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, cast
@@ -15,7 +16,25 @@ import msgspec
 import numpy as np
 
 from headgate.model.ids import MAX_ID_CHARS
+from headgate.sources.protocol import Reject
 from headgate.sources.tables.kinds import NO_VALUE, TEXT_KINDS, TIME_KINDS, TextKind
+
+#: The values of one row by the number of its column, and where it stands: "line 7".
+RawRow = tuple[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """The rows of one table of a file, which can be read again and again."""
+
+    name: str
+    columns: Sequence[str]
+    #: Whether every value is text.
+    is_untyped: bool
+    rows: Callable[[], AbstractContextManager[Iterator[RawRow | Reject]]]
+    #: The columns of its primary key, if the file declares one.
+    key: Sequence[str] = ()
+
 
 #: A column with more different values is not one that records are grouped by.
 _GROUPS_MOST = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
@@ -10,19 +9,13 @@ from typing import IO, Any, cast
 import msgspec
 
 from headgate.sources.inputs.tree import InputFile
+from headgate.sources.json_values import json_values
 from headgate.sources.protocol import Reject
-from headgate.sources.tables.columns import field_names, storable
-from headgate.sources.tables.raw import RawRow, RawTable
+from headgate.sources.tables.columns import RawRow, RawTable, field_names, storable
 from headgate.sources.texts import lines
 
 _MAX_DEPTH = 60
-_MAX_ITEM_EVENTS = 1_000_000
 _MAX_COLUMNS = 900
-_STARTS = frozenset({"start_map", "start_array"})
-_ENDS = frozenset({"end_map", "end_array"})
-#: It has no types.
-_PARSER: Any = importlib.import_module("ijson")
-_PARTS: Any = importlib.import_module("ijson.common")
 _Found = tuple[str, dict[str, Any]] | Reject
 
 
@@ -94,23 +87,9 @@ def _line_items(content: IO[bytes], head: bytes) -> Iterator[_Found]:
 
 
 def _array_items(content: IO[bytes], _head: bytes) -> Iterator[_Found]:
-    """Build one item after the other; the library's own way needs memory with the square of the depth."""
-    depth, number, events, builder = 0, 0, 0, _PARTS.ObjectBuilder()
-    try:
-        for event, value in _PARSER.basic_parse(content, use_float=True):
-            if depth >= 1 and not (depth == 1 and event == "end_array"):
-                builder.event(event, value)
-                events += 1
-            depth += (event in _STARTS) - (event in _ENDS)
-            if depth > _MAX_DEPTH or events > _MAX_ITEM_EVENTS:
-                yield Reject(f"item {number + 1}", "It is nested too deeply or too large; reading ends here.")
-                return
-            if depth == 1 and event != "start_array":
-                number, events = number + 1, 0
-                yield _object(f"item {number}", builder.value)
-                builder = _PARTS.ObjectBuilder()
-    except (_PARTS.JSONError, ValueError, RecursionError):
-        yield Reject(f"item {number + 1}", "The file is not JSON from here on.")
+    for number, item in enumerate(json_values(content, frozenset({"item"})), 1):
+        place = f"item {number}"
+        yield Reject(place, item.problem) if item.problem else _object(place, item.value)
 
 
 def _object(place: str, value: Any) -> _Found:

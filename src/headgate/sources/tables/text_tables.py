@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 from headgate.sources.inputs.tree import InputFile
 from headgate.sources.protocol import Reject
-from headgate.sources.tables.columns import field_names
+from headgate.sources.tables.columns import RawRow, RawTable, field_names
 from headgate.sources.tables.kinds import TEXT_KINDS
-from headgate.sources.tables.raw import RawRow, RawTable
 from headgate.sources.texts import decode, lines
 
 _DELIMITERS = ",;\t|"

@@ -10,7 +10,8 @@ from headgate.model.ids import ConnectionId, connection_id, connector_key, is_pl
 from headgate.model.instants import iso
 from headgate.model.record import Connection
 from headgate.model.rows import LineError, OnInvalid
-from headgate.sources.intake import Push, Upload
+from headgate.sources.intake import Push
+from headgate.sources.uploads import Upload
 from headgate.web.api.calls import Call
 from headgate.web.replies import HttpReply, empty_reply, json_reply
 
@@ -142,12 +143,12 @@ async def import_file(call: Call) -> HttpReply:
         is_dry_run=call.given.get("dry_run") == "true",
         import_id=call.given.get("import_id"),
     )
-    return json_reply(await call.services.intake.import_file(upload, call.pieces()))
+    return json_reply(await call.services.uploads.import_file(upload, call.pieces()))
 
 
 async def import_progress(call: Call) -> HttpReply:
     """Show how far an import is."""
-    return json_reply(call.services.intake.import_progress(call.path["import_id"]))
+    return json_reply(call.services.uploads.progress(call.path["import_id"]))
 
 
 async def state(call: Call) -> HttpReply:
@@ -191,13 +192,13 @@ def _path_connection(call: Call) -> ConnectionId:
 
 def _only(document: dict[str, Any], names: set[str]) -> None:
     for name in document.keys() - names:
-        raise InvalidRequest(f"There is no member '{name[:80]}' here.", param=name[:80])
+        raise InvalidRequest(f"Unknown field '{name[:80]}'.", param=name[:80])
 
 
 def _text(document: dict[str, Any], name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str):
-        raise InvalidRequest(f"{name} must be a text.", param=name)
+        raise InvalidRequest(f"{name} must be a string.", param=name)
     return value
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from headgate.errors import InvalidRequest
+from headgate.errors import InvalidRequest, UpstreamProtocolError
 from headgate.home import make_private_directory
 from headgate.model.ids import ConnectorKey
-from headgate.sources.import_plan import ImportPlan, PlannedImport
+from headgate.sources.identity import digest_of
 from headgate.sources.importing import ImportJob
 from headgate.sources.parser_process import ParserEnded, ParserProcess
 from headgate.sources.parser_requests import (
@@ -25,10 +25,13 @@ from headgate.sources.parser_requests import (
     PlanAnswer,
     PlannedFiles,
     PreviewFiles,
+    ReadCalendar,
+    ReadDav,
     ReadFiles,
+    ReadMessage,
 )
 from headgate.sources.parts import ImportPart
-from headgate.sources.previewing import ImportPreview, preview_without_rows
+from headgate.sources.previewing import ImportPlan, ImportPreview, PlannedImport, preview_without_rows
 from headgate.sources.protocol import Reject
 from headgate.sources.reading_note import ENDED_WITH_PROGRAM, MOST_TRIES, LastRead, last_read
 
@@ -211,3 +214,51 @@ class _FileRun:
             return False
         self.cuts.append(Cut(read.given, read.file, ended.reason))
         return True
+
+
+_T = TypeVar("_T")
+
+
+class AccountParser:
+    """Reads what is fetched in a process for this run alone, which is started with the first of it."""
+
+    def __init__(self, notes: Path | None, settings: Mapping[str, str]) -> None:
+        self._notes = notes
+        self._note = None if notes is None else notes / f"{digest_of(sorted(settings.items()))[:32]}.note"
+        self._left = None if self._note is None else last_read(self._note)
+        self._process = ParserProcess()
+
+    def __enter__(self) -> Self:
+        if self._notes is not None:
+            make_private_directory(self._notes)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.close()
+        if self._note is not None:
+            self._note.unlink(missing_ok=True)
+
+    def parts(self, request: ReadMessage | ReadCalendar) -> Iterator[ImportPart]:
+        """Return the records of something; a reject in their place if it ended the process."""
+        if self._ended_program(request.place):
+            yield ImportPart(rejects=[Reject(request.place, ENDED_WITH_PROGRAM)], is_cut=True)
+            return
+        try:
+            yield from self._process.ask(request, ImportPart, self._note)
+        except ParserEnded as ended:
+            yield ImportPart(rejects=[Reject(request.place, ended.reason)], is_cut=True)
+
+    def one(self, request: ReadDav, answer: type[_T]) -> _T:
+        """Read an answer of the server.
+
+        Raises:
+            UpstreamProtocolError: it cannot be read.
+        """
+        try:
+            return self._process.one(request, answer, self._note)
+        except (ParserEnded, InvalidRequest) as error:
+            raise UpstreamProtocolError(f"The server's answer: {error}") from None
+
+    def _ended_program(self, place: str) -> bool:
+        left = self._left
+        return left is not None and left.tries >= MOST_TRIES and left.is_item(place)

@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.sources.exports.content_text import component, escaped, line, parameter, texts
+_LINE_BYTES = 74
+_SPECIAL = re.compile(r"[\\,;]")
+
+
+def line(name: str, value: str) -> str:
+    """Write a property; the name may have parameters. Nothing but its end can end the line."""
+    return f"{name}:{' '.join(value.splitlines())}"
+
+
+def escaped(text: object) -> str:
+    """Escape what would separate values or lines."""
+    value = _SPECIAL.sub(lambda match: f"\\{match.group()}", str(text))
+    return "\\n".join(value.splitlines()) if value else ""
+
+
+def texts(name: str, values: Iterable[object]) -> list[str]:
+    """Write a property once for each text that is there."""
+    return [line(name, escaped(value)) for value in values if value not in (None, "")]
+
+
+def parameter(text: str) -> str:
+    """Write the value of a parameter in quotes, which it cannot end."""
+    return '"' + "".join("'" if one == '"' else one for one in text if one.isprintable()) + '"'
+
+
+def component(kind: str, lines: Iterable[str]) -> bytes:
+    """Put lines between a beginning and an end, folded."""
+    return b"".join(_folded(one) for one in (f"BEGIN:{kind}", *lines, f"END:{kind}"))
+
+
+def _folded(text: str) -> bytes:
+    content = text.encode()
+    if len(content) <= _LINE_BYTES:
+        return content + b"\r\n"
+    # The reader joins bytes, but other programs want whole characters.
+    pieces, piece = list[str](), ""
+    size = 0
+    for one in text:
+        width = len(one.encode())
+        if size + width > _LINE_BYTES:
+            pieces.append(piece)
+            piece, size = "", 1
+        piece += one
+        size += width
+    return "\r\n ".join([*pieces, piece]).encode() + b"\r\n"
+
 
 #: Of records whose time of writing is not known.
 _NO_STAMP = "19700101T000000Z"
@@ -103,3 +149,39 @@ def _person(name: str, text: str) -> str:
     label, address = found.groups() if found else ("", text)
     scheme = "" if ":" in address else "mailto:"
     return line(f"{name};CN={parameter(label)}" if label else name, f"{scheme}{address}")
+
+
+_KINDS = {"organisation": "org", "group": "group"}
+
+
+def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
+    """Write a record of contacts; its id becomes the card's."""
+    names = (row.get("family_name"), row.get("given_name"), None, None, None)
+    groups = ",".join(escaped(one) for one in row.get("groups") or ())
+    lines = [
+        "VERSION:4.0",
+        line("UID", escaped(row["id"])),
+        *texts("FN", [row.get("name")]),
+        line("N", ";".join(escaped(one or "") for one in names)),
+        *texts("NICKNAME", [row.get("nickname")]),
+        line("KIND", _KINDS.get(row.get("kind") or "", "individual")),
+        *texts("EMAIL", row.get("emails") or ()),
+        *texts("TEL", row.get("phones") or ()),
+        *texts("IMPP", row.get("accounts") or ()),
+        *texts("ORG", [row.get("organisation")]),
+        *texts("TITLE", [row.get("job")]),
+        *texts("BDAY", [row.get("birthday")]),
+        *(line("ADR", f";;{escaped(one)};;;;") for one in row.get("addresses") or ()),
+        *texts("URL", row.get("websites") or ()),
+        *([line("CATEGORIES", groups)] if groups else ()),
+        *texts("NOTE", [row.get("notes")]),
+        *texts("REV", [row.get("updated_at")]),
+        *([line("PHOTO", row["photo_url"])] if row.get("photo_url") else ()),
+        *(_photo(row["photo"], photo) if photo is not None else ()),
+    ]
+    return component("VCARD", lines)
+
+
+def _photo(reference: Mapping[str, Any], content: bytes) -> list[str]:
+    mime_type = str(reference["mime_type"]).replace(";", "").replace(",", "")
+    return [line("PHOTO", f"data:{mime_type};base64,{base64.b64encode(content).decode()}")]
