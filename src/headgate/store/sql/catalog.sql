@@ -79,3 +79,15 @@ SELECT sid FROM shelf WHERE {home} stid=?
 -- name: live_counts
 -- How many live records each shelf holds.
 SELECT sid, live FROM shelf WHERE {home} true
+
+-- name: column_scales
+-- The scale of each column of a stream that has exact values.
+SELECT col, scale FROM field WHERE {home} stid=? AND scale IS NOT NULL
+
+-- name: set_column_scale
+-- Note the scale of a column's exact values.
+UPDATE field SET scale=? WHERE {home} stid=? AND col=?
+
+-- name: columns_without_scale
+-- The columns of numbers that have no exact values yet.
+SELECT stid, col FROM field WHERE {home} kind='number' AND scale IS NULL ORDER BY stid, col

@@ -48,4 +48,4 @@ SELECT v FROM meta WHERE {home} k='copying'
 
 -- name: shelf_states
 -- What every shelf was last changed by.
-SELECT sid, next_n, live, seq, col_seq FROM shelf WHERE {home} true ORDER BY sid
+SELECT sid, next_n, live, seq FROM shelf WHERE {home} true ORDER BY sid

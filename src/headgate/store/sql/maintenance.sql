@@ -27,29 +27,9 @@ SELECT sid FROM record {index record_key} WHERE {home} sid > ? ORDER BY sid LIMI
 -- What a shelf's row says about its records.
 SELECT live, next_n, seq FROM shelf WHERE {home} sid=?
 
--- name: has_column_blocks
--- One row if a shelf has column blocks.
-SELECT 1 FROM column_block WHERE {home} sid=? LIMIT 1
-
 -- name: chunks_to_check
 -- The pieces of a long text with their checksums.
 SELECT n, sum, text FROM chunk WHERE {home} rid=? AND fid=? ORDER BY n
-
--- name: shelves_with_changes
--- Shelves that changed since their column blocks were written.
-SELECT sid, seq, col_seq FROM shelf WHERE {home} seq > col_seq
-
--- name: some_changes
--- One row for each record of a shelf that changed since a number, up to a limit.
-SELECT 1 FROM record {index record_seq} WHERE {home} sid=? AND seq > ? LIMIT ?
-
--- name: put_column_block
--- Store one block of one column.
-INSERT INTO column_block VALUES({home_value}?, ?, ?, ?) ON CONFLICT ({home_column}sid, fid, b) DO UPDATE SET data = excluded.data
-
--- name: note_column_blocks
--- Note that the blocks of a shelf are true as of a number, unless the catalog has changed meanwhile.
-UPDATE shelf SET col_seq=? WHERE {home} sid=? AND (SELECT v FROM meta WHERE {home} k='catalog') = ?
 
 -- name: has_undated_changes
 -- One row if there are changes that no noted day covers, and today is not noted.
@@ -83,17 +63,9 @@ DELETE FROM life WHERE {home} rid=? AND seq=?
 -- Remove a record's own row.
 DELETE FROM record WHERE {home} rid=?
 
--- name: record_seq_of
--- The number of a record's last change.
-SELECT seq FROM record WHERE {home} rid=?
-
--- name: forget_older_column_state
--- Forget that a shelf has column blocks if they are older than a change; one row if they were.
-UPDATE shelf SET col_seq=0 WHERE {home} sid=? AND col_seq > 0 AND col_seq < ? RETURNING 1
-
 -- name: note_erasure
--- Note an erasure on its shelf, and that the shelf has no column blocks.
-UPDATE shelf SET live=live-?, seq=?, col_seq=0 WHERE {home} sid=?
+-- Note an erasure on its shelf.
+UPDATE shelf SET live=live-?, seq=? WHERE {home} sid=?
 
 -- name: next_change_number
 -- Take the next change number.

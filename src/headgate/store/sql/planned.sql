@@ -33,25 +33,8 @@ WHERE u.{home} u.blob_id = ? AND r.sid IN ({sids}) AND r.{live}{where} ORDER BY 
 SELECT CAST(coalesce(sum(live), 0) AS bigint) FROM shelf WHERE {home} sid IN ({sids})
 
 -- name: shelf_totals
--- How many live records each shelf holds, and when it last changed.
-SELECT sid, live, updated_at FROM shelf WHERE {home} true
-
--- name: verified_key
--- The key of a record whose text fields hold some texts.
-SELECT r.record_id FROM record r WHERE r.{home} r.rid = ?{conditions}
-
--- name: column_blocks
--- The stored blocks of one column of a shelf.
-SELECT b, data FROM column_block WHERE {home} sid=? AND fid=?
-
--- name: shelf_heads
--- What columns in memory are compared with.
-SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE {home} k='pruned_seq') FROM shelf
-WHERE {home} sid IN ({sids}) ORDER BY sid
-
--- name: touched_blocks
--- The blocks of a shelf that hold a record which changed after a change number.
-SELECT DISTINCT ((rid & {mask}) - 1) / {block_rows} FROM record {index record_seq} WHERE {home} sid=? AND seq > ?
+-- How many live records each shelf holds, when it last changed, and the number of that change.
+SELECT sid, live, updated_at, seq FROM shelf WHERE {home} true
 
 -- name: rows_in_index
 -- How many rows an index has for a shelf.
@@ -72,3 +55,37 @@ WHERE r.{home} r.rid = ?
 -- name: is_in_order
 -- The record is in the index of its stream's order.
 {live}
+
+-- name: typed_of_shelves
+-- The typed values of shelves, each by its first row number and with the records beside them if they are needed.
+FROM (VALUES {starts}) AS s CROSS JOIN {table} AS t{records}
+WHERE t.{home} t.rid > s.column1 AND t.rid < s.column1 + {size}{where}
+
+-- name: records_of_shelves
+-- The records of shelves that pass a scope, with their typed values beside them if they are needed.
+FROM record AS r{join} WHERE r.{home} r.sid IN ({sids}) AND r.{live}{where}
+
+-- name: aggregate
+-- Numbers over visible rows, or over each group of them.
+SELECT {select} {rows}{groups}
+
+-- name: count_unreadable
+-- How many rows have a value of a field that cannot be read as its type.
+count(CASE WHEN {value} IS NULL THEN (SELECT 1 FROM invalid AS i WHERE i.{home} i.rid = t.rid AND i.fid = {fid} LIMIT 1) END)
+
+-- name: exact_value
+-- The exact value of a number in a scale, if it has one.
+CASE WHEN abs({number}) < {below} THEN
+CASE WHEN round({number} * {power}) / {power} = {number} THEN CAST(round({number} * {power}) AS bigint) END END
+
+-- name: fill_exact_values
+-- Compute the exact values of a column between two row numbers.
+UPDATE {table} AS t SET {target} = {value} WHERE t.{home} t.rid > ? AND t.rid < ?
+
+-- name: inexact_row
+-- A row between two row numbers whose number has an exact value only in a finer scale.
+SELECT 1 FROM {table} AS t WHERE t.{home} t.rid > ? AND t.rid < ? AND {value} IS NULL AND {finest} IS NOT NULL LIMIT 1
+
+-- name: wrong_exact_rows
+-- The rows between two row numbers that hold another exact value than that of their number.
+SELECT t.rid FROM {table} AS t WHERE t.{home} t.rid > ? AND t.rid < ? AND {held} IS DISTINCT FROM {value}

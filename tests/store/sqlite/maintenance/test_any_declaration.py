@@ -20,9 +20,7 @@ from headgate.model.plan import PagePlan, Reach
 from headgate.model.rows import Batch
 from headgate.sources.exporting import ExportFormat, export_connection
 from headgate.store.maintenance import commands_of
-from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import writing_store
 from tests.hostile.store.scene import MAIL, MESSAGES, NOW, damages, filled, line, with_store
 
 _CHARACTERS = st.sampled_from(
@@ -127,8 +125,6 @@ def test_every_declaration_that_is_accepted_survives_backup_restore_check_erasur
         connection_id = _fill(home, _declaration(fields), values)
         if connection_id is None:
             return
-        with writing_store(home) as database:
-            Snapshot().run(database, enough=1)
         assert damages(home) == []
         commands_of(home).back_up(Path(place) / "copy", _quiet)
         assert commands_of(other).restore(Path(place) / "copy", _quiet, end_at=None).record_count == 2

@@ -48,7 +48,7 @@ SELECT pg_relation_size(oid) / 8192, relpages FROM pg_class WHERE oid = 'record'
 
 -- name: gather_statistics
 -- Let the server count the rows of the tables that reads choose an index of.
-ANALYZE record, typed, chunk, child_key, word_segment, word_leaf, column_block, life, invalid, blob_use, shelf, meta
+ANALYZE record, typed, chunk, child_key, word_segment, word_leaf, life, invalid, blob_use, shelf, meta
 
 -- name: delete_blob_parts
 -- Remove the bytes of some files.

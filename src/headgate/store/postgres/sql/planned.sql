@@ -62,6 +62,10 @@ JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) 
 -- The record has one of the keys in a JSON list.
 r.key = ANY(ARRAY(SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb)))
 
+-- name: by_key
+-- How records of some keys are found: not by walking the order of the stream.
+/* by the index of keys */
+
 -- name: text_of_field
 -- A text field of the record holds a text; typed columns of such fields hold a checksum alone.
 (convert_from(r.body, 'UTF8')::json ->> ?) = ?
@@ -93,19 +97,6 @@ INSERT INTO typed SELECT :home, rid, ints::bigint[], floats::float8[], words::te
 FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS u(rid, ints, floats, words)
 ON CONFLICT (home, rid) DO UPDATE SET ints = excluded.ints, floats = excluded.floats, words = excluded.words
 
--- name: changed_values
--- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
-SELECT r.rid, r.deleted, r.ts{select} FROM jsonb_array_elements(?::jsonb) w
-CROSS JOIN LATERAL (
-  SELECT * FROM record WHERE home=:home AND sid = (w.value ->> 0)::int AND seq > (w.value ->> 1)::bigint OFFSET 0) r
-LEFT JOIN LATERAL (SELECT * FROM typed WHERE home=:home AND rid = r.rid OFFSET 0) t ON true ORDER BY r.rid
-
--- name: block_values
--- Times and typed values of the records of one block.
-SELECT r.rid, r.deleted, r.ts{select} FROM record r
-LEFT JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
-WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
-
 -- name: stored_rows
 -- Everything of records that a check compares, with their typed values.
 SELECT {columns} FROM record r
@@ -128,3 +119,21 @@ DELETE FROM child_key WHERE home=:home AND rid = ANY(?::bigint[])
 -- The numbers of the catalog and of the state that a statement saw, then whether it found anything, then what it found.
 SELECT (SELECT v FROM meta WHERE home=:home AND k='catalog'), (SELECT v FROM meta WHERE home=:home AND k='version'), found.*
 FROM (SELECT) AS once LEFT JOIN LATERAL (SELECT true AS is_found, of.* FROM ({statement}) AS of) AS found ON true
+
+-- name: records_of_typed
+-- The records beside their typed values.
+JOIN LATERAL (SELECT * FROM record WHERE home=:home AND rid = t.rid OFFSET 0) AS r ON true
+
+-- name: exact_sum
+-- The sum of integers. As two numbers, of which the first is the high part in other engines: here one number holds any sum.
+0, sum({value})
+
+-- name: page_of_filtered
+-- The visible rows that pass filters and have a place, in the stream's order: the typed values say which places the page ends
+-- at, and only records up to there are read.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM (
+  SELECT t.rid AS rid {rows}{from_place} AND {sort} {within} coalesce(
+    (SELECT {last}(place) FROM (SELECT {sort} AS place {rows}{behind_place} ORDER BY 1 {direction} LIMIT ?) AS places),
+    {no_place})) AS f
+JOIN record AS r ON r.home=:home AND r.rid = f.rid WHERE true{start}
+ORDER BY r.sort {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?

@@ -46,6 +46,10 @@ JOIN {table} t ON t.rid = r.rid
 -- The record has one of the keys in a JSON list.
 r.record_id IN (SELECT value FROM json_each(?))
 
+-- name: by_key
+-- How records of some keys are found: not by walking the order of the stream.
+INDEXED BY record_key
+
 -- name: text_of_field
 -- A text field of the record holds a text; typed columns of such fields hold a checksum alone.
 field_text(r.body, ?) = ?
@@ -72,17 +76,6 @@ DELETE FROM {table} WHERE rid=?
 -- Store a record's typed values.
 INSERT OR REPLACE INTO {table}(rid{names}) VALUES(?{marks})
 
--- name: changed_values
--- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
-SELECT r.rid, r.deleted, r.ts{select} FROM json_each(?) w
-JOIN record r INDEXED BY record_seq ON r.sid = w.value->>0 AND r.seq > w.value->>1
-LEFT JOIN {table} t ON t.rid = r.rid ORDER BY r.rid
-
--- name: block_values
--- Times and typed values of the records of one block.
-SELECT r.rid, r.deleted, r.ts{select} FROM record r LEFT JOIN {table} t ON t.rid = r.rid
-WHERE r.rid >= ? AND r.rid < ? ORDER BY r.rid
-
 -- name: stored_rows
 -- Everything of records that a check compares, with their typed values.
 SELECT {columns} FROM record r LEFT JOIN {table} t ON t.rid = r.rid
@@ -98,3 +91,21 @@ ALTER TABLE {table} ADD COLUMN {column} {type}
 -- name: index_typed_column
 -- Let records be found by the value of a typed column.
 CREATE INDEX IF NOT EXISTS {table}_{column} ON {table}({column})
+
+-- name: records_of_typed
+-- The records beside their typed values.
+CROSS JOIN record AS r ON r.rid = t.rid
+
+-- name: exact_sum
+-- The sum of integers. As two numbers, a high part and a low one: the sum of all is longer than an integer may be.
+sum({value} >> 32), sum({value} & 4294967295)
+
+-- name: page_of_filtered
+-- The visible rows that pass filters and have a place, in the stream's order: the typed values say which places the page ends
+-- at, and only records up to there are read.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM (
+  SELECT t.rid AS rid {rows}{from_place} AND {sort} {within} coalesce(
+    (SELECT {last}(place) FROM (SELECT {sort} AS place {rows}{behind_place} ORDER BY 1 {direction} LIMIT ?) AS places),
+    {no_place})) AS f
+CROSS JOIN record AS r ON r.rid = f.rid WHERE 1{start}
+ORDER BY r.sort {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
