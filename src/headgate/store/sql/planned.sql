@@ -69,9 +69,9 @@ FROM record AS r{join} WHERE r.{home} r.sid IN ({sids}) AND r.{live}{where}
 -- Numbers over visible rows, or over each group of them.
 SELECT {select} {rows}{groups}
 
--- name: count_unreadable
--- How many rows have a value of a field that cannot be read as its type.
-count(CASE WHEN {value} IS NULL THEN (SELECT 1 FROM invalid AS i WHERE i.{home} i.rid = t.rid AND i.fid = {fid} LIMIT 1) END)
+-- name: is_unreadable
+-- The row has a value of a field that cannot be read as its type.
+{value} IS NULL AND EXISTS (SELECT 1 FROM invalid AS i WHERE i.{home} i.rid = t.rid AND i.fid = {fid})
 
 -- name: exact_value
 -- The exact value of a number in a scale, if it has one.
