@@ -6,7 +6,7 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 #: The most characters of one field.
 MAX_TEXT = 1024 * 1024
@@ -16,6 +16,8 @@ _CHUNK = 64 * 1024
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BAD_BYTES = "headgate-windows-1252"
+#: How spreadsheets recognise a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
@@ -111,3 +113,8 @@ def byte_lines(content: IO[bytes]) -> Iterator[bytes]:
         while not part.endswith(b"\n") and (part := buffered.readline(MAX_LINE_BYTES)):
             pass
         yield line.rstrip(b"\r\n")
+
+
+def safe_cell(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,5 +1,6 @@
 """Calendars of an account: a real CalDAV server, and files at an address."""
 
+import os
 import socketserver
 import threading
 from contextlib import contextmanager, suppress
@@ -38,7 +39,7 @@ TODAY = instant("2026-03-10T08:00:00Z")
 
 @pytest.fixture
 def account(tmp_path):
-    found = live_sources(tmp_path)["calendar"]
+    found = live_sources(tmp_path, os.environ)["calendar"]
     assert isinstance(found, CalendarAccount)
     found._clock = lambda: TODAY
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _CONTENT = "src/headgate/mcp/client/content.py"
-_DISCOVER = "src/headgate/mcp/client/discover.py"
+_DISCOVER = "src/headgate/mcp/client/upstream.py"
 _FORWARD = "src/headgate/mcp/client/forward.py"
 _IMPORT = "src/headgate/mcp/client/from_mcp.py"
 _MAPPING = "src/headgate/mcp/client/mapping.py"
@@ -319,7 +319,7 @@ BUGS = (
     Bug(
         "S0-B7",
         "a transport of the program is closed",
-        "src/headgate/mcp/client/sender.py",
+        "src/headgate/mcp/client/pool.py",
         '        """Leave the transport open; it belongs to the program."""\n',
         '        """Close the transport."""\n        await self._transport.aclose()\n',
     ),

@@ -38,7 +38,7 @@ BUGS = (
     Bug(
         _SHORT_TOKEN,
         "a token of one character is used",
-        "src/headgate/mcp/client/redaction.py",
+        "src/headgate/mcp/client/message.py",
         "if len(token.expose()) < _MIN_TOKEN_CHARS:",
         "if not token.expose():",
     ),

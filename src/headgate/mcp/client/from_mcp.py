@@ -37,7 +37,6 @@ from headgate.errors import (
     UpstreamTimeout,
 )
 from headgate.mcp.client.addresses import UpstreamEndpoint, parse_endpoint
-from headgate.mcp.client.discover import list_tools
 from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import (
@@ -50,11 +49,11 @@ from headgate.mcp.client.mapping import (
     map_tool,
     map_tools,
 )
+from headgate.mcp.client.message import checked_token
 from headgate.mcp.client.network import DialOptions, Resolve, resolve
 from headgate.mcp.client.pins import MemoryPins, Pin, PinStore, ToolChange, changes_since, pins_of
 from headgate.mcp.client.questions import Answerer, QuestionHandler
-from headgate.mcp.client.redaction import checked_token
-from headgate.mcp.client.upstream import ConnectOptions, Upstream
+from headgate.mcp.client.upstream import ConnectOptions, Upstream, list_tools
 from headgate.operations.registration import CompiledSchemas, HandlerRegistration, Provenance
 from headgate.operations.running import let_loop_run, off_loop
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret

@@ -30,10 +30,17 @@ from headgate.errors import (
     UpstreamUnreachable,
 )
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.message import IncomingMessage, read_message
-from headgate.mcp.client.redaction import Redactor, readable, redact_text, sanitise, strip_tracebacks
+from headgate.mcp.client.message import (
+    IncomingMessage,
+    Redactor,
+    read_message,
+    readable,
+    redact_text,
+    sanitise,
+    strip_tracebacks,
+)
+from headgate.mcp.client.pool import OutgoingRequest, Sender, UpstreamResponse
 from headgate.mcp.client.request_state import LATER, RequestState
-from headgate.mcp.client.sender import OutgoingRequest, Sender, UpstreamResponse
 from headgate.operations.running import off_loop
 
 #: What ends an exchange without an answer.

@@ -23,7 +23,7 @@ from headgate.sources.parser_requests import ReadCalendar, ReadDav
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Removal
-from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.web_account import CheckAddress, HttpAnswer, WebAccess, WebAccount, web_account
 
 _FETCHED = 50
@@ -62,11 +62,16 @@ class CalendarAccount:
     }
 
     def __init__(
-        self, check_address: CheckAddress, clock: Callable[[], int], notes: Path | None = None
+        self,
+        check_address: CheckAddress,
+        clock: Callable[[], int],
+        notes: Path | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self._check = check_address
         self._clock = clock
         self._notes = notes
+        self._secrets = secrets or Secrets()
 
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
@@ -87,7 +92,7 @@ class CalendarAccount:
         access = WebAccess(
             check_address=self._check,
             user=settings.get("user", ""),
-            secret=find_secret(secret) if secret else None,
+            secret=self._secrets.find(secret) if secret else None,
             allow_private=settings.get("allow_private") == "true",
         )
         now = datetime.fromtimestamp(self._clock() / 1_000_000, UTC).replace(tzinfo=None)

@@ -36,7 +36,7 @@ from headgate.sources.parser_requests import ReadMessage
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, Mark, Reject
-from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.secrets import FORMS, Secrets
 
 _SECONDS = 60.0
 _PORTS = {"tls": 993, "starttls": 143, "none": 143}
@@ -70,8 +70,9 @@ class ImapSource:
         "port": "The port, if it is not the usual one (optional)",
     }
 
-    def __init__(self, notes: Path | None = None) -> None:
+    def __init__(self, notes: Path | None = None, secrets: Secrets | None = None) -> None:
         self._notes = notes
+        self._secrets = secrets or Secrets()
 
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
@@ -85,7 +86,10 @@ class ImapSource:
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
         """Fetch new messages, folder by folder; they are read in another process."""
         try:
-            with AccountParser(self._notes, settings) as parser, _signed_in(settings) as client:
+            with (
+                AccountParser(self._notes, settings) as parser,
+                _signed_in(settings, self._secrets) as client,
+            ):
                 for folder in _folders(client, settings):
                     yield from _Folder(client, folder, state.get(folder.name), parser).items()
         except OSError as error:
@@ -95,8 +99,8 @@ class ImapSource:
 
 
 @contextmanager
-def _signed_in(settings: Mapping[str, str]) -> Generator[imaplib.IMAP4]:
-    secret = find_secret(settings["secret"])
+def _signed_in(settings: Mapping[str, str], secrets: Secrets) -> Generator[imaplib.IMAP4]:
+    secret = secrets.find(settings["secret"])
     with cut_at_deadline() as connections:
         try:
             client = _connected(settings, connections)

@@ -21,7 +21,7 @@ from headgate.sources.remote.mapping import (
     RemoteOperation,
     read_mapping,
 )
-from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.values import without_empty
 
 MAX_PAGES = 1000
@@ -35,8 +35,9 @@ class RemoteSource:
     title = "Remote MCP server"
     settings: Mapping[str, str] = {"mapping": "The path of the mapping file."}
 
-    def __init__(self, open_operation: OpenOperation) -> None:
+    def __init__(self, open_operation: OpenOperation, secrets: Secrets | None = None) -> None:
         self._open = open_operation
+        self._secrets = secrets or Secrets()
 
     def prepared(self, settings: Mapping[str, str]) -> Mapping[str, str]:
         """Make the path absolute: a later run may have another working directory."""
@@ -59,7 +60,7 @@ class RemoteSource:
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
         """Call the operation and give what it returns."""
         mapping = _mapping(settings)
-        token = find_secret(mapping.token) if mapping.token else None
+        token = self._secrets.find(mapping.token) if mapping.token else None
         address = OperationAddress(mapping.server, mapping.tool, token, mapping.allow_private)
         with self._open(address) as operation:
             if not (mapping.read_only or operation.is_read_only):
