@@ -207,9 +207,9 @@ BUGS = (
     Bug(
         "S0-27",
         "tools are in the order of their names",
-        _IMPORT,
-        "            for tool in listing.tools.values()\n",
-        "            for tool in sorted(listing.tools.values(), key=lambda tool: tool.name)\n",
+        "src/headgate/mcp/client/pins.py",
+        "in listing.tools.items()",
+        "in sorted(listing.tools.items())",
     ),
     Bug(
         "S0-28",

@@ -17,9 +17,8 @@ from headgate.sources.per_file import CountedContent, read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 from headgate.sources.tables.binary_tables import binary_tables
 from headgate.sources.tables.columns import ColumnFacts, RawTable, TableColumn, column_of, hash_of, repeated
-from headgate.sources.tables.json_tables import json_form, json_table
 from headgate.sources.tables.kinds import SCHEMAS
-from headgate.sources.tables.text_tables import text_table
+from headgate.sources.tables.text_tables import json_form, json_table, text_table
 
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
 _JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
