@@ -83,7 +83,7 @@ async def export_connection(
             counts[name] = 0
             async for rows in _pages(store, Reach(name, (connection.id,), fields, with_hidden=True)):
                 counts[name] += len(rows)
-                blobs.update(one for row in rows for one in _blob_ids(row))
+                blobs.update(blob_id for row in rows for blob_id in _blob_ids(row))
                 write(rows)
     copied = await _copy_files(store, blobs, directory / "files")
     return ExportReport(counts, copied, len(blobs) - copied)

@@ -69,7 +69,7 @@ def decoded(content: IO[bytes], head: bytes) -> Iterator[str]:
 
 
 def lines(content: IO[bytes], head: bytes) -> Iterator[str]:
-    """Give the lines with their ends; one that is too long comes in pieces of `MAX_LINE` characters."""
+    """Yield the lines with their ends; one that is too long comes in pieces of `MAX_LINE` characters."""
     rest = ""
     for piece in decoded(content, head):
         *whole, rest = (rest + piece).split("\n")
@@ -106,7 +106,7 @@ class _Readable(io.RawIOBase):
 
 
 def byte_lines(content: IO[bytes]) -> Iterator[bytes]:
-    """Give the lines without their ends; of a line that is too long the beginning."""
+    """Yield the lines without their ends; of a line that is too long the beginning."""
     buffered = io.BufferedReader(_Readable(content), _BUFFER_BYTES)
     while part := buffered.readline(MAX_LINE_BYTES):
         line = part

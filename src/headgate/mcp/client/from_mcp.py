@@ -295,13 +295,13 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
     def listed_digest(self, tool: str) -> str | None:
         """Return the digest of a tool as the server listed it last."""
-        found = self._seen.get(tool)
-        return None if found is None else found.digest
+        listed = self._seen.get(tool)
+        return None if listed is None else listed.digest
 
     def listed_description(self, tool: str) -> str:
         """Return the description of a tool as the server listed it last, approved or not."""
-        found = self._seen.get(tool)
-        return "" if found is None else found.spec.description
+        listed = self._seen.get(tool)
+        return "" if listed is None else listed.spec.description
 
     async def judge_again(self) -> None:
         """Compare the tools that were listed last with the pins as they are now: another process may have approved."""

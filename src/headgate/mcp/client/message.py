@@ -90,7 +90,7 @@ def sanitise(text: str, token: Secret | None, *, most: int = _MAX_QUOTED_CHARS) 
 def readable(body: bytes, token: Secret | None) -> str:
     """Return the beginning of an error's body as text that is safe to quote; escapes could hide the token."""
     text = body.decode("utf-8", "replace")
-    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
     return sanitise(" ".join(plain.split()), token)
 
 
@@ -212,11 +212,11 @@ def measure(data: bytes, max_values: int) -> tuple[int, int]:
 
 def _outside_strings(data: bytes) -> Iterator[bytes]:
     """Yield what stands outside of strings, slice by slice, each in place of every string one quote."""
-    in_string, held = False, b""
+    in_string, backslash = False, b""
     for start in range(0, len(data), _SLICE_BYTES):
-        piece = (held + data[start : start + _SLICE_BYTES]).replace(b"\\\\", b"")
-        held = b"\\" if piece.endswith(b"\\") else b""
-        parts = piece.removesuffix(held).replace(b'\\"', b"").split(b'"')
+        piece = (backslash + data[start : start + _SLICE_BYTES]).replace(b"\\\\", b"")
+        backslash = b"\\" if piece.endswith(b"\\") else b""
+        parts = piece.removesuffix(backslash).replace(b'\\"', b"").split(b'"')
         yield b'"'.join(parts[in_string::2])
         in_string ^= len(parts) % 2 == 0
 

@@ -67,10 +67,10 @@ class FilePins:
     def stamp(self) -> object:
         """Return a value that is another one after the pins were written."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def servers(self) -> list[str]:
         """List the servers that have pins."""
@@ -194,7 +194,7 @@ def judge(
     """Compare listed tools with their pins."""
     changes = changes_since(pins, listing.tools.values())
     bad = {skipped.name for skipped in listing.skipped} & pins.keys()
-    known = before.approved if before.listing.naming == listing.naming else {}
+    known: Mapping[str, Tool] = before.approved if before.listing.naming == listing.naming else {}
     # A tool that was approved and is now unusable has changed; it has not vanished.
     return JudgedTools(
         listing,

@@ -129,7 +129,7 @@ class _CalendarRun:
         request = ReadCalendar(place=place, content=content, name=name, now=self.now)
         for part in self.parser.parts(request):
             for stream, lines in part.lines.items():
-                ids.extend([stream, _RECORD.decode(one.line).data.id] for one in lines)
+                ids.extend([stream, _RECORD.decode(line.line).data.id] for line in lines)
             if part.is_cut:
                 ids.extend(one for one in before if one not in ids)
             yield part
@@ -174,7 +174,7 @@ def _calendars(run: _CalendarRun, url: str, state: Mapping[str, Any]) -> Iterato
 
 
 def _held_elsewhere(state: Mapping[str, Any], path: str) -> set[tuple[str, ...]]:
-    """Give the records of all other calendars: an event may stand in several, and is one record."""
+    """Return the records of all other calendars: an event may stand in several, and is one record."""
     objects: list[Mapping[str, Any]] = [
         held.get("objects") or {} for name, held in state.items() if name != path and held
     ]

@@ -260,8 +260,8 @@ def invented() -> Iterator[Invented]:
     """Make every record of the year."""
     recorder = Recorder(people())
     yield from recorder.accounts()
-    for one in happenings():
-        yield from recorder.records(one)
+    for happening in happenings():
+        yield from recorder.records(happening)
 
 
 async def fill(

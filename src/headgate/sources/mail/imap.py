@@ -158,7 +158,11 @@ def _sign_in(client: imaplib.IMAP4, settings: Mapping[str, str], secret: str) ->
 
 def _folders(client: imaplib.IMAP4, settings: Mapping[str, str]) -> list[ImapFolder]:
     """Choose the folders. Gmail shows a message in a folder for each of its labels: one folder has them all."""
-    found = [one for one in listed_folders(_answers(client.list())) if _LEFT_OUT.isdisjoint(one.flags)]
+    found = [
+        listed_folder
+        for listed_folder in listed_folders(_answers(client.list()))
+        if _LEFT_OUT.isdisjoint(listed_folder.flags)
+    ]
     wanted = [name.strip() for name in (settings.get("folders") or "").split(",") if name.strip()]
     if wanted:
         missing = set(wanted) - {one.name for one in found}
@@ -185,7 +189,7 @@ class _Folder:
         self._is_gmail = _GMAIL in client.capabilities
 
     def items(self) -> Iterator[Item | ImportPart]:
-        """Give the messages whose flags changed, then those after the mark, oldest first."""
+        """Yield the messages whose flags changed, then those after the mark, oldest first."""
         _answers(self._client.select(quoted(self._folder.wire_name), readonly=True))
         validity, following = self._number("UIDVALIDITY"), min(self._number("UIDNEXT"), _LAST_UID)
         change = self._number("HIGHESTMODSEQ")
@@ -267,6 +271,6 @@ def _answers(answer: tuple[str, Sequence[Any]]) -> Sequence[Any]:
     status, values = answer
     if status != "OK":
         raise imaplib.IMAP4.error(
-            b" ".join(one for one in values if isinstance(one, bytes)).decode("utf-8", "replace")
+            b" ".join(value for value in values if isinstance(value, bytes)).decode("utf-8", "replace")
         )
     return values

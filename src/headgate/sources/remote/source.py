@@ -87,7 +87,7 @@ class _RemoteRun:
         self._is_whole = mapping.whole
 
     def items(self, operation: RemoteOperation) -> Iterator[Item]:
-        """Give rows, then what is gone, then the mark from which the next run goes on."""
+        """Yield rows, then what is gone, then the mark from which the next run goes on."""
         for number, result in enumerate(self._pages(operation), 1):
             for place, item in enumerate(self._listed(result), 1):
                 yield self._row(item, f"{self._mapping.tool}, page {number}, item {place}")
@@ -167,7 +167,7 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def _structured(result: Any) -> Any:
-    """Give what a tool returned as data; one that declares no result often writes JSON as its only text."""
+    """Return what a tool returned as data; one that declares no result often writes JSON as its only text."""
     blocks: list[Any] = cast("list[Any]", result) if isinstance(result, list) else []
     if len(blocks) == 1 and isinstance(blocks[0], Mapping):
         block = cast("Mapping[str, Any]", blocks[0])
