@@ -12,6 +12,7 @@ import pytest
 
 from headgate.errors import ConfigInvalid
 from headgate.model.terms import MAX_QUERY_CHARS
+from headgate.store import quick
 from headgate.store.semantic import choice
 from headgate.store.semantic.choice import chosen_model
 from tests.in_process import LocalProgram, local_program, record
@@ -162,7 +163,8 @@ async def test_a_hostile_query_is_answered_or_refused_by_name_on_every_surface(t
 
 
 def test_a_model_that_is_named_and_missing_is_a_mistake_and_auto_is_then_off(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(choice, "find_spec", lambda _name: None)
+    for module in (choice, quick):
+        monkeypatch.setattr(module, "find_spec", lambda _name: None)
     assert chosen_model("auto") is None
     assert chosen_model("off") is None
     with pytest.raises(ConfigInvalid) as refused:

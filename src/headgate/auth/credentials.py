@@ -55,7 +55,7 @@ def provider_address(text: str) -> str:
 
 
 def refuse_owner_environment(environment: Mapping[str, str]) -> None:
-    """Refuse to start where an owner's credential lies about.
+    """Refuse to start if the environment holds an owner credential.
 
     Raises:
         OwnerCredentialRefused: the environment holds one.

@@ -107,7 +107,7 @@ class LatestTime:
 
     @property
     def _elsewhere(self) -> str:
-        """Where the time lies beside the file, for who removes it."""
+        """The other places that hold the time, for the error's hint."""
         return (
             "" if self._sharing is None else ", on every machine, and the row latest_time of the table meta,"
         )

@@ -47,7 +47,7 @@ def narrow(issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> Iss
         if one.name in asked.streams
     )
     if not streams:
-        raise InvalidRequest("Nothing would stay of the grant.", hint="Revoke it instead.", param="streams")
+        raise InvalidRequest("This would leave the grant empty.", hint="Revoke it instead.", param="streams")
     return replace(
         issued,
         grant=replace(grant, streams=streams, expires_at=_least(grant.expires_at, asked.expires_at)),

@@ -150,7 +150,7 @@ class Passkeys:
         except _BAD:
             raise _refused() from None
         passkey = next(one for one in known if one.id == bytes(found.credential_id))
-        # An authenticator that counts never counts the same twice; if it seems to, there are two of it.
+        # A counter that does not grow means a cloned authenticator.
         if (uses or passkey.uses) and uses <= passkey.uses:
             raise _refused()
         used = replace(passkey, uses=uses, used_at=self._now())

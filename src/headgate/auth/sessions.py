@@ -219,7 +219,7 @@ class OwnerSessions:
         stored = await self._store.password()
         if stored is None or not await self._passwords.matches(stored, password):
             raise AuthenticationFailed(
-                "This is not the password.", hint="Try again; 'headgate owner reset' sets a new one."
+                "Wrong password.", hint="Try again; 'headgate owner reset' sets a new one."
             )
 
     async def _known(self, cookies: BrowserCookies) -> bytes | None:

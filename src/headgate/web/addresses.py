@@ -48,7 +48,7 @@ class WebRequest(msgspec.Struct, frozen=True):
         while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":
-                raise InvalidRequest("The body ended before its end.")
+                raise InvalidRequest("The request body was cut off.")
             content += message.get("body", b"")
             if len(content) > most_bytes:
                 raise ResourceLimit(f"The body must have at most {most_bytes} bytes.")

@@ -30,7 +30,7 @@ class Callers(StrEnum):
     AGENTS = "agents"
     #: Any token that is valid by itself, even one whose grant has ended.
     HOLDERS = "holders"
-    #: Everyone; a token that cannot be admitted counts as none. Access control of operations decides what that sees.
+    #: Everyone; an invalid token is treated as anonymous.
     GATEWAY_CLIENTS = "gateway_clients"
     #: A resource server that knows the introspection password.
     RESOURCE_SERVERS = "resource_servers"

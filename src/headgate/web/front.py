@@ -1,7 +1,7 @@
 """The front: every request passes through it, in the same steps.
 
 Make the request's context, find its address, check host, origin and load, admit the caller, call the handler, send
-its reply or a refusal; at the end count and log the request, whatever became of it.
+its reply or a refusal; always count and log the request.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Front:
         self._admission = admission
         self._services = services
         self._lifespan = lifespan
-        # A proxy that is not trusted, or does not say, hides that callers of the public address use https.
+        # Behind an untrusted proxy the scope says http; the public URL is https.
         public = urlsplit(services.public_url)
         self._schemes: dict[str, str] = {public.netloc.casefold(): public.scheme} if public.netloc else {}
         # Made for each instance: forked workers must not repeat each other's ids.

@@ -1,6 +1,6 @@
 """HTTP on one connection: uvicorn's protocol with the limits it lacks.
 
-Uvicorn waits without end for the rest of a request, for a client to take its response, and for a connection on
+Uvicorn has no timeout for the rest of a request, for a client to take its response, and for a connection on
 which only blank lines arrive; it takes headers of any size and number, and parses all requests that a client sends
 ahead. Headers must be complete in a few seconds. Bodies and responses may take as long as they like while they make
 progress. What is sent ahead waits as bytes, which are counted over all connections.

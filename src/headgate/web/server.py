@@ -48,9 +48,9 @@ def serve(
 ) -> bool:
     """Serve until SIGINT or SIGTERM; requests in flight get a few seconds to finish.
 
-    ``proxies`` are the addresses whose word about client and scheme is taken.
+    ``proxies`` are the addresses whose X-Forwarded-* headers are trusted.
 
-    Returns whether it ended in good order; a second signal ends it at once, which is not.
+    Returns True after a graceful shutdown, False if a second signal forced it.
     """
     config = uvicorn.Config(
         app,

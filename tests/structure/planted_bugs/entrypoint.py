@@ -12,6 +12,7 @@ _INDEX = "src/headgate/reading/schema.py"
 _PAGE = "src/headgate/text/records.py"
 _SCHEMA = "src/headgate/mcp/serve/schema.py"
 _TEXT = "src/headgate/text/schema.py"
+_READS = "src/headgate/model/reads.py"
 _TOOLS = "src/headgate/mcp/serve/tools.py"
 
 BUGS = (
@@ -53,41 +54,39 @@ BUGS = (
     Bug(
         "S2-07 S2-10 S3-05",
         "the window tool is called by another name",
-        _TOOLS,
-        '        "read_record_field",\n        "Read part',
-        '        "read_field",\n        "Read part',
+        _READS,
+        'tool: ClassVar[str] = "read_record_field"',
+        'tool: ClassVar[str] = "read_field"',
     ),
     Bug(
         "S2-08 S2-12",
         "aggregate takes no connection_id",
-        _TOOLS,
-        '                    "limit": _whole(1, 100, "Groups; default 10."),\n'
-        '                    "cursor": _PRINTED,\n'
-        '                    "filter": _FILTER,\n'
-        '                    "connection_id": _CONNECTION,\n',
-        '                    "limit": _whole(1, 100, "Groups; default 10."),\n'
-        '                    "cursor": _PRINTED,\n'
-        '                    "filter": _FILTER,\n',
+        _READS,
+        "    cursor: Annotated[Text | None, _PRINTED] = None\n"
+        "    filter: Annotated[dict[str, Any] | None, _FILTER] = None\n"
+        "    connection_id: Annotated[Text | None, _CONNECTION] = None\n",
+        "    cursor: Annotated[Text | None, _PRINTED] = None\n"
+        "    filter: Annotated[dict[str, Any] | None, _FILTER] = None\n",
     ),
     Bug(
         "S2-09 S2-13",
         "fetch lists the old name of connection_id",
-        _TOOLS,
-        '"connection_id": _text("If the id holds none."),',
-        '"connection_id": _text("If the id holds none."),\n'
-        '                    "connector_instance_id": _text("The same."),',
+        _READS,
+        "    fields: Annotated[Texts | None, _FIELDS] = None\n    expand:",
+        "    fields: Annotated[Texts | None, _FIELDS] = None\n"
+        "    connector_instance_id: Annotated[Text | None, _CONNECTION] = None\n    expand:",
     ),
     Bug(
         "S2-11 S2-22",
         "a tool lists streams",
         _TOOLS,
         "TOOLS: tuple[Json, ...] = (\n",
-        'TOOLS: tuple[Json, ...] = (\n    _tool("list_streams", "Streams", "All.", (_object({}), _answer(_BODY, ("data",)))),\n',
+        'TOOLS: tuple[Json, ...] = (\n    {**_tool(SchemaRead, "Streams", "All.", _answer(_BODY, ("data",))), "name": "list_streams"},\n',
     ),
     Bug(
         "S2-14",
         "unknown arguments are ignored",
-        _ARGUMENTS,
+        _READS,
         "frozen=True, forbid_unknown_fields=True",
         "frozen=True",
     ),

@@ -14,6 +14,7 @@ _RESOURCES = "src/headgate/mcp/serve/resources.py"
 _ROW = "src/headgate/text/row.py"
 _SEARCH = "src/headgate/mcp/serve/search.py"
 _SEARCH_TEXT = "src/headgate/text/search.py"
+_READS = "src/headgate/model/reads.py"
 _TOOLS = "src/headgate/mcp/serve/tools.py"
 _WINDOW = "src/headgate/text/window.py"
 
@@ -58,9 +59,9 @@ BUGS = (
     Bug(
         "S3-06",
         "a window cannot be chosen by its place",
-        _TOOLS,
-        '                    "offset_chars": _whole(0, None, "Where to begin; default 0."),\n',
-        "",
+        _READS,
+        "    offset_chars: Annotated[",
+        "    offset: Annotated[",
     ),
     Bug(
         "S3-07",
@@ -114,9 +115,9 @@ BUGS = (
     Bug(
         "S3-14",
         "the field of a window may be left out",
-        _TOOLS,
-        'required=("field_path",),',
-        "",
+        _READS,
+        '    field_path: Annotated[Text, _arg("Top-level field name.", at=ONLY_TOOL)]\n',
+        '    field_path: Annotated[Text, _arg("Top-level field name.", at=ONLY_TOOL)] = ""\n',
     ),
     Bug(
         "S3-15",

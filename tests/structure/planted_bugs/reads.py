@@ -12,6 +12,7 @@ _DOCUMENT = "src/headgate/text/document.py"
 _FETCH = "src/headgate/mcp/serve/fetch.py"
 _LOCAL = "src/headgate/reading/local.py"
 _OUTCOME = "src/headgate/mcp/serve/outcome.py"
+_READS = "src/headgate/model/reads.py"
 _SEARCH = "src/headgate/mcp/serve/search.py"
 
 BUGS = (
@@ -67,17 +68,17 @@ BUGS = (
     Bug(
         "S2-58",
         "a search of one connection has no limit",
-        _ARGUMENTS,
-        "        limit=given.limit or DEFAULT_PAGE,\n        filters=chosen,",
-        "        limit=DEFAULT_PAGE if given.connection_id else given.limit or DEFAULT_PAGE,\n"
-        "        filters=chosen,",
+        _READS,
+        "        limit=read.limit or DEFAULT_PAGE,\n        filters=filters,",
+        "        limit=DEFAULT_PAGE if read.connection_id else read.limit or DEFAULT_PAGE,\n"
+        "        filters=filters,",
     ),
     Bug(
         "S2-59 S2-71",
         "fields does not narrow a page",
-        _ARGUMENTS,
-        "        fields=_fields(given.fields),\n        view=given.view,",
-        "        view=given.view,",
+        _READS,
+        "        fields=fields(read.fields),\n        view=read.view,",
+        "        view=read.view,",
     ),
     Bug(
         "S2-60 S2-61 S2-64",
@@ -125,7 +126,7 @@ BUGS = (
         "S2-68 S2-69",
         "fields does not narrow a document",
         _ARGUMENTS,
-        "        fields=_fields(given.fields),\n        expand=expansions(given.expand, given.expand_limit),\n"
+        "        fields=reads.fields(given.fields),\n        expand=expansions(given.expand, given.expand_limit),\n"
         "        key_digest",
         "        expand=expansions(given.expand, given.expand_limit),\n        key_digest",
     ),

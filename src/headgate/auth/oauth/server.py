@@ -114,7 +114,7 @@ class TokenServer(AuthorizationServer):
         return request
 
     def send_signal(self, name: str, *args: object, **kwargs: object) -> None:
-        """Tell no one: there is one listener for what happens here, the log of disclosures."""
+        """Do nothing: Authlib's hook for signals is not used."""
 
     def handle_response(self, status: int, body: Any, headers: Any) -> Any:
         """Make the reply."""
@@ -339,7 +339,7 @@ class _Revocation(RevocationEndpoint):
 
 
 def _rights(family: TokenFamily, granted: Sequence[IssuedGrant]) -> dict[str, Any]:
-    """Name what was granted, as PDPP asks, and to those that asked precisely what exactly (RFC 9396)."""
+    """Name what was granted, as PDPP asks, and the granted details for RAR requests (RFC 9396)."""
     one = {"grant_id": family.grant_ids[0]}
     rights: dict[str, Any] = {"grant_package_id": family.package_id} if family.package_id else one
     if family.has_details:

@@ -5,11 +5,12 @@ An error found here is answered without a call to the resource server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 from msgspec.structs import replace
 
 from headgate.errors import (
@@ -21,134 +22,67 @@ from headgate.errors import (
     InvalidResultId,
 )
 from headgate.mcp.serve.handles import HandleMaker
-from headgate.mcp.serve.mistakes import mistake
-from headgate.model import ids
+from headgate.model import ids, reads
 from headgate.model.declaration import RangeOperator
 from headgate.model.query import (
     DEFAULT_CONTEXT_CHARS,
-    DEFAULT_GROUPS,
-    DEFAULT_PAGE,
     AggregateQuery,
     ChangesQuery,
-    Count,
     ExactFilter,
     ExpandRequest,
     Filter,
-    Granularity,
     ListQuery,
-    Metric,
-    Order,
     RangeFilter,
     RecordQuery,
     SchemaQuery,
     SearchMode,
     SearchQuery,
-    SearchSort,
     WindowQuery,
+)
+from headgate.model.reads import (
+    AggregateRead,
+    FetchRead,
+    Read,
+    RecordsRead,
+    SchemaRead,
+    SearchRead,
+    WindowRead,
 )
 from headgate.model.reference import RecordRef
 
-_Text = Annotated[str, Meta(min_length=1)]
-_Texts = Annotated[list[_Text], Meta(min_length=1)]
-_Limit = Annotated[int, Meta(ge=1, le=100)]
-_WindowLimit = Annotated[int, Meta(ge=1, le=16384)]
-_Context = Annotated[int, Meta(ge=0, le=8192)]
 _MAX_FILTERS = 32
+_WHERE = re.compile(r"`\$\.(\w+)")
+_FIELD = re.compile(r"field `([^`]*)`")
+#: An unknown name is repeated up to this length: it comes from the caller and can be of any size.
+_NAME_CHARS = 64
+#: The values of each argument that takes a few, as they are listed.
+_ALLOWED: Mapping[str, Sequence[str]] = {
+    argument.name: argument.schema["enum"]
+    for read in reads.READS
+    for argument in reads.arguments_of(read)
+    if "enum" in argument.schema
+}
+#: Names that models use for an argument, and what they mean; the first that the tool has is meant.
+_MEANT: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("text", "search", "words", "term", "keywords"), ("q",)),
+    **dict.fromkeys(("query",), ("q", "filter")),
+    **dict.fromkeys(("q",), ("filter",)),
+    **dict.fromkeys(("stream", "stream_name", "stream_names", "name", "table"), ("streams", "stream", "id")),
+    **dict.fromkeys(("streams",), ("stream",)),
+    **dict.fromkeys(("where", "filters", "conditions"), ("filter",)),
+    **dict.fromkeys(("since", "after", "from", "updated_since"), ("changes_since", "filter")),
+    **dict.fromkeys(("page_size", "max_results", "top_k", "n", "size"), ("limit", "limit_chars")),
+    **dict.fromkeys(("page_token", "next_cursor", "page", "offset"), ("cursor", "offset_chars")),
+    **dict.fromkeys(("connector_instance_id", "connection", "connections", "account"), ("connection_id",)),
+    **dict.fromkeys(("record_id", "record", "key", "uri", "url", "ids"), ("id",)),
+    **dict.fromkeys(("field", "path", "select", "columns", "field_path"), ("field_path", "fields", "field")),
+    **dict.fromkeys(("order_by", "sort_by"), ("sort",)),
+    **dict.fromkeys(("interval", "bucket"), ("granularity",)),
+    **dict.fromkeys(("timezone", "tz"), ("time_zone",)),
+    **dict.fromkeys(("function", "op", "aggregation"), ("metric",)),
+}
 
-
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Arguments without unknown names; null means the same as leaving one out."""
-
-
-class SchemaArguments(_Strict, frozen=True):
-    """The arguments of ``schema``."""
-
-    detail: Literal["compact", "full"] | None = None
-    stream: _Text | None = None
-    connection_id: _Text | None = None
-    connector_key: _Text | None = None
-    cursor: _Text | None = None
-
-
-class QueryArguments(_Strict, frozen=True):
-    """The arguments of ``query_records``."""
-
-    stream: _Text
-    limit: _Limit | None = None
-    cursor: _Text | None = None
-    changes_since: _Text | None = None
-    order: Order | None = None
-    sort: _Text | None = None
-    count: Count | None = None
-    filter: dict[str, Any] | None = None
-    fields: _Texts | None = None
-    view: _Text | None = None
-    expand: _Texts | None = None
-    expand_limit: dict[str, Any] | None = None
-    connection_id: _Text | None = None
-    connector_key: _Text | None = None
-
-
-class AggregateArguments(_Strict, frozen=True):
-    """The arguments of ``aggregate``."""
-
-    stream: _Text
-    metric: Metric
-    field: _Text | None = None
-    group_by: _Text | None = None
-    group_by_time: _Text | None = None
-    granularity: Granularity | None = None
-    time_zone: _Text | None = None
-    limit: _Limit | None = None
-    cursor: _Text | None = None
-    filter: dict[str, Any] | None = None
-    connection_id: _Text | None = None
-    connector_key: _Text | None = None
-
-
-class SearchArguments(_Strict, frozen=True):
-    """The arguments of ``search``."""
-
-    q: _Text | None = None
-    query: _Text | None = None
-    streams: _Texts | None = None
-    limit: _Limit | None = None
-    cursor: _Text | None = None
-    mode: SearchMode | None = None
-    sort: SearchSort | None = None
-    filter: dict[str, Any] | None = None
-    connection_id: _Text | None = None
-    connector_key: _Text | None = None
-
-
-class FetchArguments(_Strict, frozen=True):
-    """The arguments of ``fetch``."""
-
-    id: _Text
-    stream: _Text | None = None
-    fields: _Texts | None = None
-    expand: _Texts | None = None
-    expand_limit: dict[str, Any] | None = None
-    connection_id: _Text | None = None
-
-
-class FieldArguments(_Strict, frozen=True):
-    """The arguments of ``read_record_field``."""
-
-    field_path: _Text
-    id: _Text | None = None
-    connection_id: _Text | None = None
-    stream: _Text | None = None
-    record_id: _Text | None = None
-    cursor: _Text | None = None
-    offset_chars: Annotated[int, Meta(ge=0)] | None = None
-    limit_chars: _WindowLimit | None = None
-    q: _Text | None = None
-    before_chars: _Context | None = None
-    after_chars: _Context | None = None
-
-
-_T = TypeVar("_T", bound=_Strict)
+_T = TypeVar("_T", bound=Read)
 
 
 def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
@@ -161,106 +95,89 @@ def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
-        raise mistake(str(error), arguments, shape.__struct_fields__) from error
+        raise _mistake(str(error), arguments, shape.__struct_fields__) from error
+
+
+def _mistake(message: str, arguments: Mapping[str, Any], names: Sequence[str]) -> InvalidRequest:
+    """Make the refusal of arguments from the message of the check that they failed."""
+    unknown = next((name for name in arguments if name not in names), None)
+    if unknown is not None and message.startswith("Object contains unknown field"):
+        return _unknown(unknown, names)
+    named = _WHERE.search(message) or _FIELD.search(message)
+    param = str(named[1]) if named else ""
+    if param in _ALLOWED and message.startswith("Invalid enum value"):
+        return InvalidRequest(
+            f"{message[: _NAME_CHARS * 2]}.",
+            param=param,
+            hint=f"{param} is one of {', '.join(_ALLOWED[param])}.",
+        )
+    kinds = {"filter": InvalidFilter, "expand_limit": InvalidExpand, "expand": InvalidExpand}
+    return kinds.get(param, InvalidRequest)(f"{message}.", param=param or None)
+
+
+def _unknown(name: str, names: Sequence[str]) -> InvalidRequest:
+    shown = name[:_NAME_CHARS]
+    meant = [one for one in _MEANT.get(name.casefold(), ()) if one in names]
+    close = meant or difflib.get_close_matches(shown, names, n=1)
+    hint = f"Use {close[0]} instead." if close else f"The arguments are {', '.join(names)}."
+    return InvalidRequest(f"There is no argument '{shown}'.", param=shown, hint=hint)
 
 
 def schema_query(arguments: Mapping[str, Any]) -> tuple[SchemaQuery, str | None]:
     """Read the query of ``schema``, and where its text goes on."""
-    given = typed(arguments, SchemaArguments)
+    given = typed(arguments, SchemaRead)
     if given.detail == "full" and given.stream is None:
         raise InvalidRequest(
             "detail 'full' needs a stream.",
             param="detail",
             hint='Call schema() first, then schema(stream, connection_id, detail: "full").',
         )
-    stream = None if given.stream is None else _stream(given.stream)
+    _refuse_path(given.stream)
     is_full = given.detail == "full"
-    query = SchemaQuery(
-        stream,
-        _connection(given.connection_id),
-        full=is_full,
-        exhaustive=is_full,
-        connector_key=_connector(given.connector_key),
-    )
-    return query, given.cursor
+    return reads.schema_query(given, full=is_full, exhaustive=is_full), given.cursor
 
 
 def list_query(arguments: Mapping[str, Any]) -> ListQuery | ChangesQuery:
     """Read the query of ``query_records``."""
-    given = typed(arguments, QueryArguments)
-    if given.changes_since is not None:
-        return _changes(given, given.changes_since)
-    return ListQuery(
-        _stream(given.stream),
-        connection_id=_connection(given.connection_id),
-        connector_key=_connector(given.connector_key),
-        limit=given.limit or DEFAULT_PAGE,
-        order=given.order,
-        sort=given.sort,
-        count=given.count or Count.NONE,
-        fields=_fields(given.fields),
-        view=given.view,
-        filters=filters(given.filter),
-        expand=expansions(given.expand, given.expand_limit),
-        cursor=given.cursor,
-    )
+    given = typed(arguments, RecordsRead)
+    _refuse_path(given.stream)
+    return reads.list_query(given, filters(given.filter), expansions(given.expand, given.expand_limit))
 
 
 def aggregate_query(arguments: Mapping[str, Any]) -> tuple[AggregateQuery, str | None]:
     """Read the query of ``aggregate``, and where its text goes on."""
-    given = typed(arguments, AggregateArguments)
-    query = AggregateQuery(
-        _stream(given.stream),
-        given.metric,
-        field=_field(given.field),
-        group_by=_field(given.group_by),
-        group_by_time=_field(given.group_by_time),
-        granularity=given.granularity,
-        time_zone=given.time_zone,
-        limit=given.limit or DEFAULT_GROUPS,
-        filters=filters(given.filter),
-        connection_id=_connection(given.connection_id),
-        connector_key=_connector(given.connector_key),
-    )
-    return query, given.cursor
+    given = typed(arguments, AggregateRead)
+    _refuse_path(given.stream)
+    return reads.aggregate_query(given, filters(given.filter)), given.cursor
 
 
 def search_query(arguments: Mapping[str, Any]) -> SearchQuery:
     """Read the query of ``search``."""
-    given = typed(arguments, SearchArguments)
+    given = typed(arguments, SearchRead)
     words = _words(given)
-    streams = None if given.streams is None else tuple(_stream(stream) for stream in given.streams)
+    for stream in given.streams or ():
+        _refuse_path(stream)
     chosen = filters(given.filter)
-    if chosen and (streams is None or len(streams) != 1):
+    if chosen and (given.streams is None or len(given.streams) != 1):
         raise InvalidFilter(
             "A filter in search needs exactly one stream in streams.",
             param="filter",
             hint="Pass streams with the one stream whose fields filter names.",
         )
-    return SearchQuery(
-        words,
-        streams=streams,
-        connection_id=_connection(given.connection_id),
-        connector_key=_connector(given.connector_key),
-        limit=given.limit or DEFAULT_PAGE,
-        filters=chosen,
-        cursor=given.cursor,
-        mode=given.mode or SearchMode.LEXICAL,
-        sort=given.sort or SearchSort.RELEVANCE,
-    )
+    return reads.search_query(given, words, chosen, given.mode or SearchMode.LEXICAL)
 
 
 def record_query(arguments: Mapping[str, Any], handles: HandleMaker) -> tuple[RecordQuery, str | None]:
     """Read the query of ``fetch``, and the id that the call gave, if it is one that names its stream."""
-    given = typed(arguments, FetchArguments)
+    given = typed(arguments, FetchRead)
     ref = None if given.stream is None else _bare_record(given.id, _stream(given.stream), handles)
     asked_id = given.id if ref is None else None
-    ref = scoped(ref or handles.read_id(given.id), _connection(given.connection_id))
+    ref = scoped(ref or handles.read_id(given.id), reads.connection(given.connection_id))
     query = RecordQuery(
         ref.stream,
         ref.record_id,
         connection_id=ref.connection_id,
-        fields=_fields(given.fields),
+        fields=reads.fields(given.fields),
         expand=expansions(given.expand, given.expand_limit),
         key_digest=ref.key_digest,
     )
@@ -283,7 +200,7 @@ def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQu
     Raises:
         InvalidFieldWindowSelector: record or window are selected in two ways, or in none that is complete.
     """
-    given = typed(arguments, FieldArguments)
+    given = typed(arguments, WindowRead)
     _refuse_two_windows(given)
     ref = _record(given, handles)
     has_context = given.q is not None and given.limit_chars is None
@@ -374,7 +291,7 @@ def _bound(field: ids.FieldName, operator: Any, bound: Any) -> RangeFilter:
     return RangeFilter(field, RangeOperator(operator), bound)
 
 
-def _words(given: SearchArguments) -> str:
+def _words(given: SearchRead) -> str:
     """Take the words of a search from either of the two names that hosts use."""
     if given.q is not None and given.query is not None:
         raise InvalidRequest("q and query are the same argument.", param="query", hint="Pass q alone.")
@@ -384,23 +301,7 @@ def _words(given: SearchArguments) -> str:
     return words
 
 
-def _changes(given: QueryArguments, since: str) -> ChangesQuery:
-    if given.expand is not None or given.expand_limit is not None:
-        raise InvalidExpand("changes_since excludes expand.", param="expand")
-    for name in ("sort", "order", "count", "filter", "view", "connector_key"):
-        if getattr(given, name) is not None:
-            raise InvalidRequest(f"changes_since excludes {name}.", param=name)
-    return ChangesQuery(
-        _stream(given.stream),
-        since,
-        connection_id=_connection(given.connection_id),
-        limit=given.limit or DEFAULT_PAGE,
-        fields=_fields(given.fields),
-        cursor=given.cursor,
-    )
-
-
-def _refuse_two_windows(given: FieldArguments) -> None:
+def _refuse_two_windows(given: WindowRead) -> None:
     explicit = [
         name
         for name in ("offset_chars", "q", "before_chars", "after_chars")
@@ -417,7 +318,7 @@ def _refuse_two_windows(given: FieldArguments) -> None:
         raise InvalidFieldWindowSelector("before_chars and after_chars need q.", param=explicit[-1])
 
 
-def _record(given: FieldArguments, handles: HandleMaker) -> RecordRef:
+def _record(given: WindowRead, handles: HandleMaker) -> RecordRef:
     triple = (given.connection_id, given.stream, given.record_id)
     if given.id is None:
         connection, stream, record = triple
@@ -442,22 +343,10 @@ def _record(given: FieldArguments, handles: HandleMaker) -> RecordRef:
 
 
 def _stream(text: str) -> ids.StreamName:
-    if ids.is_path_like(text):
-        raise InvalidRequest("A stream's name has no path in it.", param="stream")
+    _refuse_path(text)
     return ids.stream_name(text)
 
 
-def _connection(text: str | None) -> ids.ConnectionId | None:
-    return None if text is None else ids.connection_id(text)
-
-
-def _connector(text: str | None) -> ids.ConnectorKey | None:
-    return None if text is None else ids.connector_key(text)
-
-
-def _field(text: str | None) -> ids.FieldName | None:
-    return None if text is None else ids.field_name(text)
-
-
-def _fields(names: list[str] | None) -> tuple[ids.FieldName, ...] | None:
-    return None if names is None else tuple(ids.field_name(name) for name in names)
+def _refuse_path(stream: str | None) -> None:
+    if stream is not None and ids.is_path_like(stream):
+        raise InvalidRequest("A stream's name has no path in it.", param="stream")

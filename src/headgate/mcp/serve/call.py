@@ -29,7 +29,7 @@ Arguments = Mapping[str, Any]
 #: Gives the reader of one call, which is named for the log.
 ReaderOfCall = Callable[[str], Awaitable[Reader]]
 
-_LONE_SURROGATE = InvalidRequest("The arguments hold half of a surrogate pair, which is no character.")
+_LONE_SURROGATE = InvalidRequest("The arguments hold an unpaired UTF-16 surrogate.")
 _Handler = Callable[[Reader, Arguments], Awaitable[Outcome]]
 
 

@@ -25,7 +25,7 @@ from headgate.text.quote import json_text
 
 _MESSAGE_CHARS = 1000
 _NAME_CHARS = 64
-#: Another server can send any amount of facts with a refusal.
+#: Caps error details: a remote server controls their size.
 _DATA_BYTES = 20_000
 _INPUTS: Mapping[str, Json] = {str(tool["name"]): tool["inputSchema"]["properties"] for tool in TOOLS}
 #: Failures whose hints are commands, which an agent cannot run.

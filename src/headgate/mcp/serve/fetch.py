@@ -43,7 +43,7 @@ async def fetch(reader: Reader, query: RecordQuery, asked_id: str | None) -> Out
 def _outcome(
     reader: Reader, answer: ReadAnswer, asked_id: str | None, asked: Sequence[str] | None
 ) -> tuple[Outcome, Collection[str]]:
-    # Who names the fields wants them whole.
+    # Explicitly requested fields are not shortened.
     as_json = FALLBACK_CHARS if asked is None else FETCH_CHARS
     for inline, beside in _STEPS:
         made, shown, ladder = build(reader, answer.body(), asked_id, Space(inline, as_json, beside))

@@ -5,25 +5,28 @@ Requests are parsed by this list, the OpenAPI document and the reference page ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from headgate.model.query import (
-    DEFAULT_CONTEXT_CHARS,
     DEFAULT_GROUPS,
     DEFAULT_PAGE,
     DEFAULT_WINDOW_CHARS,
-    MAX_CONTEXT_CHARS,
-    MAX_GROUPS,
     MAX_PAGE,
     MAX_WINDOW_CHARS,
-    Count,
-    Granularity,
-    Metric,
-    Order,
-    SearchSort,
+)
+from headgate.model.reads import (
+    AggregateRead,
+    Argument,
+    FetchRead,
+    Read,
+    RecordsRead,
+    SchemaRead,
+    SearchRead,
+    WindowRead,
+    arguments_of,
 )
 from headgate.model.rows import OnInvalid
 
@@ -126,7 +129,6 @@ PLACES: Mapping[str, str] = {
 }
 
 CONNECTION = Param("connection_id", "One connection; all that are visible when left out.")
-CONNECTOR = Param("connector_key", "All connections of one connector.")
 CONNECTOR_ALIAS = Param("connector_id", "Deprecated name of `connector_key`.")
 ALIAS = Param("connector_instance_id", "Deprecated name of `connection_id`.")
 NEEDED_CONNECTION = Param("connection_id", "The connection.", required=True)
@@ -136,39 +138,52 @@ LIMIT = Param(
     Shape.LENIENT_INTEGER,
     default=DEFAULT_PAGE,
 )
-CURSOR = Param("cursor", "The `next_cursor` of an earlier answer to the same question.")
-FIELDS = Param("fields", "Only these fields.", Shape.NAMES)
-FILTER = Param(
-    "filter",
-    "`filter[field]=value`, or `filter[field][gte|gt|lte|lt]=value` on fields that declare it.",
-    Shape.FILTER,
+_CUT = Param(
+    "limit_chars",
+    f"How long it is: {DEFAULT_WINDOW_CHARS} by default, {MAX_WINDOW_CHARS} at most; more is cut, with a warning.",
+    Shape.INTEGER,
+    least=1,
 )
-EXPAND = Param("expand", "A relation whose records come along.", Shape.REPEATED)
-EXPAND_LIMIT = Param("expand_limit", "`expand_limit[relation]=n`: how many of them.", Shape.LIMITS)
 
-_SEARCH_PARAMS = (
-    Param("q", 'Words, `"words in a row"`, `beginnings*`, `-without`, `this OR that`.', required=True),
-    Param("streams", "Only these streams.", Shape.REPEATED),
-    Param("sort", "The best first, or the newest.", choices=tuple(SearchSort)),
-    LIMIT,
-    CURSOR,
-    FILTER,
-    CONNECTION,
-    CONNECTOR,
-    ALIAS,
-)
+
+def _params(read: type[Read], *own: Param, required: Collection[str] = ()) -> tuple[Param, ...]:
+    """Derive the parameters of a read; its own take the place of those of the same name, or come last."""
+    others = {param.name: param for param in own}
+    derived = [
+        others.pop(argument.name, None) or _param(argument, is_required=argument.name in required)
+        for argument in arguments_of(read)
+        if not argument.at
+    ]
+    return (*derived, *others.values())
+
+
+def _param(argument: Argument, *, is_required: bool) -> Param:
+    schema = argument.schema
+    shapes = {"integer": Shape.INTEGER, "array": Shape.REPEATED, "object": Shape.FILTER, "string": Shape.TEXT}
+    named = {"fields": Shape.NAMES, "expand_limit": Shape.LIMITS}
+    return Param(
+        argument.name,
+        argument.rest_about,
+        named.get(argument.name) or shapes[schema["type"]],
+        required=is_required or argument.is_required,
+        choices=tuple(schema.get("enum", ())),
+        default=DEFAULT_GROUPS if argument.name == "limit" else None,
+        least=schema.get("minimum"),
+        most=schema.get("maximum"),
+    )
+
+
+_SEARCH_PARAMS = _params(SearchRead, LIMIT, ALIAS, required=("q",))
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "schema",
         "GET",
         "/v1/schema",
         "What this token may read, and what it may ask.",
-        params=(
+        params=_params(
+            SchemaRead,
             Param("view", "`compact` for one line a field; anything else is full."),
             Param("detail", "`full` for everything about one stream of one connection.", choices=("full",)),
-            Param("stream", "Only this stream."),
-            CONNECTION,
-            CONNECTOR,
             CONNECTOR_ALIAS,
             ALIAS,
         ),
@@ -198,25 +213,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         "/v1/streams/{stream}/records",
         "A page of records, merged over connections, or with `changes_since` what changed.",
-        params=(
+        params=_params(
+            RecordsRead,
             LIMIT,
-            CURSOR,
-            Param("order", "Newest first by default.", choices=tuple(Order)),
-            Param("sort", "The stream's cursor field, with `-` in front for newest first."),
-            Param("count", "Whether to count the whole.", choices=tuple(Count)),
-            FIELDS,
-            Param("view", "The fields of a declared view."),
-            FILTER,
-            EXPAND,
-            EXPAND_LIMIT,
-            Param("changes_since", "`beginning`, or the `next_changes_since` of an earlier session."),
             Param(
                 "window",
                 "`exact` adds how many records there are and their times.",
                 choices=("none", "exact"),
             ),
-            CONNECTION,
-            CONNECTOR,
             CONNECTOR_ALIAS,
             ALIAS,
         ),
@@ -232,7 +236,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         "/v1/streams/{stream}/records/{id}",
         "One record.",
-        params=(FIELDS, EXPAND, EXPAND_LIMIT, CONNECTION, ALIAS),
+        params=_params(FetchRead, ALIAS),
         answer="Record",
         refusals=(403, 404, 409),
     ),
@@ -241,33 +245,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         "/v1/streams/{stream}/records/{id}/field-window",
         "A part of one text field.",
-        params=(
+        params=_params(
+            WindowRead,
+            _CUT,
             Param("field", "The field.", required=True),
-            Param("offset_chars", "Where the window starts.", Shape.INTEGER, least=0),
-            Param(
-                "limit_chars",
-                f"How long it is: {DEFAULT_WINDOW_CHARS} by default, {MAX_WINDOW_CHARS} at most; more is cut, with a warning.",
-                Shape.INTEGER,
-                least=1,
-            ),
-            Param("q", "Start around the first place where this text occurs."),
-            Param(
-                "before_chars",
-                f"Context before it, {DEFAULT_CONTEXT_CHARS} by default; needs `q`.",
-                Shape.INTEGER,
-                least=0,
-                most=MAX_CONTEXT_CHARS,
-            ),
-            Param(
-                "after_chars",
-                f"Context after it, {DEFAULT_CONTEXT_CHARS} by default; needs `q`.",
-                Shape.INTEGER,
-                least=0,
-                most=MAX_CONTEXT_CHARS,
-            ),
-            Param("cursor", "The `next_cursor` or `previous_cursor` of an earlier window."),
             Param("as", "`json` reads an object or a list as its JSON text.", choices=("json",)),
-            CONNECTION,
             ALIAS,
         ),
         answer="FieldWindow",
@@ -278,31 +260,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         "/v1/streams/{stream}/aggregate",
         "A number over all visible records, or one for each group.",
-        params=(
-            Param("metric", "What is computed.", required=True, choices=tuple(Metric)),
-            Param("field", "Of which field; `count` takes none."),
-            Param("group_by", "A field whose values make the groups, the largest first."),
-            Param(
-                "group_by_time",
-                "A time field whose buckets make the groups, in the order of time; with `group_by`, each value in "
-                "each bucket is a group.",
-            ),
-            Param("granularity", "How wide a bucket is.", choices=tuple(Granularity)),
-            Param("time_zone", "The IANA time zone of the buckets, UTC by default."),
-            Param(
-                "limit",
-                "How many groups.",
-                Shape.INTEGER,
-                default=DEFAULT_GROUPS,
-                least=1,
-                most=MAX_GROUPS,
-            ),
-            FILTER,
-            CONNECTION,
-            CONNECTOR,
-            CONNECTOR_ALIAS,
-            ALIAS,
-        ),
+        params=_params(AggregateRead, CONNECTOR_ALIAS, ALIAS),
         answer="Aggregation",
         refusals=(403, 404, 409),
     ),
@@ -421,7 +379,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "ingest",
         "POST",
         "/v1/ingest/{stream}",
-        "Take records in, one JSON object a line. Good lines stay whatever becomes of the others.",
+        "Ingest NDJSON. Valid lines are stored even if others are rejected.",
         who=Who.OWNER,
         params=(
             NEEDED_CONNECTION,

@@ -192,13 +192,13 @@ def _path_connection(call: Call) -> ConnectionId:
 
 def _only(document: dict[str, Any], names: set[str]) -> None:
     for name in document.keys() - names:
-        raise InvalidRequest(f"There is no member '{name[:80]}' here.", param=name[:80])
+        raise InvalidRequest(f"Unknown field '{name[:80]}'.", param=name[:80])
 
 
 def _text(document: dict[str, Any], name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str):
-        raise InvalidRequest(f"{name} must be a text.", param=name)
+        raise InvalidRequest(f"{name} must be a string.", param=name)
     return value
 
 

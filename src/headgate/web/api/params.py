@@ -11,7 +11,7 @@ import msgspec
 
 from headgate.errors import InvalidArgument, InvalidFieldPath, InvalidRequest, InvalidWindow
 from headgate.model.declaration import RangeOperator
-from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, connection_id, connector_key, field_name
+from headgate.model.ids import ConnectionId, FieldName, connection_id, field_name
 from headgate.model.query import ExactFilter, ExpandRequest, Filter, RangeFilter
 from headgate.model.warning import ReadWarning, WarningCode
 from headgate.web.api.definitions import Endpoint, Param, Shape
@@ -39,11 +39,6 @@ class Given(msgspec.Struct, frozen=True):
         """Give the connection that was chosen."""
         chosen = self.values.get("connection_id")
         return None if chosen is None else connection_id(chosen)
-
-    def connector(self) -> ConnectorKey | None:
-        """Give the connector that was chosen."""
-        chosen = self.values.get("connector_key")
-        return None if chosen is None else connector_key(chosen)
 
     def fields(self) -> tuple[FieldName, ...] | None:
         """Give the fields that were asked for."""

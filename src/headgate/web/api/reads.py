@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable
-from typing import Any
+from typing import TypeVar
 
 from msgspec import structs
 
-from headgate.errors import BlobNotFound, InvalidExpand, InvalidFieldPath, InvalidRequest, NotFound
+from headgate.errors import BlobNotFound, InvalidFieldPath, InvalidRequest, NotFound
+from headgate.model import reads
 from headgate.model.ids import (
     BlobId,
     FieldName,
@@ -20,23 +21,14 @@ from headgate.model.ids import (
     stream_name,
 )
 from headgate.model.query import (
-    DEFAULT_GROUPS,
-    DEFAULT_PAGE,
-    AggregateQuery,
     BlobQuery,
     ChangesQuery,
-    Count,
-    Granularity,
     ListQuery,
-    Metric,
-    Order,
     RecordQuery,
-    SchemaQuery,
     SearchMode,
-    SearchQuery,
-    SearchSort,
     WindowQuery,
 )
+from headgate.model.reads import AggregateRead, Read, RecordsRead, SchemaRead, SearchRead
 from headgate.reading.port import PREVIEW_CHARS, BlobAnswer, ReadAnswer
 from headgate.web.api.calls import Call
 from headgate.web.api.params import NOTHING
@@ -53,18 +45,15 @@ _PREFERRED = re.compile(
     rb"(?:^|[,;])\s*" + PREVIEW_CHARS.encode() + rb"=([1-9]\d{0,5})\s*(?:$|[,;])", re.IGNORECASE
 )
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
-_NOT_WITH_CHANGES = ("sort", "order", "count", "window", "view", "connector_key")
+_Read = TypeVar("_Read", bound=Read)
 
 
 def schema(call: Call) -> Awaitable[ReadAnswer]:
     """Say what the token may read and ask."""
-    stream = call.given.get("stream")
-    query = SchemaQuery(
-        stream=None if stream is None else stream_name(stream),
-        connection_id=call.given.connection(),
-        connector_key=call.given.connector(),
-        full=call.given.get("view") != "compact",
-        exhaustive=call.given.get("detail") == "full",
+    given = call.given
+    is_exhaustive = given.get("detail") == "full"
+    query = reads.schema_query(
+        _read(call, SchemaRead), full=given.get("view") != "compact", exhaustive=is_exhaustive
     )
     return call.resource_server().schema(query)
 
@@ -86,8 +75,7 @@ def stream(call: Call) -> Awaitable[ReadAnswer]:
 
 def records(call: Call) -> Awaitable[ReadAnswer]:
     """Read a page, or what changed."""
-    query = _list(call) if call.given.get("changes_since") is None else _changes(call)
-    return call.resource_server().records(query, preview_chars=_preview_chars(call))
+    return call.resource_server().records(_list(call), preview_chars=_preview_chars(call))
 
 
 def record(call: Call) -> Awaitable[ReadAnswer]:
@@ -122,21 +110,7 @@ def window(call: Call) -> Awaitable[ReadAnswer]:
 
 def aggregate(call: Call) -> Awaitable[ReadAnswer]:
     """Compute a number."""
-    given = call.given
-    granularity, limit = given.get("granularity"), given.get("limit")
-    query = AggregateQuery(
-        stream=_stream(call),
-        metric=Metric(given.get("metric")),
-        field=_optional_field(given.get("field")),
-        group_by=_optional_field(given.get("group_by")),
-        group_by_time=_optional_field(given.get("group_by_time")),
-        granularity=None if granularity is None else Granularity(granularity),
-        time_zone=given.get("time_zone"),
-        limit=DEFAULT_GROUPS if limit is None else limit,
-        filters=given.filters,
-        connection_id=given.connection(),
-        connector_key=given.connector(),
-    )
+    query = reads.aggregate_query(_read(call, AggregateRead), call.given.filters)
     return call.resource_server().aggregate(query)
 
 
@@ -156,19 +130,7 @@ def hybrid_search(call: Call) -> Awaitable[ReadAnswer]:
 
 
 def _search(call: Call, mode: SearchMode) -> Awaitable[ReadAnswer]:
-    given = call.given
-    names = given.get("streams")
-    query = SearchQuery(
-        q=given.get("q"),
-        streams=None if names is None else tuple(stream_name(name) for name in names),
-        connection_id=given.connection(),
-        connector_key=given.connector(),
-        limit=given.get("limit") or DEFAULT_PAGE,
-        filters=given.filters,
-        cursor=given.get("cursor"),
-        sort=SearchSort(given.get("sort") or SearchSort.RELEVANCE),
-        mode=mode,
-    )
+    query = reads.search_query(_read(call, SearchRead), call.given.get("q"), call.given.filters, mode)
     return call.resource_server().search(query, title_chars=_preview_chars(call))
 
 
@@ -204,49 +166,30 @@ def _blob(call: Call) -> BlobId:
     try:
         return blob_id(call.path["blob_id"])
     except InvalidRequest:
-        # An id that can be none is the id of nothing, like one that is only hidden.
+        # An invalid id is answered like a hidden one: 404.
         raise BlobNotFound(param="blob_id") from None
 
 
-def _list(call: Call) -> ListQuery:
+def _list(call: Call) -> ListQuery | ChangesQuery:
     given = call.given
     if given is NOTHING:
         return ListQuery(_stream(call))
-    order, count = given.get("order"), given.get("count")
-    return ListQuery(
-        stream=_stream(call),
-        connection_id=given.connection(),
-        connector_key=given.connector(),
-        limit=given.get("limit") or DEFAULT_PAGE,
-        order=None if order is None else Order(order),
-        sort=given.get("sort"),
-        count=Count.NONE if count is None else Count(count),
-        fields=given.fields(),
-        view=given.get("view"),
-        filters=given.filters,
-        expand=given.expand(),
-        cursor=given.get("cursor"),
-        with_extent=given.get("window") == "exact",
+    extent = given.get("window")
+    if extent is not None and given.get("changes_since") is not None:
+        raise InvalidRequest("changes_since excludes window.", param="window")
+    return reads.list_query(
+        _read(call, RecordsRead), given.filters, given.expand(), with_extent=extent == "exact"
     )
 
 
-def _changes(call: Call) -> ChangesQuery:
-    given = call.given
-    for param in _NOT_WITH_CHANGES:
-        if given.get(param) is not None:
-            raise InvalidRequest(f"{param} does not go with changes_since.", param=param)
-    if given.filters:
-        raise InvalidRequest("filter does not go with changes_since.", param="filter")
-    if given.get("expand") or given.expand_limits:
-        raise InvalidExpand("expand does not go with changes_since.", param="expand")
-    return ChangesQuery(
-        stream=_stream(call),
-        since=given.get("changes_since"),
-        connection_id=given.connection(),
-        limit=given.get("limit") or DEFAULT_PAGE,
-        fields=given.fields(),
-        cursor=given.get("cursor"),
-    )
+def _read(call: Call, kind: type[_Read]) -> _Read:
+    """Put the parameters of a call, and the stream of its path, into the read that they ask for.
+
+    They are parsed but not bounded: what a list does with a limit beyond its own is decided later.
+    """
+    names = kind.__struct_fields__
+    asked = {name: value for name, value in call.given.values.items() if name in names and name != "detail"}
+    return kind(**asked, **{name: text for name, text in call.path.items() if name in names})
 
 
 def _stream(call: Call) -> StreamName:
@@ -257,7 +200,7 @@ def _record(call: Call) -> RecordId:
     try:
         return record_id(call.path["id"])
     except InvalidRequest:
-        # What can be no key is no record.
+        # An invalid key cannot exist: 404.
         raise NotFound(param="id") from None
 
 
@@ -266,10 +209,6 @@ def _window_field(name: str) -> FieldName:
         return field_name(name)
     except InvalidRequest:
         raise InvalidFieldPath(param="field") from None
-
-
-def _optional_field(name: Any) -> FieldName | None:
-    return None if name is None else field_name(name)
 
 
 def _span(header: str, size: int) -> tuple[int, int] | None:
