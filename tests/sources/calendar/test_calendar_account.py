@@ -162,7 +162,7 @@ def test_the_store_has_everything_once_and_after_a_kill_in_the_middle_too(server
 
     try:
         with pytest.raises(Killed):
-            run(Cut(account._check, account._clock))
+            run(Cut(account._check, account._clock, secrets=account._secrets))
         assert run(account).failure == ""
         again = run(account)
         assert (again.accepted, again.streams["events"].added) == (0, 0)
