@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from headgate.store.protocol import Batch, Store
 
 from bench.database import copied, running
 from bench.engines import change_number, opened_store
@@ -26,6 +25,8 @@ from headgate.model.grant import TimeConstraint
 from headgate.model.ids import ConnectorKey, FieldName, StreamName
 from headgate.model.plan import AggregatePlan, PagePlan, Reach, TimeGroups
 from headgate.model.query import Count, ExactFilter, Granularity, Metric, RangeFilter
+from headgate.model.rows import Batch
+from headgate.store.relational.store import Store
 from headgate.store.sqlite.engine import SqliteStore
 from tests import postgres
 
