@@ -5,7 +5,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format docs bench soak clean
+.PHONY: help run test quick check format docs bench soak clean
 
 help: ## say what each command does
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -28,12 +28,16 @@ check: .venv/.dev ## lint and types only
 test: check ## lint, types and every test
 	@$(BIN)/pytest -n 2
 
+quick: .venv/.dev ## the tests of pure code and one journey, for while you write
+	@$(BIN)/pytest -q -n 2 $(addprefix tests/,model schema policy text operations agent_programs reading audit journeys/test_reading.py)
+
 format: .venv/.dev ## lay out the code and mend what can be mended
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
 docs: .venv/.dev ## write the generated pages of docs/reference anew, and build the site in dist/docs/site
 	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/packages.py
 	@rm -rf dist/docs && mkdir -p dist/docs && cp -R mkdocs.yml docs dist/docs
 	@$(BIN)/zensical build --strict --config-file dist/docs/mkdocs.yml
 

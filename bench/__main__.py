@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from bench import (
+    aggregates,
     chain,
     console,
     engines,
@@ -28,6 +29,7 @@ ALL: Mapping[str, Callable[[Sequence[str]], None]] = {
     "mcp": lambda _: mcp.main(),
     "store": store.main,
     "engines": engines.main,
+    "aggregates": aggregates.main,
     "chain": chain.main,
     "search": search.main,
     "semantic": semantic.main,

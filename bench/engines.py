@@ -155,14 +155,15 @@ async def _opened(server: Server, records: int) -> AsyncGenerator[Size]:
         await build_home(directory, records)
     home = open_home(directory / "home")
     async with AsyncExitStack() as stack:
-        sqlite = await stack.enter_async_context(_store(home))
-        there = await asyncio.to_thread(copied, server, home, _change_number(home), f"bench_{records}")
-        postgres = await stack.enter_async_context(_store(there))
+        sqlite = await stack.enter_async_context(opened_store(home))
+        there = await asyncio.to_thread(copied, server, home, change_number(home), f"bench_{records}")
+        postgres = await stack.enter_async_context(opened_store(there))
         yield Size(records, (sqlite, postgres), await _reads(home, sqlite))
 
 
 @asynccontextmanager
-async def _store(home: Home) -> AsyncGenerator[Store]:
+async def opened_store(home: Home) -> AsyncGenerator[Store]:
+    """Open the store of a home for the length of a block, once its idle tasks are done."""
     opened = open_engine(home, lambda: NOW)
     try:
         await settled(opened.store)
@@ -180,7 +181,8 @@ def _rows(home: Home, statement: str, values: Sequence[str] = ()) -> list[tuple[
         bare.close()
 
 
-def _change_number(home: Home) -> int:
+def change_number(home: Home) -> int:
+    """Return the number of the last change of a home."""
     return _rows(home, "SELECT v FROM meta WHERE k='seq'")[0][0]
 
 
@@ -237,15 +239,6 @@ async def _reads(home: Home, store: Store) -> Mapping[str, Read]:
         "page of 25, merged over 20": Read(_page(every), 100, 1.0, is_level=True),
         "window of 4 096 in 5 MB": Read(_window(reach(StreamName("files"), 1)), 200, 0.3, is_level=True),
         "count": Read(_aggregate(AggregatePlan(every, Metric.COUNT)), 100, 0.5, is_beyond_sqlite=True),
-        "sum": Read(
-            _aggregate(AggregatePlan(every, Metric.SUM, FieldName("size"))), 25, 0.5, is_beyond_sqlite=True
-        ),
-        "groups, the 10 largest": Read(
-            _aggregate(AggregatePlan(every, Metric.COUNT, group_by=FieldName("sender"))),
-            25,
-            0.5,
-            is_beyond_sqlite=True,
-        ),
         "search, 200 words, p95": Read(
             _search([reach(StreamName(name), len(ids)) for name in SEARCHED]),
             _WORDS,
@@ -320,7 +313,7 @@ async def _ingest(server: Server, turns: int, records: int) -> str:
     there = home_in(home, fresh_database(server, "bench_ingest"), "main")
     rates: list[list[float]] = [[], []]
     async with AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(_store(one)) for one in (home, there)]
+        stores = [await stack.enter_async_context(opened_store(one)) for one in (home, there)]
         for store in stores:
             await store.declare(HOME, declaration())
         for number in range(turns):

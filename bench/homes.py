@@ -48,7 +48,6 @@ class Built(msgspec.Struct):
     last_rate: float
     bare_rate: float
     file_bytes: int
-    rounds: int = 0
     figures: dict[str, float] = {}
 
 

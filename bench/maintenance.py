@@ -1,7 +1,7 @@
 """Maintenance of a store of 100 000 records or more: how fast it is checked, and how small its steps are.
 
 Measured in processor time, because maintenance runs beside reads. `python -m bench maintenance --records 1000000` takes
-a home that `bench store` has made, and leaves it as it is but for its column blocks, which are written anew.
+a home that `bench store` has made, and leaves it as it is.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from bench.homes import CACHE
 from headgate.home import Home
 from headgate.store.maintenance import store_stats
-from headgate.store.relational.maintenance.snapshot import Snapshot
-from headgate.store.sqlite.database import SqliteDatabase
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
 from headgate.store.sqlite.migrate import backup
@@ -36,7 +34,6 @@ def main(arguments: Sequence[str] = ()) -> None:
             print(f"  no home was made; run: python -m bench store --records {records}")
             continue
         _bring_up_to_date(home)
-        _show("column blocks, a step, p95", _p95(_steps_of_blocks(home)), _STEP_MOST_MS)
         _show("backup, a step, p95", _p95(_steps_of_backup(home)), _STEP_MOST_MS)
         _stats(home)
         _fsck(home)
@@ -78,24 +75,6 @@ def _steps_of_backup(home: Home) -> list[float]:
         backup(database, target, step)
     target.unlink()
     return spent
-
-
-def _steps_of_blocks(home: Home) -> list[float]:
-    steps: list[float] = []
-    with writing_store(home) as database:
-        database.run("UPDATE shelf SET col_seq=0")
-        snapshot = Snapshot()
-        while snapshot.plan(database, enough=1):
-            steps += _until_done(snapshot, database)
-    return steps
-
-
-def _until_done(snapshot: Snapshot, database: SqliteDatabase) -> Iterator[float]:
-    has_more = True
-    while has_more:
-        with _spent() as spent:
-            has_more = snapshot.step(database)
-        yield spent[0]
 
 
 @contextmanager

@@ -228,10 +228,16 @@ async def compare(filled: Filled, servers: dict[str, Server]) -> None:
         times = f"{figure.p50_ms:8.3f} {figure.p95_ms:8.3f} {figure.per_second_of_eight:9.0f}"
         print(f"{name:34} {times} {figure.cpu_us:9.0f}")
     sides = {name: (servers[server], requests) for name, server, requests in lines[:3]}
-    verdicts(found, await by_turns(sides, RATIO_TURNS, RATIO_SECONDS))
+    verdicts(found, await by_turns(sides, RATIO_TURNS, RATIO_SECONDS), _resident_mb(servers["home"].pid))
 
 
-def verdicts(found: dict[str, Figure], sides: dict[str, list[Slice]]) -> None:
+def _resident_mb(pid: int) -> float:
+    """Return how much memory a process holds."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("VmRSS:")[1].split()[0]) / 1000
+
+
+def verdicts(found: dict[str, Figure], sides: dict[str, list[Slice]], resident_mb: float) -> None:
     """Say which of the promised figures hold in this run."""
     single, page = found[SINGLE], found["page of 25, three connections"]
     quick = max(found[name].p50_ms for name in ("schema compact", "streams", "count"))
@@ -243,6 +249,7 @@ def verdicts(found: dict[str, Figure], sides: dict[str, list[Slice]]) -> None:
         ("page of 25, req/s", page.per_second_of_eight, 2000, page.per_second_of_eight >= 2000),
         ("schema, streams, count: p50 ms", quick, 2, quick < 2),
         ("logging, CPU of the unlogged", logging, 1.15, logging <= 1.15),
+        ("memory of the loaded server, MB", resident_mb, 180, resident_mb <= 180),
     ):
         print(f"{'PASS' if is_good else 'MISS'}  {name:34} {value:9.2f}  (limit {limit})")
 

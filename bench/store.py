@@ -32,7 +32,6 @@ from bench.homes import (
     SEARCHED,
     Built,
     build_home,
-    ingest,
     read_built,
     settled,
     write_built,
@@ -58,9 +57,9 @@ from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.paths import FILE
 
 MESSAGES = StreamName("messages")
-_LATE = 5_000
 _WINDOW = 4096
 _TURNS = 5
+_AGGREGATE_MOST_US = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,6 @@ async def _measure(store: SqliteStore, directory: Path, built: Built) -> list[Li
             *await _searches(scene),
             *await _windows(scene, directory),
         ]
-        lines += await _late(scene, built)
     finally:
         bare.close()
     return [
@@ -237,12 +235,14 @@ async def _page(scene: _Scene, name: str, ids: Sequence[ConnectionId], limit: fl
 
 def _aggregate_plans(scene: _Scene) -> dict[str, tuple[AggregatePlan, float]]:
     reach = scene.reach("messages")
+    # As much for each record as `bench aggregates` allows.
+    most = _AGGREGATE_MOST_US * scene.bare.execute("SELECT sum(live) FROM shelf").fetchall()[0][0] / 1000
     day = TimeGroups(FieldName("sent_at"), Granularity.DAY, "Europe/Berlin")
     return {
         "count": (AggregatePlan(reach, Metric.COUNT), 2),
-        "sum": (AggregatePlan(reach, Metric.SUM, FieldName("size")), 10),
-        "group_by with top 10": (AggregatePlan(reach, Metric.COUNT, group_by=FieldName("sender")), 20),
-        "group_by_time": (AggregatePlan(reach, Metric.COUNT, group_by=day, limit=100), 20),
+        "sum": (AggregatePlan(reach, Metric.SUM, FieldName("size")), most),
+        "group_by with top 10": (AggregatePlan(reach, Metric.COUNT, group_by=FieldName("sender")), most),
+        "group_by_time": (AggregatePlan(reach, Metric.COUNT, group_by=day, limit=100), most),
     }
 
 
@@ -264,24 +264,6 @@ def _scan(scene: _Scene) -> float:
     scan = "SELECT count(sort) FROM record INDEXED BY record_sort WHERE sid=? AND deleted=0"
     sids = scene.sids(scene.ids)
     return _timed_bare(lambda: [scene.bare.execute(scan, (sid,)).fetchall() for sid in sids], 5)
-
-
-async def _late(scene: _Scene, built: Built) -> list[Line]:
-    """Time each aggregate once, right after records came in."""
-    household, lines, floor = Household(seed=100 + built.rounds, connections=CONNECTIONS), [], _scan(scene)
-    plans = _aggregate_plans(scene)
-    for name, (plan, _) in plans.items():
-        # A count needs no columns: without this the next one would find 10 000 changes.
-        for warm, _ in plans.values():
-            await scene.store.aggregate(warm)
-        chunk = list(household.make(_LATE, first=10_000_000 + built.rounds * _LATE))
-        built.rounds += 1
-        await ingest(scene.store, scene.ids, chunk)
-        start = time.perf_counter()
-        await scene.store.aggregate(plan)
-        spent = (time.perf_counter() - start) * 1e3
-        lines.append(Line(f"{name}, after 5 000 more", spent, "covering-index scan", floor, 40))
-    return lines
 
 
 async def _searches(scene: _Scene) -> list[Line]:

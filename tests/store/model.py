@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -216,7 +216,7 @@ class Model:
             case Metric.COUNT_DISTINCT:
                 return len(set(values))
             case Metric.SUM:
-                return math.fsum(values) if kind is FieldKind.NUMBER else sum(values)
+                return decimal_sum(values) if kind is FieldKind.NUMBER else sum(values)
             case Metric.MIN:
                 return min(values, default=None)
             case _:
@@ -273,6 +273,11 @@ class Model:
 
 
 # Values
+
+
+def decimal_sum(values: Iterable[float]) -> float:
+    """Add numbers up as they are written, and round once."""
+    return float(sum(Fraction(repr(value)) for value in values))
 
 
 def time_field(declared: StreamDeclaration) -> FieldName | None:

@@ -15,8 +15,7 @@ from headgate.policy import allowance, authorize, clauses, cursors, decide
 from headgate.policy.capability import Use
 from headgate.reading import local
 from headgate.store.relational import store as engine
-from headgate.store.relational.columns import aggregates
-from headgate.store.relational.read import meaning_scope, rows, visible_text
+from headgate.store.relational.read import aggregates, meaning_scope, rows, visible_text
 from headgate.store.sqlite import engine as sqlite_engine
 
 Patch = pytest.MonkeyPatch
@@ -70,14 +69,13 @@ def order_by_a_hidden_field(patch: Patch) -> None:
 
 
 def count_what_is_outside_the_time(patch: Patch) -> None:
-    original = engine.filtered_page
+    original = engine.page
 
-    def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
+    def page(database: Any, catalog: Any, plan: Any) -> Any:
         wide = replace(plan, reach=replace(plan.reach, time=None, resources=None))
-        found = original(database, catalog, columns, plan)
-        return replace(found, count=original(database, catalog, columns, wide).count)
+        return replace(original(database, catalog, plan), count=original(database, catalog, wide).count)
 
-    patch.setattr(engine, "filtered_page", filtered)
+    patch.setattr(engine, "page", page)
 
 
 def search_hidden_text(patch: Patch) -> None:
@@ -238,14 +236,13 @@ def window_into_a_hidden_field(patch: Patch) -> None:
 
 
 def extent_of_hidden_records(patch: Patch) -> None:
-    original = engine.filtered_page
+    original = engine.page
 
-    def filtered(database: Any, catalog: Any, columns: Any, plan: Any) -> Any:
+    def page(database: Any, catalog: Any, plan: Any) -> Any:
         wide = replace(plan, reach=replace(plan.reach, time=None))
-        found = original(database, catalog, columns, plan)
-        return replace(found, extent=original(database, catalog, columns, wide).extent)
+        return replace(original(database, catalog, plan), extent=original(database, catalog, wide).extent)
 
-    patch.setattr(engine, "filtered_page", filtered)
+    patch.setattr(engine, "page", page)
 
 
 def time_of_the_whole_record(patch: Patch) -> None:

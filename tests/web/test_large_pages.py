@@ -100,7 +100,7 @@ async def test_related_records_count_for_the_bound(tmp_path: Path):
         assert max(found) <= 8 * MIB + ENVELOPES
 
 
-NUMBERS = list(range(200_000))
+NUMBERS = list(range(400_000))
 #: Values of some megabytes, each the work of something else: to copy, to decode and shorten, to add addresses to.
 COSTLY = {
     "texts": {"body": "x" * (2 * MIB)},

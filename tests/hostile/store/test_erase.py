@@ -13,7 +13,6 @@ from headgate.home import Home
 from headgate.model.ids import ConnectionId, RecordId
 from headgate.model.plan import ChangesPlan, Reach
 from headgate.store import maintenance
-from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.opening import writing_store
 from headgate.store.sqlite.migrate import backup
@@ -132,7 +131,6 @@ def _scene(place: Path, history: object) -> tuple[Home, ConnectionId, Connection
 
     mine, other = with_store(home, work)
     with writing_store(home) as database:
-        Snapshot().run(database, enough=1)
         backup(database, home.path / "records.db.before-0002")
     return home, mine, other
 

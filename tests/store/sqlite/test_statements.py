@@ -34,8 +34,10 @@ _PARTS = {
     "key": "rid",
     "last": "rid DESC",
     "select": "",
-    "mask": "1",
-    "block_rows": "1",
+    "target": "seq",
+    "value": "1",
+    "held": "1",
+    "finest": "1",
     "index": "record_key",
     "conditions": "",
     "column": "c1",
@@ -43,7 +45,8 @@ _PARTS = {
 }
 #: Not statements, but parts of some; and those whose table is made before.
 _NO_STATEMENTS = {
-    "start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "one_mark", "is_live",
+    "aggregate", "by_key", "count_unreadable", "exact_sum", "exact_value", "page_of_filtered", "records_of_shelves",
+    "records_of_typed", "typed_of_shelves", "start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "one_mark", "is_live",
     "rows_of_range", "row_of_number", "is_in_order", "children", "add_typed_column", "index_typed_column", "make_typed_table",
     "put_typed_row",
 }  # fmt: skip

@@ -134,6 +134,10 @@ def _make_older(home: Path) -> None:
         "DROP TABLE owner_challenge",
         "DROP INDEX token_family",
         "ALTER TABLE blob DROP COLUMN noted_at",
+        "CREATE TABLE column_block(sid INTEGER, fid INTEGER, b INTEGER, data BLOB, PRIMARY KEY(sid, fid, b))",
+        "ALTER TABLE shelf ADD COLUMN col_seq INTEGER NOT NULL DEFAULT 0",
+        *(f"ALTER TABLE t{stid} DROP COLUMN s{number}" for stid, number in _exact_columns(database)),
+        "ALTER TABLE field DROP COLUMN scale",
         *(f"ALTER TABLE token DROP COLUMN {name}" for name in ("name", "scope", "family")),
         "DELETE FROM meta WHERE k='words_filled'",
         "UPDATE meta SET v=2 WHERE k='words'",
@@ -143,6 +147,10 @@ def _make_older(home: Path) -> None:
         database.execute(sql)
     _fill_full_text(database)
     database.close()
+
+
+def _exact_columns(database: apsw.Connection) -> list[tuple[Any, ...]]:
+    return list(database.execute("SELECT stid, col FROM field WHERE scale IS NOT NULL"))
 
 
 def _fill_full_text(database: apsw.Connection) -> None:

@@ -30,7 +30,7 @@ from headgate.store.sqlite.maintenance import backup
 
 #: The tables that hold anything of a record.
 _RECORD_TABLES = (
-    "record", "typed", "child_key", "life", "chunk", "column_block", "blob", "blob_part", "blob_use", "invalid",
+    "record", "typed", "child_key", "life", "chunk", "blob", "blob_part", "blob_use", "invalid",
     "word_segment", "word_leaf", "vector_block", "vector_stale", "idempotency", "connection", "shelf",
 )  # fmt: skip
 

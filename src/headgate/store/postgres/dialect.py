@@ -28,6 +28,8 @@ _ARRAYS = {
     ColumnKind.NUMBER: "floats",
     ColumnKind.BOOLEAN: "ints",
     ColumnKind.TIME: "ints",
+    # Beside the float of the same number.
+    ColumnKind.SCALED: "ints",
 }
 _NAMES = ("ints", "floats", "words")
 _MARK = re.compile(r":home\b|\?(\d+|~)?")

@@ -1,4 +1,4 @@
-"""The connections that read: some for short reads, one for columns, one for searches, each with its thread.
+"""The connections that read: some for short reads, one for long ones, one for searches, each with its thread.
 
 A thread owns its connection, so that no request waits for one while it holds another, and a transaction is never
 shared. When all threads are busy reads wait in their queues, which are bounded.
@@ -24,7 +24,6 @@ from headgate.model.plan import RecordPlan
 from headgate.model.record import Record
 from headgate.store.postgres.database import HomePlace, OlderState, PostgresDatabase, StateMoved, translated
 from headgate.store.relational.catalog import Catalog, current
-from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import QUERY_SECONDS, Database
 from headgate.store.relational.read.pages import find
 from headgate.store.relational.settling import settle
@@ -36,11 +35,10 @@ WAITING_MOST = 512
 
 
 class PostgresReader:
-    """A connection for reading, with the columns that were read on it."""
+    """A connection for reading."""
 
     def __init__(self, place: HomePlace) -> None:
         self.database = PostgresDatabase(place, statement_seconds=QUERY_SECONDS)
-        self.columns = ColumnCache()
 
     def read(self, work: Callable[[Database, Catalog], _T], seconds: float | None = None) -> _T:
         """Do one read in one state of the store; with a limit on its time, in a transaction."""
@@ -210,7 +208,7 @@ class PostgresReaders:
     ) -> None:
         self._place = place
         self._short = ReaderThreads(place, "reads", connections, make)
-        self._columns = ReaderThreads(place, "columns", 1, make)
+        self._long = ReaderThreads(place, "long-reads", 1, make)
         self._search = ReaderThreads(place, "search", 1, make)
 
     async def find(self, plan: RecordPlan) -> tuple[Record, ...]:
@@ -225,11 +223,9 @@ class PostgresReaders:
         """Do a short read in the newest state of the store."""
         return await self._short.read(lambda reader: reader.read(work))
 
-    async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
-        """Do a read over columns, in the thread that they belong to."""
-        return await self._columns.read(
-            lambda reader: reader.read_any(lambda database, catalog: work(database, catalog, reader.columns))
-        )
+    async def long(self, work: Callable[[Database, Catalog], _T]) -> _T:
+        """Do a read that may look at every record of a stream, in a thread for such reads."""
+        return await self._long.read(lambda reader: reader.read_any(work, QUERY_SECONDS))
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do a search, in the thread that what searches remember belongs to."""
@@ -246,7 +242,7 @@ class PostgresReaders:
 
     async def close(self) -> None:
         """Close the connections and end the threads."""
-        for threads in (self._short, self._columns, self._search):
+        for threads in (self._short, self._long, self._search):
             await asyncio.to_thread(threads.close)
 
 

@@ -113,6 +113,8 @@ class CatalogMemo:
     )
     #: By reach: its SQL conditions; None: it covers nothing.
     scopes: BoundedMemo[Reach, SqlScope | None] = field(default_factory=lambda: BoundedMemo(1024))
+    #: By reach: the numbers of the last changes of its shelves, and how many records it covered then.
+    counts: BoundedMemo[Reach, tuple[tuple[int, ...], int]] = field(default_factory=lambda: BoundedMemo(1024))
     #: By the reaches of a search: which fields of which shelves it looks at.
     search_scopes: BoundedMemo[tuple[SearchReach, ...], SearchScope] = field(
         default_factory=lambda: BoundedMemo(256)
@@ -211,7 +213,7 @@ def current(database: Database, known: Catalog) -> Catalog:
 def bump_catalog(database: Database) -> None:
     """Raise the number of the catalog, inside a writer's transaction: every cache of it, in any process, ends.
 
-    Whatever changes declarations, connections, shelves, rules or column blocks must call this, after the change.
+    Whatever changes declarations, connections, shelves or rules must call this, after the change.
     """
     database.run(database.sql["raise_catalog_number"])
     note_catalog_sum(database)

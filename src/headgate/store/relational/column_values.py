@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 from headgate.model.instants import instant
 
 _FLOAT_EXACT = 2.0**53
+#: The most digits after the point that a column of exact values has; a number with more has no exact value.
+MAX_SCALE = 8
+#: Exact values are smaller than this: below it no two of them are the same float, in any scale.
+EXACT_BELOW = 1 << 50
 #: Turns a value that is not None into what its column holds.
 Converter = Callable[[Any], Any]
 
@@ -27,6 +31,8 @@ class ColumnKind(StrEnum):
     BOOLEAN = "boolean"
     #: Microseconds since 1970.
     TIME = "time"
+    #: The exact values beside a column of numbers: how often 10**-scale, where the scale is a fact of the column.
+    SCALED = "scaled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,11 @@ class Column:
 
     number: int
     kind: ColumnKind
+
+    @property
+    def scaled(self) -> Column:
+        """The exact values of a column of numbers."""
+        return Column(self.number, ColumnKind.SCALED)
 
 
 class TypedColumn(NamedTuple):
@@ -92,3 +103,25 @@ def text_hash(text: str) -> int:
 def column_value(kind: ColumnKind, value: Any) -> Any:
     """Give what a typed column holds for a value; None for one of another type."""
     return None if value is None else CONVERTERS[kind](value)
+
+
+def scaled(value: float, scale: int) -> int | None:
+    """Return how often a number holds 10**-scale; None where it is written with more digits, or is too large.
+
+    A float is the nearest one to a decimal of up to 15 digits if, and only if, the division below gives it.
+    """
+    power = 10.0**scale
+    if abs(value) >= EXACT_BELOW / power:
+        return None
+    whole = round(value * power)
+    return whole if whole / power == value else None
+
+
+def scale_for(values: Iterable[float | None], least: int) -> int:
+    """Return the smallest scale that gives these numbers exact values; one that no scale gives one does not count."""
+    scale = least
+    for value in values:
+        if value is not None and scaled(value, scale) is None:
+            fitting = (more for more in range(scale + 1, MAX_SCALE + 1) if scaled(value, more) is not None)
+            scale = next(fitting, scale)
+    return scale

@@ -43,7 +43,6 @@ TABLES = (
     Table("life", ("rid", "seq"), Changing.NOTED),
     Table("chunk", ("rid", "fid", "n"), Changing.NOTED),
     Table("invalid", ("rid", "pointer"), Changing.NOTED),
-    Table("column_block", ("sid", "fid", "b"), Changing.NOTED),
     Table("blob", ("blob_id",), Changing.NOTED),
     Table("blob_use", ("blob_id", "rid", "fid"), Changing.NOTED),
     Table("word_segment", ("gid",), Changing.NOTED),

@@ -39,14 +39,12 @@ from headgate.model.rows import (
 )
 from headgate.store.protocol import Batch
 from headgate.store.relational.catalog import Catalog
-from headgate.store.relational.columns.aggregates import aggregate, summaries
-from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import Database
+from headgate.store.relational.read.aggregates import aggregate, summaries
 from headgate.store.relational.read.changes import changes
-from headgate.store.relational.read.filtered import filtered_page, needs_columns
 from headgate.store.relational.read.marks import marked_records
 from headgate.store.relational.read.meaning import AskedMeaning, question_text
-from headgate.store.relational.read.pages import find_key, page
+from headgate.store.relational.read.pages import find_key, looks_at_all, page
 from headgate.store.relational.read.search import search
 from headgate.store.relational.read.search_modes import SearchMemory, search_by_meaning
 from headgate.store.relational.read.windows import windows
@@ -78,8 +76,8 @@ class Readers(Protocol):
         """Do a short read in the newest state of the store: what a write or a bookmark depends on."""
         ...
 
-    async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
-        """Do a read over columns, in the thread that they belong to."""
+    async def long(self, work: Callable[[Database, Catalog], _T]) -> _T:
+        """Do a read that may look at every record of a stream, in a thread for such reads."""
         ...
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
@@ -182,11 +180,8 @@ class RelationalStore:
 
     async def page(self, plan: PagePlan) -> Page:
         """Read a page, merged over the connections of the reach."""
-        if needs_columns(plan):
-            return await self._readers.columns(
-                lambda database, catalog, columns: filtered_page(database, catalog, columns, plan)
-            )
-        return await self._readers.short(lambda database, catalog: page(database, catalog, plan))
+        read = self._readers.long if looks_at_all(plan) else self._readers.short
+        return await read(lambda database, catalog: page(database, catalog, plan))
 
     async def changes(self, plan: ChangesPlan) -> Changes:
         """Read what changed in the projection that the reach allows."""
@@ -194,9 +189,7 @@ class RelationalStore:
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
         """Compute a number, or one for each group, exactly."""
-        return await self._readers.columns(
-            lambda database, catalog, columns: aggregate(database, catalog, columns, plan)
-        )
+        return await self._readers.long(lambda database, catalog: aggregate(database, catalog, plan))
 
     async def search(self, plan: SearchPlan) -> SearchPage:
         """Find records by words or by meaning; only visible text matches or ranks."""
@@ -229,9 +222,7 @@ class RelationalStore:
 
     async def summaries(self, reaches: Sequence[Reach]) -> tuple[ShelfSummary, ...]:
         """Count what each connection holds, as far as the reaches go."""
-        return await self._readers.columns(
-            lambda database, catalog, columns: summaries(database, catalog, columns, reaches)
-        )
+        return await self._readers.long(lambda database, catalog: summaries(database, catalog, reaches))
 
     # Writing
 

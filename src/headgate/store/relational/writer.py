@@ -20,8 +20,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from headgate import memory
 from headgate.errors import StorageFull, StorageUnusable
 from headgate.store.relational.database import Database
-from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.relational.settling import settle
+from headgate.store.relational.write.exact_values import ExactFilling
 from headgate.store.relational.write.word_segments import WordMerging
 from headgate.tasks import Supervisor
 
@@ -222,7 +222,7 @@ class Writer:
         self._waiting: deque[_Job[Any]] = deque()
         self._changed = threading.Condition()
         self._is_closing = False
-        self._idle_tasks: Sequence[IdleTask] = (Snapshot(), WordMerging(), *idle_tasks)
+        self._idle_tasks: Sequence[IdleTask] = (WordMerging(), ExactFilling(), *idle_tasks)
         #: When tasks that failed are tried again.
         self._tried_again: dict[str, float] = {}
         #: How long to wait for a job before idle tasks run; None: until there was one.

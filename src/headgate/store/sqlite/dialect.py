@@ -19,6 +19,7 @@ _TYPES = {
     ColumnKind.NUMBER: "REAL",
     ColumnKind.BOOLEAN: "INTEGER",
     ColumnKind.TIME: "INTEGER",
+    ColumnKind.SCALED: "INTEGER",
 }
 
 
@@ -41,9 +42,11 @@ class SqliteDialect:
         database.run(SQL["make_typed_table"].format(table=self.typed_table(stid)))
 
     def add_typed_column(self, database: Database, stid: int, column: Column) -> None:
-        """Add a column to the typed table of a stream."""
+        """Add a column to the typed table of a stream; one of numbers has one of exact values beside it."""
         table, name = self.typed_table(stid), _name(column)
         database.run(SQL["add_typed_column"].format(table=table, column=name, type=_TYPES[column.kind]))
+        if column.kind is ColumnKind.NUMBER:
+            self.add_typed_column(database, stid, column.scaled)
 
     def index_typed_column(self, database: Database, stid: int, column: Column) -> None:
         """Let records be found by a typed value that holds the key of another record."""
@@ -85,7 +88,7 @@ class SqliteDialect:
 
 
 def _name(column: Column) -> str:
-    return f"c{column.number}"
+    return f"{'s' if column.kind is ColumnKind.SCALED else 'c'}{column.number}"
 
 
 DIALECT = SqliteDialect()

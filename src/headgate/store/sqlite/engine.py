@@ -1,7 +1,8 @@
 """The SQLite store: which thread does what.
 
 Short reads run in the event loop, on a connection for the loop alone: passing them to a thread would cost more
-than the read. Searches and reads over columns take longer and have a thread each. One more thread writes.
+than the read. Searches, and reads that look at every record of a stream, take longer and have a thread each. One more
+thread writes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from headgate.model.plan import RecordPlan
 from headgate.model.record import Record
 from headgate.store.projection import text_in
 from headgate.store.relational.catalog import Catalog, current
-from headgate.store.relational.columns.cache import ColumnCache
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.retention import ChangeRetention
 from headgate.store.relational.maintenance.unused_files import UnusedFiles
@@ -65,7 +65,6 @@ class _SqliteReader:
         self._catalog = Catalog()
         #: The version of the file that the catalog was read from; -1: none was read yet.
         self._version = -1
-        self.columns = ColumnCache()
 
     def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do one read in one state of the store."""
@@ -108,14 +107,14 @@ class _ReaderThread:
         self._reader = _SqliteReader(path)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{name}")
 
-    async def read(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
+    async def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
         loop = asyncio.get_running_loop()
         reader = self._reader
 
         def do() -> _T:
             with memory.alone():
                 memory.require(READ_BYTES)
-                return reader.read(lambda database, catalog: work(database, catalog, reader.columns))
+                return reader.read(work)
 
         return await loop.run_in_executor(self._executor, do)
 
@@ -130,29 +129,29 @@ class _SqliteReaders:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._loop_reader = _SqliteReader(path, _LOOP_BYTES)
-        self._columns = _ReaderThread(path, "columns")
+        self._long = _ReaderThread(path, "long-reads")
         self._search = _ReaderThread(path, "search")
 
     async def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         try:
             return self._loop_reader.find(plan)
         except TooLargeHere:
-            return await self._columns.read(lambda database, catalog, _: find(database, catalog, plan))
+            return await self._long.read(lambda database, catalog: find(database, catalog, plan))
 
     async def short(self, work: Callable[[Database, Catalog], _T]) -> _T:
         try:
             return self._loop_reader.read(work)
         except TooLargeHere:
-            return await self._columns.read(lambda database, catalog, _: work(database, catalog))
+            return await self._long.read(work)
 
     async def newest(self, work: Callable[[Database, Catalog], _T]) -> _T:
         return await self.short(work)
 
-    async def columns(self, work: Callable[[Database, Catalog, ColumnCache], _T]) -> _T:
-        return await self._columns.read(work)
+    async def long(self, work: Callable[[Database, Catalog], _T]) -> _T:
+        return await self._long.read(work)
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        return await self._search.read(lambda database, catalog, _: work(database, catalog))
+        return await self._search.read(work)
 
     async def scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
         return await asyncio.to_thread(_scan, self._path, work)
@@ -162,7 +161,7 @@ class _SqliteReaders:
 
     async def close(self) -> None:
         self._loop_reader.close()
-        await asyncio.to_thread(self._columns.close)
+        await asyncio.to_thread(self._long.close)
         await asyncio.to_thread(self._search.close)
 
 

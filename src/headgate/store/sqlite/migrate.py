@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import StorageUnusable
+from headgate.store.relational.column_values import Column, ColumnKind
 from headgate.store.sqlite.database import SqliteDatabase, connect, create_private
 from headgate.system import sync_directory
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
 _PAGES_AT_ONCE = 512
+#: The step from which on typed tables hold the exact values of numbers.
+_EXACT_VALUES = "_exact_values.sql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,15 @@ def migrate(database: SqliteDatabase, steps: tuple[Migration, ...]) -> int:
             # Another process may have taken the step while this one waited for its turn.
             if version_of(database) < step.number:
                 database.run(step.sql)
+                if step.name.endswith(_EXACT_VALUES):
+                    _add_exact_columns(database)
                 database.run(f"PRAGMA user_version={step.number}")
     return len(missing)
+
+
+def _add_exact_columns(database: SqliteDatabase) -> None:
+    for stid, number in database.all(database.sql["columns_without_scale"]):
+        database.dialect.add_typed_column(database, stid, Column(number, ColumnKind.SCALED))
 
 
 def version_of(database: SqliteDatabase) -> int:

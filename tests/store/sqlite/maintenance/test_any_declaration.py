@@ -20,9 +20,7 @@ from headgate.model.plan import PagePlan, Reach
 from headgate.sources.exporting import ExportFormat, export_connection
 from headgate.store.maintenance import back_up_store, erase_record, restore_backup
 from headgate.store.protocol import Batch
-from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
-from headgate.store.sqlite.maintenance.opening import writing_store
 from tests.hostile.store.scene import MAIL, MESSAGES, NOW, damages, filled, line, with_store
 
 _CHARACTERS = st.sampled_from(
@@ -127,8 +125,6 @@ def test_every_declaration_that_is_accepted_survives_backup_restore_check_erasur
         connection_id = _fill(home, _declaration(fields), values)
         if connection_id is None:
             return
-        with writing_store(home) as database:
-            Snapshot().run(database, enough=1)
         assert damages(home) == []
         back_up_store(home, Path(place) / "copy", _quiet)
         assert restore_backup(Path(place) / "copy", other, _quiet, end_at=None).record_count == 2

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from headgate.home import Home
-from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.sqlite.engine import SqliteStore
 from headgate.store.sqlite.maintenance.fsck import check_store
 from headgate.store.sqlite.maintenance.opening import blob_files, reading_store, writing_store
@@ -23,7 +22,7 @@ LONG = "".join(f"word{n} " for n in range(8000))
 
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A store with plain, long, changed and deleted records, column blocks and a file."""
+    """A store with plain, long, changed and deleted records and a file."""
     home, connection_id = filled(
         tmp_path_factory.mktemp("intact"),
         [line(f"k{n}", size=n, sender=f"s{n % 3}", weight=n / 7) for n in range(20)]
@@ -35,8 +34,6 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Home:
         await store.put_blob(_pieces(b"a file"), "text/plain")
 
     with_store(home, work)
-    with writing_store(home) as database:
-        Snapshot().run(database, enough=1)
     return home
 
 
@@ -84,17 +81,17 @@ def test_every_record_is_counted(home: Home):
         ("UPDATE chunk SET text=replace(text, 'word9 ', 'ward9 ')", "text"),
         ("DELETE FROM chunk WHERE n=1", "text"),
         ("UPDATE shelf SET live=live+1", "count"),
-        ("UPDATE column_block SET data=x'00' WHERE fid=0", "columns"),
-        # A block of an array type that does not exist.
-        ("UPDATE column_block SET data=x'93a16ec0c400' WHERE fid=0", "columns"),
-        ("UPDATE column_block SET data=(SELECT data FROM column_block WHERE fid=0) WHERE fid=-1", "columns"),
+        ("UPDATE {typed} SET {exact}=5 WHERE rid=(SELECT rid FROM record WHERE record_id='k3')", "typed"),
+        ("UPDATE {typed} SET {exact}=NULL WHERE rid=(SELECT rid FROM record WHERE record_id='k0')", "typed"),
+        ("UPDATE field SET scale=7 WHERE name='weight'", "typed"),
     ],
 )
 def test_planted_damage_is_found_and_named(home: Home, statement: str, found: str):
     with writing_store(home) as database:
         ((stid, column),) = database.all("SELECT stid, col FROM field WHERE name='size'")
         with database.writing():
-            database.run(statement.format(typed=f"t{stid}", size=f"c{column}"))
+            exact: int = database.value("SELECT col FROM field WHERE name='weight'")
+            database.run(statement.format(typed=f"t{stid}", size=f"c{column}", exact=f"s{exact}"))
     kinds = damages(home)
     assert found in {kind for kind, _ in kinds}
     if "record_id='k3'" in statement:

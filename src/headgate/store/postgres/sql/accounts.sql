@@ -44,18 +44,6 @@ DELETE FROM shelf WHERE home=:home AND sid=?
 -- Forget when the fields of a shelf changed.
 DELETE FROM shelf_time WHERE home=:home AND sid=?
 
--- name: delete_column_blocks
--- Drop the column blocks of a shelf.
-DELETE FROM column_block WHERE home=:home AND sid=?
-
--- name: delete_column_blocks_of_stream
--- Drop the column blocks of every shelf of a stream.
-DELETE FROM column_block WHERE home=:home AND sid IN (SELECT sid FROM shelf WHERE home=:home AND stid=?)
-
--- name: forget_column_state_of_stream
--- Note that no shelf of a stream has column blocks.
-UPDATE shelf SET col_seq=0 WHERE home=:home AND stid=?
-
 -- name: connection_state
 -- The document that a collector last stored for itself.
 SELECT state FROM connection WHERE home=:home AND id=?

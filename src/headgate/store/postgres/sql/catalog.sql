@@ -97,3 +97,15 @@ UPDATE meta SET v = v + 1 WHERE home=:home AND k='version' RETURNING v
 -- The version of the records, and the latest time that a machine has seen, as far as this server has them.
 SELECT coalesce(max(v) FILTER (WHERE k='version'), 0), coalesce(max(v) FILTER (WHERE k='latest_time'), 0)
 FROM meta WHERE home=:home AND k IN ('version', 'latest_time')
+
+-- name: column_scales
+-- The scale of each column of a stream that has exact values.
+SELECT col, scale FROM field WHERE home=:home AND stid=? AND scale IS NOT NULL
+
+-- name: set_column_scale
+-- Note the scale of a column's exact values.
+UPDATE field SET scale=? WHERE home=:home AND stid=? AND col=?
+
+-- name: columns_without_scale
+-- The columns of numbers that have no exact values yet.
+SELECT stid, col FROM field WHERE home=:home AND kind='number' AND scale IS NULL ORDER BY stid, col

@@ -53,4 +53,4 @@ SELECT v FROM meta WHERE home=:home AND k='copying'
 
 -- name: shelf_states
 -- What every shelf was last changed by.
-SELECT sid, next_n, live, seq, col_seq FROM shelf WHERE home=:home ORDER BY sid
+SELECT sid, next_n, live, seq FROM shelf WHERE home=:home ORDER BY sid

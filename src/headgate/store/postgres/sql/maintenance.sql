@@ -27,29 +27,9 @@ SELECT sid FROM record WHERE home=:home AND sid > ? ORDER BY sid LIMIT 1
 -- What a shelf's row says about its records.
 SELECT live, next_n, seq FROM shelf WHERE home=:home AND sid=?
 
--- name: has_column_blocks
--- One row if a shelf has column blocks.
-SELECT 1 FROM column_block WHERE home=:home AND sid=? LIMIT 1
-
 -- name: chunks_to_check
 -- The pieces of a long text with their checksums.
 SELECT n, sum, text FROM chunk WHERE home=:home AND rid=? AND fid=? ORDER BY n
-
--- name: shelves_with_changes
--- Shelves that changed since their column blocks were written.
-SELECT sid, seq, col_seq FROM shelf WHERE home=:home AND seq > col_seq
-
--- name: some_changes
--- One row for each record of a shelf that changed since a number, up to a limit.
-SELECT 1 FROM record WHERE home=:home AND sid=? AND seq > ? LIMIT ?
-
--- name: put_column_block
--- Store one block of one column.
-INSERT INTO column_block VALUES(:home, ?, ?, ?, ?) ON CONFLICT (home, sid, fid, b) DO UPDATE SET data = excluded.data
-
--- name: note_column_blocks
--- Note that the blocks of a shelf are true as of a number, unless the catalog has changed meanwhile.
-UPDATE shelf SET col_seq=? WHERE home=:home AND sid=? AND (SELECT v FROM meta WHERE home=:home AND k='catalog') = ?
 
 -- name: has_undated_changes
 -- One row if there are changes that no noted day covers, and today is not noted.
@@ -87,14 +67,6 @@ DELETE FROM life WHERE home=:home AND rid=? AND seq=?
 -- Remove a record's own row.
 DELETE FROM record WHERE home=:home AND rid=?
 
--- name: record_seq_of
--- The number of a record's last change.
-SELECT seq FROM record WHERE home=:home AND rid=?
-
--- name: forget_older_column_state
--- Forget that a shelf has column blocks if they are older than a change; one row if they were.
-UPDATE shelf SET col_seq=0 WHERE home=:home AND sid=? AND col_seq > 0 AND col_seq < ? RETURNING 1
-
 -- name: record_to_erase
 -- What an erasure has to know of a record.
 SELECT rid, deleted FROM record WHERE home=:home AND sid=? AND key=sha256(convert_to(?, 'UTF8'))
@@ -106,8 +78,8 @@ UPDATE record SET record_id=?1, key=sha256(convert_to(?1, 'UTF8')), seq=?2, born
 WHERE home=:home AND rid=?4
 
 -- name: note_erasure
--- Note an erasure on its shelf, and that the shelf has no column blocks.
-UPDATE shelf SET live=live-?, seq=?, col_seq=0 WHERE home=:home AND sid=?
+-- Note an erasure on its shelf.
+UPDATE shelf SET live=live-?, seq=? WHERE home=:home AND sid=?
 
 -- name: next_change_number
 -- Take the next change number.
@@ -243,7 +215,7 @@ SELECT pg_relation_size(oid) / 8192, relpages FROM pg_class WHERE oid = 'record'
 
 -- name: gather_statistics
 -- Let the server count the rows of the tables that reads choose an index of.
-ANALYZE record, typed, chunk, child_key, word_segment, word_leaf, column_block, life, invalid, blob_use, shelf, meta
+ANALYZE record, typed, chunk, child_key, word_segment, word_leaf, life, invalid, blob_use, shelf, meta
 
 -- name: delete_blob_parts
 -- Remove the bytes of some files.

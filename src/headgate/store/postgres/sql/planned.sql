@@ -67,6 +67,10 @@ JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) 
 -- The record has one of the keys in a JSON list.
 r.key = ANY(ARRAY(SELECT sha256(convert_to(value, 'UTF8')) FROM jsonb_array_elements_text(?::jsonb)))
 
+-- name: by_key
+-- How records of some keys are found: not by walking the order of the stream.
+/* by the index of keys */
+
 -- name: text_of_field
 -- A text field of the record holds a text; typed columns of such fields hold a checksum alone.
 (convert_from(r.body, 'UTF8')::json ->> ?) = ?
@@ -128,38 +132,8 @@ WHERE u.home=:home AND u.blob_id = ? AND r.sid IN ({sids}) AND NOT r.deleted{whe
 SELECT coalesce(sum(live), 0)::bigint FROM shelf WHERE home=:home AND sid IN ({sids})
 
 -- name: shelf_totals
--- How many live records each shelf holds, and when it last changed.
-SELECT sid, live, updated_at FROM shelf WHERE home=:home
-
--- name: verified_key
--- The key of a record whose text fields hold some texts.
-SELECT r.record_id FROM record r WHERE r.home=:home AND r.rid = ?{conditions}
-
--- name: column_blocks
--- The stored blocks of one column of a shelf.
-SELECT b, data FROM column_block WHERE home=:home AND sid=? AND fid=?
-
--- name: changed_values
--- Times and typed values of the records that changed on some shelves, each after a change number, from a JSON list of pairs.
-SELECT r.rid, r.deleted, r.ts{select} FROM jsonb_array_elements(?::jsonb) w
-CROSS JOIN LATERAL (
-  SELECT * FROM record WHERE home=:home AND sid = (w.value ->> 0)::int AND seq > (w.value ->> 1)::bigint OFFSET 0) r
-LEFT JOIN LATERAL (SELECT * FROM typed WHERE home=:home AND rid = r.rid OFFSET 0) t ON true ORDER BY r.rid
-
--- name: shelf_heads
--- What columns in memory are compared with.
-SELECT sid, seq, next_n, col_seq, (SELECT v FROM meta WHERE home=:home AND k='pruned_seq') FROM shelf
-WHERE home=:home AND sid IN ({sids}) ORDER BY sid
-
--- name: block_values
--- Times and typed values of the records of one block.
-SELECT r.rid, r.deleted, r.ts{select} FROM record r
-LEFT JOIN LATERAL (SELECT * FROM typed WHERE home = r.home AND rid = r.rid OFFSET 0) t ON true
-WHERE r.home=:home AND r.rid >= ? AND r.rid < ? ORDER BY r.rid
-
--- name: touched_blocks
--- The blocks of a shelf that hold a record which changed after a change number.
-SELECT DISTINCT ((rid & {mask}) - 1) / {block_rows} FROM record WHERE home=:home AND sid=? AND seq > ?
+-- How many live records each shelf holds, when it last changed, and the number of that change.
+SELECT sid, live, updated_at, seq FROM shelf WHERE home=:home
 
 -- name: stored_rows
 -- Everything of records that a check compares, with their typed values.
@@ -203,3 +177,55 @@ FROM (SELECT) AS once LEFT JOIN LATERAL (SELECT true AS is_found, of.* FROM ({st
 -- name: is_in_order
 -- The record is in the index of its stream's order.
 NOT deleted
+
+-- name: typed_of_shelves
+-- The typed values of shelves, each by its first row number and with the records beside them if they are needed.
+FROM (VALUES {starts}) AS s CROSS JOIN {table} AS t{records}
+WHERE t.home=:home AND t.rid > s.column1 AND t.rid < s.column1 + {size}{where}
+
+-- name: records_of_typed
+-- The records beside their typed values.
+JOIN LATERAL (SELECT * FROM record WHERE home=:home AND rid = t.rid OFFSET 0) AS r ON true
+
+-- name: records_of_shelves
+-- The records of shelves that pass a scope, with their typed values beside them if they are needed.
+FROM record AS r{join} WHERE r.home=:home AND r.sid IN ({sids}) AND NOT r.deleted{where}
+
+-- name: aggregate
+-- Numbers over visible rows, or over each group of them.
+SELECT {select} {rows}{groups}
+
+-- name: exact_sum
+-- The sum of integers. As two numbers, of which the first is the high part in other engines: here one number holds any sum.
+0, sum({value})
+
+-- name: count_unreadable
+-- How many rows have a value of a field that cannot be read as its type.
+count(CASE WHEN {value} IS NULL THEN (SELECT 1 FROM invalid AS i WHERE i.home=:home AND i.rid = t.rid AND i.fid = {fid} LIMIT 1) END)
+
+-- name: page_of_filtered
+-- The visible rows that pass filters and have a place, in the stream's order: the typed values say which places the page ends
+-- at, and only records up to there are read.
+SELECT r.rid, r.sid, r.record_id, r.sort FROM (
+  SELECT t.rid AS rid {rows}{from_place} AND {sort} {within} coalesce(
+    (SELECT {last}(place) FROM (SELECT {sort} AS place {rows}{behind_place} ORDER BY 1 {direction} LIMIT ?) AS places),
+    {no_place})) AS f
+JOIN record AS r ON r.home=:home AND r.rid = f.rid WHERE true{start}
+ORDER BY r.sort {direction}, r.record_id {direction}, r.sid {direction} LIMIT ?
+
+-- name: exact_value
+-- The exact value of a number in a scale, if it has one.
+CASE WHEN abs({number}) < {below} THEN
+CASE WHEN round({number} * {power}) / {power} = {number} THEN CAST(round({number} * {power}) AS bigint) END END
+
+-- name: fill_exact_values
+-- Compute the exact values of a column between two row numbers.
+UPDATE {table} AS t SET {target} = {value} WHERE t.home=:home AND t.rid > ? AND t.rid < ?
+
+-- name: inexact_row
+-- A row between two row numbers whose number has an exact value only in a finer scale.
+SELECT 1 FROM {table} AS t WHERE t.home=:home AND t.rid > ? AND t.rid < ? AND {value} IS NULL AND {finest} IS NOT NULL LIMIT 1
+
+-- name: wrong_exact_rows
+-- The rows between two row numbers that hold another exact value than that of their number.
+SELECT t.rid FROM {table} AS t WHERE t.home=:home AND t.rid > ? AND t.rid < ? AND {held} IS DISTINCT FROM {value}

@@ -41,10 +41,6 @@ SELECT rid FROM record WHERE home=:home AND sid=? AND seq > ? AND rid > ? AND ke
 -- The last row number between two; 0 if there is none.
 SELECT coalesce(max(rid), 0) FROM record WHERE home=:home AND rid > ? AND rid < ?
 
--- name: unreadable_rows
--- Which records of a range of row numbers have an unreadable value in a field.
-SELECT rid FROM invalid WHERE home=:home AND rid > ? AND rid <= ? AND fid=?
-
 -- name: marked_records
 -- Some records of a range of row numbers that break their schema.
 SELECT i.rid, r.record_id FROM invalid i JOIN record r ON r.home = i.home AND r.rid = i.rid

@@ -1,1 +1,1 @@
-"""Keep the tables in good order: check them, write column blocks, prune what is old."""
+"""Keep the tables in good order: check them, prune what is old."""

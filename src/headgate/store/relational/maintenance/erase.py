@@ -1,7 +1,7 @@
 """Erase records: afterwards no read finds anything of them; what is left of their bytes, an engine removes.
 
 A deletion leaves a tombstone with the record's key, and the record's words in the index until that is next merged.
-An erasure leaves a tombstone without content under a keyed hash, so that columns in memory stop counting the record.
+An erasure leaves a tombstone without content under a keyed hash.
 It ends every bookmark of changes, so that clients read everything again and drop the record too.
 """
 
@@ -16,9 +16,8 @@ from headgate.errors import ConnectionNotFound, NotFound
 from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import Erased
-from headgate.store.relational.catalog import Catalog, Shelf, bump_catalog, current
+from headgate.store.relational.catalog import Catalog, Shelf, current
 from headgate.store.relational.database import Database
-from headgate.store.relational.maintenance.snapshot import Snapshot
 from headgate.store.relational.row_numbers import MAX_N
 from headgate.store.relational.vector_blocks import erase_vectors
 from headgate.store.relational.write import accounts
@@ -84,7 +83,6 @@ def erase_record(
     finally:
         # Also when nothing was found: an earlier try may have been stopped right before this.
         removed = _remove_files(database, remains)
-        Snapshot().run(database)
         remains.remove_bytes()
     return Erased(1, removed.blob_count, removed.copy_count)
 
@@ -127,7 +125,6 @@ def _erase_rows(database: Database, shelf: Shelf, row: _RecordToErase, erased_id
         database.many(database.sql["delete_rows_of_record"].format(table=table), [(row.rid,)])
     seq = _next_change_number(database)
     database.run(database.sql["erase_record"], (erased_id, seq, seq, row.rid))
-    database.run(database.sql["delete_column_blocks"], (shelf.sid,))
     database.run(database.sql["note_erasure"], (0 if row.deleted else 1, seq, shelf.sid))
 
 
@@ -136,8 +133,6 @@ def _erase_notes(database: Database) -> None:
     database.run(database.sql["delete_idempotency_keys"])
     # Bookmarks older than this are refused.
     database.run(database.sql["set_pruned_seq"], (_next_change_number(database),))
-    # A snapshot of columns that is under way must not note its blocks as written.
-    bump_catalog(database)
     # An earlier version of a record may have referred to a file that no record refers to now.
     database.run(database.sql["note_unused_blobs"])
     database.run(database.sql["delete_unused_blobs"])

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from headgate.model.instants import DAY_US
 from headgate.model.plan import BOOKMARK_DAYS
-from headgate.store.relational.catalog import bump_catalog
 from headgate.store.relational.database import Database
-from headgate.store.relational.row_numbers import RID_SHIFT
 
 #: A session that began with the oldest bookmark may go on for a day, and days are counted whole.
 KEEP_DAYS = BOOKMARK_DAYS + 2
@@ -91,14 +89,4 @@ def _remove_changes(database: Database, last: int, after: _LifePlace) -> _LifePl
 
 
 def _remove_tombstones(database: Database, rids: Sequence[int]) -> None:
-    for sid in {rid >> RID_SHIFT for rid in rids}:
-        _drop_older_blocks(database, sid, [rid for rid in rids if rid >> RID_SHIFT == sid])
     database.many(database.sql["delete_record_row"], [(rid,) for rid in rids])
-
-
-def _drop_older_blocks(database: Database, sid: int, rids: Sequence[int]) -> None:
-    """Drop column blocks in which these records are still live: without tombstones a reader would count them."""
-    newest: int = max(database.value(database.sql["record_seq_of"], (rid,)) for rid in rids)
-    if database.all(database.sql["forget_older_column_state"], (sid, newest)):
-        database.run(database.sql["delete_column_blocks"], (sid,))
-        bump_catalog(database)

@@ -9,13 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from headgate.errors import IntegrityBroken
 from headgate.model.maintenance import Damage
 from headgate.store.relational.catalog import Shelf
-from headgate.store.relational.columns.cache import ColumnCache, ShelfColumns
-from headgate.store.relational.columns.specs import Array, OwnColumn, column_specs
 from headgate.store.relational.database import Database
 from headgate.store.relational.maintenance.bulk_check import BulkCheck
 from headgate.store.relational.maintenance.stored_rows import StoredColumns, StoredRow, select_rows
@@ -23,6 +19,7 @@ from headgate.store.relational.maintenance.vector_check import check_vectors
 from headgate.store.relational.maintenance.word_check import WordIndexCheck
 from headgate.store.relational.row_numbers import MAX_N, RID_SHIFT
 from headgate.store.relational.write.derive import digest_of, sort_of, ts_of, typed_row
+from headgate.store.relational.write.exact_values import exact_value, scales_of
 from headgate.store.relational.write.long_texts import CHUNK_CHARS, chunk_sum, long_notes
 
 _AT_ONCE = 500
@@ -43,7 +40,6 @@ class ShelfCheck:
         self._sql_of_one = select_rows(database.dialect, self._stream, "row_of_number")
         self._shown = database.dialect.shown_sort
         self._bulk = BulkCheck(self._stream, database.dialect)
-        self._columns = _ColumnCheck(database, shelf)
         self._seen = 0
         self._last_seq = 0
         #: Number and time of every live record.
@@ -63,13 +59,12 @@ class ShelfCheck:
         if row is None:
             return
         live, next_n, seq = row
-        if not self._columns.load():
-            self._damaged("columns", "The column blocks cannot be read.")
         for rows in self._portions(next_n):
             if rows:
                 self._check_portion(rows)
             yield self.live
         self._check_counts(live, next_n, seq)
+        self._check_exact_values()
         self._check_search_index()
 
     def _damaged(self, kind: str, detail: str, record_id: str | None = None) -> None:
@@ -107,8 +102,6 @@ class ShelfCheck:
             self._check_records(itertools.compress(rows, map(operator.not_, is_plain)))
         else:
             self._check_records(rows)
-        for place in self._columns.differences(columns):
-            self._damaged("columns", "The column blocks hold other values.", columns.record_ids[place])
 
     def _count(self, columns: StoredColumns) -> None:
         self._seen += len(columns.rids)
@@ -170,6 +163,22 @@ class ShelfCheck:
             if rows != (self.live if holds_live else self._seen):
                 self._damaged("index", f"{index} has {rows} rows for this shelf.")
 
+    def _check_exact_values(self) -> None:
+        """Compare the exact values of numbers with those numbers."""
+        database, dialect, sid = self._database, self._database.dialect, self._shelf.sid
+        scales = scales_of(database, self._stream)
+        for column in self._stream.columns.values():
+            if column.number not in scales:
+                continue
+            sql = database.sql["wrong_exact_rows"].format(
+                table=dialect.typed_table(self._stream.stid),
+                held=dialect.typed_column(column.scaled),
+                value=exact_value(dialect, column, scales[column.number]),
+            )
+            for (rid,) in database.all(sql, (sid << RID_SHIFT, (sid + 1) << RID_SHIFT)):
+                key = database.value(database.sql["record_key"], (rid,))
+                self._damaged("typed", "The exact value of a number is another one.", key)
+
     def _check_search_index(self) -> None:
         """Compare the index of words and the vectors with the records, and each part of them with itself."""
         check = WordIndexCheck(self._database, self._shelf)
@@ -179,50 +188,3 @@ class ShelfCheck:
                 self._database.sql["record_key"], (self._shelf.sid << RID_SHIFT | number,)
             )
             self._damaged("index", detail, None if row is None else row[0])
-
-
-class _ColumnCheck:
-    """Compares column blocks, as a read would load them, with the records."""
-
-    def __init__(self, database: Database, shelf: Shelf) -> None:
-        self._database = database
-        self._shelf = shelf
-        self._stream = shelf.stream
-        self._specs = column_specs(shelf.stream)
-        self._cache = ColumnCache()
-        #: None where the shelf has no blocks, or they cannot be read.
-        self._columns: ShelfColumns | None = None
-
-    def load(self) -> bool:
-        """Load the columns if the shelf has blocks; returns whether they can be read."""
-        sid = self._shelf.sid
-        if self._database.one(self._database.sql["has_column_blocks"], (sid,)) is None:
-            return True
-        numbers = [column.number for column in self._stream.columns.values()]
-        try:
-            (self._columns,) = self._cache.get(self._database, self._stream, [self._shelf], numbers)
-        except (IntegrityBroken, *self._database.damage):
-            return False
-        return True
-
-    def differences(self, held: StoredColumns) -> list[int]:
-        """Find the rows, by their place in these columns, for which the blocks hold other values."""
-        if self._columns is None:
-            return []
-        places = (np.array(held.rids, np.int64) & ((1 << RID_SHIFT) - 1)) - 1
-        wrong = self._columns.column(OwnColumn.LIVE)[places] == np.array(held.deleted, np.bool_)
-        wrong |= self._differ(OwnColumn.TIME, self._columns.column(OwnColumn.TIME)[places], held.times)
-        for column, values in zip(self._stream.columns.values(), held.typed, strict=True):
-            wrong |= self._differ(column.number, self._columns.column(column.number)[places], values)
-        return np.flatnonzero(wrong).tolist()
-
-    def _differ(self, number: int, found: Array, values: Sequence[Any]) -> Array:
-        spec = self._specs[number]
-        if spec.is_text:
-            texts = self._cache.texts(self._stream, number).texts
-            held = map(texts.__getitem__, found.tolist())
-            return np.array(list(map(operator.ne, held, values)), np.bool_)
-        due = spec.array(values)
-        same = found == due
-        # A missing number is NaN, which does not equal itself.
-        return ~(same | (np.isnan(found) & np.isnan(due))) if spec.dtype is np.float64 else ~same

@@ -27,7 +27,7 @@ from headgate.store.relational.read.rows import (
     RecordMaker,
     TooLargeHere,
 )
-from headgate.store.relational.read.scope import PageShape, SqlScope, column_of, scope_of
+from headgate.store.relational.read.scope import PageShape, SqlScope, column_of, scope_of, visible_rows
 
 _SEARCHES_AT_ONCE = 5
 _ROWS_AT_ONCE = 25
@@ -112,12 +112,17 @@ def find_key(database: Database, catalog: Catalog, plan: KeyPlan) -> RecordId | 
     return next((key for (key,) in rows if digest_of_key(key) == plan.digest), None)
 
 
-def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[PageKey] | None = None) -> Page:
-    """Read a page; ``keys`` are its rows, and one more, when they were found in columns."""
+def looks_at_all(plan: PagePlan) -> bool:
+    """Return whether a page needs a look at every visible record: it is filtered or counted."""
+    return bool(plan.filters) or plan.count is not Count.NONE or plan.with_extent
+
+
+def page(database: Database, catalog: Catalog, plan: PagePlan) -> Page:
+    """Read a page."""
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None:
         return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))
-    found, rows = _found(database, catalog, plan, scope) if keys is None else (list(keys), None)
+    found, rows = _found(database, catalog, plan, scope)
     has_more, found = len(found) > plan.limit, found[: plan.limit]
     maker = RecordMaker(database, catalog, plan.reach, preview_chars=plan.preview_chars)
     records, taken = _records(database, catalog, maker, found, plan, rows)
@@ -125,16 +130,35 @@ def page(database: Database, catalog: Catalog, plan: PagePlan, keys: Sequence[Pa
     return Page(
         tuple(records),
         _position(catalog, found[taken - 1], plan) if has_more or is_cut else None,
+        *_extent(database, plan, scope),
         is_cut=is_cut,
         damaged=tuple(maker.damaged),
     )
+
+
+def _extent(database: Database, plan: PagePlan, scope: SqlScope) -> tuple[int | None, Extent | None]:
+    """Count the records that a page is cut from, and find the times they span, as far as the plan asks for these."""
+    if plan.count is Count.NONE and not plan.with_extent:
+        return None, None
+    if scope.is_whole and not plan.with_extent:
+        return database.value(database.sql["live_of_shelves"].format(sids=scope.sids)), None
+    select = "count(*), NULL, NULL"
+    name = scope.stream.time_field if plan.with_extent else None
+    if name is not None:
+        time = scope.dialect.typed_column(column_of(scope.stream, name))
+        select = f"count(*), min({time}), max({time})"
+    rows = visible_rows(scope, plan.reach, plan.filters, with_typed=name is not None)
+    sql = database.sql["aggregate"].format(select=select, rows=rows.sql, groups="")
+    ((total, earliest, latest),) = database.all(sql, rows.values)
+    extent = Extent(total, earliest, latest) if plan.with_extent else None
+    return None if plan.count is Count.NONE else total, extent
 
 
 def _found(
     database: Database, catalog: Catalog, plan: PagePlan, scope: SqlScope
 ) -> tuple[list[PageKey], PageRows | None]:
     """Find the keys of a page; with their rows where an engine reads both at once, and they are few."""
-    if _WITH_ROWS in database.sql and plan.limit <= _ROWS_AT_ONCE:
+    if _WITH_ROWS in database.sql and plan.limit <= _ROWS_AT_ONCE and not plan.filters:
         rows: PageRows = {}
         try:
             return page_keys(database, catalog, plan, scope, rows), rows
@@ -207,7 +231,11 @@ def page_keys(
             if after is None
             else (scope.dialect.sort_value(after.sort), *_key_place(database, catalog, after, plan))
         )
-        found = _part(database, scope, plan, _order(scope.stream), place, wanted, rows)
+        order = _order(scope.stream)
+        if plan.filters and order is _BY_SORT:
+            found = _filtered_part(database, scope, plan, place)
+        else:
+            found = _part(database, scope, plan, order, place, wanted, rows)
         after = None
     if len(found) < wanted:
         place = _after_key(database, catalog, after, plan)
@@ -258,6 +286,52 @@ def _part(
     found = database.all(sql, values)
     rows.update((row[1], cast("FoundColumns", row[1:])) for row in found)
     return [PageKey(rid, sid, record_id, sort) for sort, rid, sid, record_id, *_ in found]
+
+
+def _filtered_part(
+    database: Database, scope: SqlScope, plan: PagePlan, place: tuple[Any, ...] | None
+) -> list[PageKey]:
+    """Find the first rows that pass filters among the typed values: few records may pass, and walking meets them all."""
+    name = scope.stream.declaration.cursor_field
+    assert name is not None
+    column, sql, dialect = column_of(scope.stream, name), database.sql, scope.dialect
+    sort, rows = dialect.typed_column(column), visible_rows(scope, plan.reach, plan.filters)
+    is_descending = plan.order is Order.DESC
+    beyond, within = ("<", ">=") if is_descending else (">", "<=")
+    from_place = behind_place = f" AND {sort} IS NOT NULL"
+    from_values: tuple[Any, ...] = ()
+    behind_values: tuple[Any, ...] = ()
+    start_values: tuple[Any, ...] = ()
+    if place is not None and plan.after is not None:
+        # Which of the records at the very place of the last page come after it is settled by their keys.
+        from_place, from_value = dialect.comparison(column, f"{beyond}=", cast("Any", plan.after.sort))
+        behind_place, behind_value = dialect.comparison(column, beyond, cast("Any", plan.after.sort))
+        from_place, behind_place = f" AND {from_place}", f" AND {behind_place}"
+        from_values, behind_values = (from_value,), (behind_value,)
+        start_values = (place[0], *place)
+    statement = sql["page_of_filtered"].format(
+        rows=rows.sql,
+        sort=sort,
+        from_place=from_place,
+        behind_place=behind_place,
+        within=within,
+        last="min" if is_descending else "max",
+        no_place="?" if from_values else "NULL",
+        direction="DESC" if is_descending else "ASC",
+        start="" if place is None else f" {sql['start_by_sort'].format(beyond=beyond)}",
+    )
+    wanted = plan.limit + 1
+    values = (
+        *rows.values,
+        *from_values,
+        *rows.values,
+        *behind_values,
+        wanted,
+        *from_values,
+        *start_values,
+        wanted,
+    )
+    return database.rows(PageKey, statement, values)
 
 
 def _part_sql(scope: SqlScope, shape: PageShape) -> str:

@@ -17,6 +17,7 @@ from headgate.store.lines import MAX_INTEGER
 from headgate.store.relational.catalog import Catalog, Shelf, StreamTable
 from headgate.store.relational.column_values import Column, ColumnKind, text_hash
 from headgate.store.relational.database import Database, Dialect
+from headgate.store.relational.row_numbers import RID_SHIFT
 
 _OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
@@ -42,6 +43,8 @@ class SqlScope:
     conditions: tuple[str, ...]
     values: tuple[Any, ...]
     uses_typed: bool
+    #: Only records of some keys: they are found by these.
+    is_by_key: bool = False
     #: The statements of pages that were written for it.
     statements: dict[PageShape, str] = field(default_factory=dict[PageShape, str], compare=False, repr=False)
 
@@ -57,8 +60,13 @@ class SqlScope:
 
     @property
     def join(self) -> str:
-        """The typed table, if a condition needs it."""
-        return f" {typed_join(self.dialect, self.stream)}" if self.uses_typed else ""
+        """What follows the record table: how it is searched, if by key, and the typed table, if a condition needs it."""
+        return self.joined(with_typed=self.uses_typed)
+
+    def joined(self, *, with_typed: bool) -> str:
+        """Write the same, with the typed table or without."""
+        index = f" {self.dialect.sql['by_key']}" if self.is_by_key else ""
+        return f"{index} {typed_join(self.dialect, self.stream)}" if with_typed else index
 
     @property
     def is_whole(self) -> bool:
@@ -94,9 +102,16 @@ def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScop
     if reach.resources is not None:
         conditions.append(dialect.sql["key_in_list"])
         values.append(msgspec.json.encode(sorted(reach.resources)).decode())
-    for one in filters:
-        _filter(dialect, stream, one, conditions, values)
-    return SqlScope(dialect, stream, shelves, tuple(conditions), tuple(values), uses_typed=bool(filters))
+    _filter(dialect, stream, filters, conditions, values)
+    return SqlScope(
+        dialect,
+        stream,
+        shelves,
+        tuple(conditions),
+        tuple(values),
+        uses_typed=bool(filters),
+        is_by_key=reach.resources is not None,
+    )
 
 
 def passing(
@@ -138,13 +153,17 @@ def typed_join(dialect: Dialect, stream: StreamTable) -> str:
     return dialect.sql["typed_join"].format(table=dialect.typed_table(stream.stid))
 
 
+def _is_order(stream: StreamTable, name: FieldName) -> bool:
+    return stream.declaration.cursor_field == name
+
+
 def _bound_time(
     dialect: Dialect, stream: StreamTable, reach: Reach, conditions: list[str], values: list[Any]
 ) -> None:
     if reach.time is None:
         return
     # Where pages are ordered by the same time, the index can stop at the bound.
-    is_order = stream.declaration.cursor_field == reach.time.field
+    is_order = _is_order(stream, reach.time.field)
     column = "r.sort" if is_order else "r.ts"
     for operator, bound in ((">=", reach.time.since), ("<", reach.time.until)):
         if bound is not None:
@@ -153,19 +172,66 @@ def _bound_time(
 
 
 def _filter(
-    dialect: Dialect, stream: StreamTable, one: Filter, conditions: list[str], values: list[Any]
+    dialect: Dialect, stream: StreamTable, filters: Sequence[Filter], conditions: list[str], values: list[Any]
 ) -> None:
-    column = column_of(stream, one.field)
-    is_text = isinstance(one, ExactFilter) and column.kind is ColumnKind.HASH
-    operator = "=" if isinstance(one, ExactFilter) else _OPERATORS[one.operator]
-    condition, value = dialect.comparison(
-        column, operator, text_hash(str(one.value)) if is_text else one.value
+    for one in filters:
+        column = column_of(stream, one.field)
+        is_text = is_hashed(stream, one)
+        operator = "=" if isinstance(one, ExactFilter) else _OPERATORS[one.operator]
+        condition, value = dialect.comparison(
+            column, operator, text_hash(str(one.value)) if is_text else one.value
+        )
+        conditions.append(condition)
+        values.append(value)
+        if is_text:
+            conditions.append(dialect.sql["text_of_field"])
+            values.extend([one.field, str(one.value)])
+
+
+def is_hashed(stream: StreamTable, one: Filter) -> bool:
+    """Return whether a filter has to look at the record: its column holds checksums, which several texts may share."""
+    return isinstance(one, ExactFilter) and column_of(stream, one.field).kind is ColumnKind.HASH
+
+
+class VisibleRows(NamedTuple):
+    """The end of a statement over the visible rows, from its FROM on, and what it binds."""
+
+    sql: str
+    values: tuple[Any, ...]
+
+
+def visible_rows(
+    scope: SqlScope, reach: Reach, filters: Sequence[Filter] = (), *, with_typed: bool = True
+) -> VisibleRows:
+    """Write the end of a statement over the rows of a reach that pass filters, with their typed values as ``t``.
+
+    It looks at visible rows alone where they can be found by key or by the stream's order, else at those of whole shelves.
+    The scope is that of the same reach and filters. The records, as ``r``, are there only where rows are found among them.
+    """
+    dialect, stream = scope.dialect, scope.stream
+    if reach.resources is not None or (reach.time is not None and _is_order(stream, reach.time.field)):
+        join = scope.joined(with_typed=with_typed or scope.uses_typed)
+        sql = dialect.sql["records_of_shelves"].format(join=join, sids=scope.sids, where=scope.where)
+        return VisibleRows(sql, scope.values)
+    conditions: list[str] = []
+    values: list[Any] = []
+    if reach.time is not None:
+        column = column_of(stream, reach.time.field)
+        for operator, bound in ((">=", reach.time.since), ("<", reach.time.until)):
+            if bound is not None:
+                condition, value = dialect.comparison(column, operator, bound)
+                conditions.append(condition)
+                values.append(value)
+    _filter(dialect, stream, filters, conditions, values)
+    records = any(is_hashed(stream, one) for one in filters)
+    sql = dialect.sql["typed_of_shelves"].format(
+        starts=", ".join(f"({shelf.sid << RID_SHIFT})" for shelf in scope.shelves),
+        size=1 << RID_SHIFT,
+        table=dialect.typed_table(stream.stid),
+        records=f" {dialect.sql['records_of_typed']}" if records else "",
+        where="".join(f" AND {condition}" for condition in conditions),
     )
-    conditions.append(condition)
-    values.append(value)
-    if is_text:
-        conditions.append(dialect.sql["text_of_field"])
-        values.extend([one.field, str(one.value)])
+    return VisibleRows(sql, tuple(values))
 
 
 def bindable(value: Scalar) -> Scalar:

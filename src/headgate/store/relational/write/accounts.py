@@ -76,7 +76,6 @@ def _empty(database: Database, shelf: Shelf) -> None:
         "record",
     ):
         database.run(database.sql["delete_rows_between"].format(table=table), (first, last))
-    database.run(database.sql["delete_column_blocks"], (shelf.sid,))
     database.run(database.sql["delete_shelf_times"], (shelf.sid,))
     database.run(database.sql["delete_shelf"], (shelf.sid,))
 

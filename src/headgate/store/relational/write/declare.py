@@ -126,6 +126,8 @@ def _add_field(
     number: int = database.value(database.sql["next_column"], (stid,))
     database.dialect.add_typed_column(database, stid, Column(number, kind))
     database.run(database.sql["set_field_column"], (number, kind.value, stid, field.name))
+    if kind is ColumnKind.NUMBER:
+        database.run(database.sql["set_column_scale"], (0, stid, number))
     return True
 
 
@@ -174,6 +176,3 @@ def _refill(database: Database, stream: StreamTable, searched: Iterable[FieldNam
                 )
         if fids:
             put_texts(database, stream, sid, fids)
-    # Column blocks know nothing of the new columns: they are made again by the next read that needs them.
-    database.run(database.sql["delete_column_blocks_of_stream"], (stream.stid,))
-    database.run(database.sql["forget_column_state_of_stream"], (stream.stid,))

@@ -12,6 +12,7 @@ from headgate.store.projection import searched_text
 from headgate.store.relational.catalog import StreamTable
 from headgate.store.relational.column_values import ColumnKind, TypedColumn, column_value
 from headgate.store.relational.database import Database
+from headgate.store.relational.write import exact_values
 
 
 def digest_of(record_id: str, long: bytes | None, body: bytes) -> bytes:
@@ -47,12 +48,13 @@ def typed_row(stream: StreamTable, rid: int, values: Mapping[str, Any]) -> tuple
 
 
 def put_typed_rows(database: Database, stream: StreamTable, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Store such rows, in place of older ones."""
+    """Store such rows, in place of older ones, with the exact values of their numbers."""
     if rows:
         columns = [
             TypedColumn(column, name in stream.foreign_keys) for name, column in stream.columns.items()
         ]
-        database.dialect.put_typed(database, stream.stid, columns, rows)
+        exact_columns, exact_rows = exact_values.added(database, stream, rows)
+        database.dialect.put_typed(database, stream.stid, [*columns, *exact_columns], exact_rows)
 
 
 def search_texts(

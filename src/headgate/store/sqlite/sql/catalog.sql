@@ -81,3 +81,15 @@ SELECT sid FROM shelf WHERE stid=?
 -- name: live_counts
 -- How many live records each shelf holds.
 SELECT sid, live FROM shelf
+
+-- name: column_scales
+-- The scale of each column of a stream that has exact values.
+SELECT col, scale FROM field WHERE stid=? AND scale IS NOT NULL
+
+-- name: set_column_scale
+-- Note the scale of a column's exact values.
+UPDATE field SET scale=? WHERE stid=? AND col=?
+
+-- name: columns_without_scale
+-- The columns of numbers that have no exact values yet.
+SELECT stid, col FROM field WHERE kind='number' AND scale IS NULL ORDER BY stid, col

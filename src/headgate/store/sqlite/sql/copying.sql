@@ -68,4 +68,4 @@ INSERT INTO sqlite_sequence(name, seq) VALUES(?, ?)
 
 -- name: shelf_states
 -- What every shelf was last changed by.
-SELECT sid, next_n, live, seq, col_seq FROM shelf ORDER BY sid
+SELECT sid, next_n, live, seq FROM shelf ORDER BY sid

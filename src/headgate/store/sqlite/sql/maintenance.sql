@@ -26,29 +26,9 @@ SELECT sid FROM record INDEXED BY record_key WHERE sid > ? ORDER BY sid LIMIT 1
 -- What a shelf's row says about its records.
 SELECT live, next_n, seq FROM shelf WHERE sid=?
 
--- name: has_column_blocks
--- One row if a shelf has column blocks.
-SELECT 1 FROM column_block WHERE sid=? LIMIT 1
-
 -- name: chunks_to_check
 -- The pieces of a long text with their checksums.
 SELECT n, sum, text FROM chunk WHERE rid=? AND fid=? ORDER BY n
-
--- name: shelves_with_changes
--- Shelves that changed since their column blocks were written.
-SELECT sid, seq, col_seq FROM shelf WHERE seq > col_seq
-
--- name: some_changes
--- One row for each record of a shelf that changed since a number, up to a limit.
-SELECT 1 FROM record INDEXED BY record_seq WHERE sid=? AND seq > ? LIMIT ?
-
--- name: put_column_block
--- Store one block of one column.
-INSERT OR REPLACE INTO column_block(sid, fid, b, data) VALUES(?, ?, ?, ?)
-
--- name: note_column_blocks
--- Note that the blocks of a shelf are true as of a number, unless the catalog has changed meanwhile.
-UPDATE shelf SET col_seq=? WHERE sid=? AND (SELECT v FROM meta WHERE k='catalog') = ?
 
 -- name: has_undated_changes
 -- One row if there are changes that no noted day covers, and today is not noted.
@@ -85,14 +65,6 @@ DELETE FROM life WHERE rid=? AND seq=?
 -- Remove a record's own row.
 DELETE FROM record WHERE rid=?
 
--- name: record_seq_of
--- The number of a record's last change.
-SELECT seq FROM record WHERE rid=?
-
--- name: forget_older_column_state
--- Forget that a shelf has column blocks if they are older than a change; one row if they were.
-UPDATE shelf SET col_seq=0 WHERE sid=? AND col_seq > 0 AND col_seq < ? RETURNING 1
-
 -- name: record_to_erase
 -- What an erasure has to know of a record.
 SELECT rid, deleted FROM record WHERE sid=? AND record_id=?
@@ -104,8 +76,8 @@ UPDATE record SET record_id=?, seq=?, born_seq=?, sort=NULL, ts=NULL, emitted_at
 WHERE rid=?
 
 -- name: note_erasure
--- Note an erasure on its shelf, and that the shelf has no column blocks.
-UPDATE shelf SET live=live-?, seq=?, col_seq=0 WHERE sid=?
+-- Note an erasure on its shelf.
+UPDATE shelf SET live=live-?, seq=? WHERE sid=?
 
 -- name: next_change_number
 -- Take the next change number.

@@ -40,10 +40,6 @@ WHERE sid=? AND seq > ? AND rid > ? AND record_id IN (SELECT value FROM json_eac
 -- The last row number between two; 0 if there is none.
 SELECT coalesce(max(rid), 0) FROM record WHERE rid > ? AND rid < ?
 
--- name: unreadable_rows
--- Which records of a range of row numbers have an unreadable value in a field.
-SELECT rid FROM invalid WHERE rid > ? AND rid <= ? AND fid=?
-
 -- name: marked_records
 -- Some records of a range of row numbers that break their schema.
 SELECT i.rid, r.record_id FROM invalid i JOIN record r ON r.rid = i.rid WHERE i.rid > ? AND i.rid < ?

@@ -1,0 +1,6 @@
+-- Aggregates read the typed values: the columns that were stored beside them are gone.
+DROP TABLE column_block;
+ALTER TABLE shelf DROP COLUMN col_seq;
+-- The scale of a column's exact values: ints[col] holds them, beside floats[col], in units of 10**-scale. NULL: there are none
+-- yet, or the column holds no numbers.
+ALTER TABLE field ADD COLUMN scale int;

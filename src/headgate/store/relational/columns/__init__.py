@@ -1,1 +1,0 @@
-"""Typed values as numpy columns: filters, counts and aggregates."""
