@@ -1,7 +1,6 @@
 """The resource server in process: every read goes decide, run, draw, disclose; there is no other way to a record.
 
-An instance is bound to one request: who asks, under which id, and
-through which tool or route.
+An instance is bound to one request: who asks, under which id, and through which tool or route.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ _Limited = TypeVar("_Limited", ChangesPlan, SearchPlan)
 _OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)
 #: What of a search is logged at most.
 _MOST_LOGGED_CHARS = 500
-#: Keys are stored without NUL.
-_NO_KEY = RecordId("\0")
+_NO_KEY = RecordId("\0")  # keys are stored without NUL
 
 
 class ReadContext(msgspec.Struct, frozen=True):

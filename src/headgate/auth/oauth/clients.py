@@ -17,8 +17,7 @@ from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRed
 from headgate.auth.tokens import digest_of, fresh_id
 from headgate.model.ids import is_plain
 
-MAX_URIS = 10
-MAX_URI_CHARS = 512
+MAX_URIS, MAX_URI_CHARS = 10, 512
 #: Private-use schemes can be claimed by any program of a device, so only these exact addresses are accepted.
 PRIVATE_USE = frozenset({"cursor://anysphere.cursor-mcp/oauth/callback"})
 #: A path or query of visible ASCII characters without ``#`` and without backslashes, which browsers read as slashes.
