@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import json
+import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -34,7 +35,7 @@ from headgate.home import Home, key_ages, small_files
 from headgate.mcp.client.documents import fetch_document
 from headgate.mcp.client.from_mcp import FromMCP, ImportOptions
 from headgate.mcp.client.pins import FilePins
-from headgate.mcp.client.servers import Secrets, import_entry, read_servers
+from headgate.mcp.client.servers import import_entry, read_servers
 from headgate.mcp.gateway.hosted import HostedGateway
 from headgate.mcp.serve.handles import HandleMaker
 from headgate.mcp.serve.hosted import HostedMcp
@@ -44,6 +45,7 @@ from headgate.model.ids import ClientId, RequestId
 from headgate.reading.preview import StreamSpans
 from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.intake import Intake
+from headgate.sources.secrets import Secrets
 from headgate.sources.uploads import Uploads
 from headgate.stdio import surface_of
 from headgate.store.maintenance import backup_to_send
@@ -215,7 +217,7 @@ async def _fetching_accounts(settings: Settings, program: AppServices) -> AsyncG
         return
     accounts = Accounts(
         program.store,
-        live_sources(program.home.path),
+        live_sources(program.home.path, os.environ),
         program.clock,
         settings.sync_minutes * _MINUTE_SECONDS,
     )

@@ -253,8 +253,11 @@ def build_services(
     )
 
 
-def live_sources(home: Path) -> dict[str, LiveSource]:
-    """Return every live source by its name: those of the registry, and those that call servers through the client."""
+def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSource]:
+    """Return every live source by its name: those of the registry, and those that call servers through the client.
+
+    Secrets that settings name as variables are found in `environment`.
+    """
     # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
     from headgate.mcp.client.addresses import check_address  # noqa: PLC0415
     from headgate.mcp.client.calling import opened_operation  # noqa: PLC0415
@@ -263,15 +266,16 @@ def live_sources(home: Path) -> dict[str, LiveSource]:
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
     from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
     from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
+    from headgate.sources.secrets import Secrets  # noqa: PLC0415
 
     def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
         check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
 
-    remote = RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")))
+    secrets, notes = Secrets(environment), home / READING_NOTES
     built_in: tuple[LiveSource, ...] = (
-        ImapSource(home / READING_NOTES),
-        CalendarAccount(check, now, home / READING_NOTES),
-        remote,
+        ImapSource(notes, secrets),
+        CalendarAccount(check, now, notes, secrets),
+        RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")), secrets),
     )
     return {**registry.live_sources(), **{source.name: source for source in built_in}}
 

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("everything_is_loaded")
 
 #: The module; the package has its function under the same name.
 IMPORTING = importlib.import_module("headgate.mcp.client.from_mcp")
+PINS = importlib.import_module("headgate.mcp.client.pins")
 #: Long enough for a busy machine to come to the work in question.
 SOON = ImportOptions(limits=Limits(total_seconds=3))
 MANY = ImportOptions(limits=Limits(max_patterns=10_000))
@@ -171,13 +172,13 @@ async def test_a_result_that_takes_too_long_to_check_ends_at_the_deadline(thread
 
 async def test_tools_that_all_changed_hold_up_nothing_and_are_mapped_once(figure, monkeypatch):
     """What was approved is offered further, and mapping it costs as much as mapping what is listed."""
-    mapped, map_tool = [], IMPORTING.map_tool
+    mapped, map_tool = [], PINS.map_tool
 
     def counted(definition, *more):
         mapped.append(definition["name"])
         return map_tool(definition, *more)
 
-    monkeypatch.setattr(IMPORTING, "map_tool", counted)
+    monkeypatch.setattr(PINS, "map_tool", counted)
     tools = [tool(f"t{n}", inputSchema=taking(hard_patterns(n))) for n in range(12)]
     pins = MemoryPins()
     async with faulty_server(faults={"tools/list": sends(listing(tools))}) as server:

@@ -79,7 +79,7 @@ def test_every_source_is_in_the_tables_of_this_file(tmp_path):
     built_in = {source.name for source in registry._BUILT_IN}
     assert FILES.keys() == built_in
     assert GOLDEN.keys() == built_in
-    assert LIVE.keys() == live_sources(tmp_path).keys()
+    assert LIVE.keys() == live_sources(tmp_path, {}).keys()
     for module in {*GOLDEN.values(), *LIVE.values()}:
         assert any(name.startswith("test_") for name in vars(importlib.import_module(module)))
 

@@ -10,8 +10,9 @@ from headgate.errors import ResourceLimit
 from headgate.model.ids import FieldName
 from headgate.model.instants import instant, iso
 from headgate.model.plan import AggregatePlan, TimeGroups
-from headgate.model.query import ExactFilter, Granularity, Metric
+from headgate.model.query import Count, ExactFilter, Granularity, Metric
 from headgate.model.rows import Aggregate, Group
+from tests.store.engines import Driven
 from tests.store.ledger import Ledger
 from tests.store.model import decimal_sum, local_bucket
 
@@ -305,3 +306,16 @@ def test_pairs_that_lie_far_apart_are_different_groups(ledger: Ledger):
     assert [(group.key, group.time, group.value) for group in found.groups or ()] == [
         (f"l{n % 40}", f"{1900 + n}-01-01T00:{n % 60:02}", n) for n in range(119, 19, -1)
     ]
+
+
+def test_any_number_of_connections_is_one_answer(store: Driven):
+    ledger = Ledger(store, connections=12)
+    for n in range(12):
+        ledger.put(
+            {"id": "a", "label": f"l{n % 2}", "size": n, "weight": 0.1, "at": "2026-01-01"}, connection=n
+        )
+    assert _values(_ask(ledger, Metric.SUM, "size", group_by=FieldName("label"))) == [("l1", 36), ("l0", 30)]
+    assert _ask(ledger, Metric.SUM, "weight").value == 1.2
+    assert _ask(ledger, Metric.COUNT_DISTINCT, "label").value == 2
+    page = ledger.page(filters=(ExactFilter(FieldName("label"), "l1"),), limit=4, count=Count.EXACT)
+    assert (len(page.records), page.count) == (4, 6)

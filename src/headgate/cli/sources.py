@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -227,7 +228,7 @@ async def _fetch(
 ) -> ImportReport | None:
     if not is_named and (await state_of(stores.store, connection)).live_source is None:
         return None
-    known = live_sources(stores.home.path)
+    known = live_sources(stores.home.path, os.environ)
     accounts = Accounts(stores.store, known, now, settings.sync_minutes * _UNITS["m"])
     with import_progress() as show_progress:
         return await accounts.fetch(connection, show_progress)
@@ -271,7 +272,7 @@ def remove(
 
 
 def _live_sources(context: typer.Context) -> Mapping[str, LiveSource]:
-    return live_sources(Path(settings_of(context).settings.home))
+    return live_sources(Path(settings_of(context).settings.home), os.environ)
 
 
 async def _row(stores: HomeStores, connection: Connection) -> dict[str, Any]:

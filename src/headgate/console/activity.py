@@ -17,6 +17,7 @@ from headgate.console.pages import Frame, OwnerRequest, page, part
 from headgate.console.services import ConsoleServices
 from headgate.model.ids import ClientId, client_id, stream_name
 from headgate.model.instants import DAY_US
+from headgate.sources.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
 
 _PAGE = 200
@@ -25,7 +26,6 @@ _TOOLS_NAMED = 3
 _COLUMNS = (
     "seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields", "reads", "words",
 )  # fmt: skip
-_FORMULA_STARTS = frozenset("=+-@\t\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,8 @@ def _table_rows(documents: Iterable[Mapping[str, Any]]) -> bytes:
             one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields), one.get("refusals", 1),
             one.get("words", ""),
         )  # fmt: skip
-        writer.writerow(_harmless(value) for value in row)
+        writer.writerow(safe_cell(value) for value in row)
     return out.getvalue().encode()
-
-
-def _harmless(value: object) -> object:
-    """Keep a spreadsheet from taking a name that a client chose for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA_STARTS else value
 
 
 def alarm_words(alarm: Alarm, names: Mapping[str, str]) -> str:

@@ -118,7 +118,7 @@ def identifier(text: str, taken: Iterable[str] = ()) -> str:
     name = f"n{name}" if name[0].isdigit() else name
     used = {*taken, *TYPE_NAMES, *keyword.kwlist, *keyword.softkwlist, "self"}
     candidates = (name, f"{name}_", *(f"{name}_{number}" for number in range(2, len(used) + 3)))
-    return next(one for one in candidates if one not in used)
+    return next(candidate for candidate in candidates if candidate not in used)
 
 
 def class_name(*parts: str) -> str:

@@ -74,7 +74,7 @@ class Component:
 
 
 def components(content: IO[bytes], kinds: frozenset[str]) -> Iterator[Component]:
-    """Give the components of these kinds, and each line outside of them as a component without a kind."""
+    """Yield the components of these kinds, and each line outside of them as a component without a kind."""
     kind, number, size, collected = "", 0, 0, list[str]()
     for raw in _unfolded(content):
         mark, name = _delimiter(raw)
@@ -115,7 +115,7 @@ def content_line(text: str) -> ContentLine | None:
 
 
 def properties(found: Sequence[str]) -> Iterator[ContentLine]:
-    """Give the properties of a component, without those of components inside it."""
+    """Yield the properties of a component, without those of components inside it."""
     depth = 0
     for text in found:
         mark = text[:6].upper()

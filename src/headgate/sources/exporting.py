@@ -21,12 +21,11 @@ from headgate.model.query import Order
 from headgate.model.record import Connection
 from headgate.sources.exports.files import NativeFiles, streams_of
 from headgate.sources.inputs.databases import NewDatabase
+from headgate.sources.texts import safe_cell
 from headgate.store.protocol import Store
 
 _PAGE = 500
 _RowWriter = Callable[[Sequence[Mapping[str, Any]]], None]
-#: What a spreadsheet takes for a formula when a cell begins with it.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 #: File systems allow 255 bytes; a number and an ending are added.
 _TITLE_BYTES = 200
 
@@ -84,7 +83,7 @@ async def export_connection(
             counts[name] = 0
             async for rows in _pages(store, Reach(name, (connection.id,), fields, with_hidden=True)):
                 counts[name] += len(rows)
-                blobs.update(one for row in rows for one in _blob_ids(row))
+                blobs.update(blob_id for row in rows for blob_id in _blob_ids(row))
                 write(rows)
     copied = await _copy_files(store, blobs, directory / "files")
     return ExportReport(counts, copied, len(blobs) - copied)
@@ -169,11 +168,6 @@ def _csv_writer(path: Path, fields: Sequence[str], stack: ExitStack) -> _RowWrit
 def _cell(value: Any) -> Any:
     """Write what a table cannot hold as JSON."""
     return msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
-
-
-def safe_cell(value: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 # Files

@@ -84,7 +84,7 @@ class ImportReport:
     @property
     def accepted(self) -> int:
         """How many rows are stored, whether new or known."""
-        return sum(one.accepted for one in self.streams.values())
+        return sum(stream.accepted for stream in self.streams.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,13 @@ class Importer:
 
     async def connection(self, job: ImportJob) -> Connection | None:
         """Find the connection that a job would fill, if there is one already."""
-        for one in await self._store.connections():
-            if (one.connector_key, one.display_name) == (job.connector_key, job.display_name):
-                return one
+        for connection in await self._store.connections():
+            if (connection.connector_key, connection.display_name) == (job.connector_key, job.display_name):
+                return connection
         return None
 
     async def has_run(self, job: ImportJob) -> bool:
-        """Say whether the last import into the job's connection read these very files to their end."""
+        """Return whether the last import into the job's connection read these very files to their end."""
         connection = await self.connection(job)
         stored = None if connection is None else await self._store.state(connection.id)
         state: Any = None if stored is None else msgspec.json.decode(stored)
@@ -261,7 +261,7 @@ class _Import:
             await self.put_state(is_finished=False)
 
     async def _store_lines(self, stream: str, lines: Sequence[ReadLine]) -> None:
-        batch = Batch(self._connection.id, StreamName(stream), [one.line for one in lines], self._clock())
+        batch = Batch(self._connection.id, StreamName(stream), [line.line for line in lines], self._clock())
         report = await self._store.ingest(batch)
         self._accepted[stream] = self._accepted.get(stream, 0) + report.accepted
         self._add_rejects(
@@ -275,7 +275,7 @@ class _Import:
 
     async def _remove(self, stream: str, removals: Sequence[ReadLine]) -> None:
         before = await self._counts()
-        lines = [one.line for one in removals]
+        lines = [removal.line for removal in removals]
         await self._store.ingest(Batch(self._connection.id, StreamName(stream), lines, self._clock()))
         gone = before[stream] - (await self._counts())[stream]
         self._removed[stream] = self._removed.get(stream, 0) + gone

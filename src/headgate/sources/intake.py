@@ -61,7 +61,7 @@ class Intake:
         raise ConnectionNotFound(param="connection_id")
 
     async def rename(self, connection_id: ConnectionId, display_name: str) -> Connection:
-        """Give a connection another name."""
+        """Rename a connection."""
         return await self._store.rename_connection(connection_id, display_name)
 
     async def disconnect(self, connection_id: ConnectionId) -> None:

@@ -74,7 +74,7 @@ def json_line(line: bytes) -> dict[str, Any] | None:
 def json_values(
     content: IO[bytes], wanted: frozenset[str], begun: frozenset[str] = frozenset()
 ) -> Iterator[JsonValue]:
-    """Give the wanted values in their order; a broken document ends with a problem.
+    """Yield the wanted values in their order; a broken document ends with a problem.
 
     An object or list at a path of `begun` is given without its value when it begins; wanted values may be in it.
     """

@@ -100,7 +100,7 @@ class ImportPart:
             return
         self.lines.setdefault(row.stream, []).append(ReadLine(line, _repaired(row.place)))
         self.attachments.extend(row.attachments.values())
-        self.size_bytes += len(line) + sum(len(one.content) for one in row.attachments.values())
+        self.size_bytes += len(line) + sum(len(attachment.content) for attachment in row.attachments.values())
 
 
 def most_stored_bytes(size_bytes: int) -> int:

@@ -64,7 +64,7 @@ def preview(job: ImportJob) -> ImportPreview:
 
 def preview_without_rows(document: Mapping[str, Any], reject: Reject) -> ImportPreview:
     """Make the preview of files of which nothing can be read."""
-    return ImportPreview([_stream_preview(one, ()) for one in document["streams"]], [reject])
+    return ImportPreview([_stream_preview(stream, ()) for stream in document["streams"]], [reject])
 
 
 def _collect(

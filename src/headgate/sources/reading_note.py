@@ -86,7 +86,7 @@ class ReadingNote:
         self.step()
 
     def step(self) -> None:
-        """Say that reading goes on."""
+        """Note that reading goes on."""
         if self._idle_seconds:
             end_after(self._idle_seconds)
             if os.getppid() != self._parent:

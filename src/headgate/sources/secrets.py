@@ -1,10 +1,14 @@
-"""Secrets of live sources: settings hold a reference, and the secret is looked up when it is needed."""
+"""Secrets by reference: settings name where a secret is, and it is looked up when it is needed.
+
+A reference is ``env:NAME``, ``file:PATH`` or ``keyring:SERVICE/USER``. The environment is found only where the program
+hands it over: nothing here reads it.
+"""
 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from headgate.home import read_private
 from headgate.operations.secrets import Secret
 
 FORMS = "env:NAME, file:PATH or keyring:SERVICE/USER"
+_KINDS = frozenset({"env", "file", "keyring"})
 
 
 def check_reference(reference: str) -> None:
@@ -22,48 +27,47 @@ def check_reference(reference: str) -> None:
         ConfigInvalid: it has another form.
     """
     kind, _, where = reference.partition(":")
-    if kind not in _PLACES or not where:
+    if kind not in _KINDS or not where:
         raise ConfigInvalid(
             f"A secret is named as {FORMS}.", hint="Store the secret there, not in the setting."
         )
 
 
-def find_secret(reference: str) -> Secret:
-    """Look up a secret by its reference.
-
-    Raises:
-        ConfigInvalid: the reference has another form, or nothing is there.
-    """
-    check_reference(reference)
-    kind, _, where = reference.partition(":")
-    found = _PLACES[kind](where)
-    if not found:
-        raise ConfigInvalid(f"{reference} holds no secret.", hint="Store it there, then try again.")
-    return Secret(found)
-
-
-def _in_file(where: str) -> str | None:
-    content = read_private(Path(where).expanduser())
-    return None if content is None else content.decode("utf-8", "replace").strip()
-
-
-def _in_keyring(where: str) -> str | None:
+def _from_keyring(service: str, user: str) -> str | None:
     try:
         keyring: Any = importlib.import_module("keyring")
     except ModuleNotFoundError:
         raise ConfigInvalid(
             "The keyring package is not installed.", hint="Install it with: pip install keyring"
         ) from None
-    service, _, user = where.rpartition("/")
-    return keyring.get_password(service or where, user)
+    return keyring.get_password(service, user)
 
 
-def _in_environment(where: str) -> str | None:
-    return os.environ.get(where)
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Looks up secrets by their references."""
 
+    #: The variables that references may name; none unless the program hands them over.
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    read_file: Callable[[Path], bytes | None] = read_private
+    read_keyring: Callable[[str, str], str | None] = _from_keyring
 
-_PLACES: Mapping[str, Callable[[str], str | None]] = {
-    "env": _in_environment,
-    "file": _in_file,
-    "keyring": _in_keyring,
-}
+    def find(self, reference: str) -> Secret:
+        """Look up a secret.
+
+        Raises:
+            ConfigInvalid: the reference has another form, or nothing is there.
+        """
+        check_reference(reference)
+        kind, _, where = reference.partition(":")
+        if kind == "env":
+            value = self.environment.get(where)
+        elif kind == "file":
+            content = self.read_file(Path(where).expanduser())
+            value = None if content is None else content.decode("utf-8", "replace").strip()
+        else:
+            service, _, user = where.rpartition("/")
+            value = self.read_keyring(service or where, user)
+        if not value:
+            raise ConfigInvalid(f"{reference} holds no secret.", hint="Store it there, then try again.")
+        return Secret(value)

@@ -81,7 +81,10 @@ class Accounts:
     async def due(self) -> list[Connection]:
         """List the accounts whose time has come; one that was never fetched is due at once."""
         now = self.clock()
-        states = [(one, await state_of(self.store, one)) for one in await self.store.connections()]
+        states = [
+            (connection, await state_of(self.store, connection))
+            for connection in await self.store.connections()
+        ]
         return [one for one, state in states if self._is_due(state, now)]
 
     def _is_due(self, state: ConnectionState, now: int) -> bool:

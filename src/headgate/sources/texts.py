@@ -6,7 +6,7 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 #: The most characters of one field.
 MAX_TEXT = 1024 * 1024
@@ -16,6 +16,8 @@ _CHUNK = 64 * 1024
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BAD_BYTES = "headgate-windows-1252"
+#: How spreadsheets recognise a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
@@ -67,7 +69,7 @@ def decoded(content: IO[bytes], head: bytes) -> Iterator[str]:
 
 
 def lines(content: IO[bytes], head: bytes) -> Iterator[str]:
-    """Give the lines with their ends; one that is too long comes in pieces of `MAX_LINE` characters."""
+    """Yield the lines with their ends; one that is too long comes in pieces of `MAX_LINE` characters."""
     rest = ""
     for piece in decoded(content, head):
         *whole, rest = (rest + piece).split("\n")
@@ -104,10 +106,15 @@ class _Readable(io.RawIOBase):
 
 
 def byte_lines(content: IO[bytes]) -> Iterator[bytes]:
-    """Give the lines without their ends; of a line that is too long the beginning."""
+    """Yield the lines without their ends; of a line that is too long the beginning."""
     buffered = io.BufferedReader(_Readable(content), _BUFFER_BYTES)
     while part := buffered.readline(MAX_LINE_BYTES):
         line = part
         while not part.endswith(b"\n") and (part := buffered.readline(MAX_LINE_BYTES)):
             pass
         yield line.rstrip(b"\r\n")
+
+
+def safe_cell(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

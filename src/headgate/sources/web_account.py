@@ -121,7 +121,7 @@ class WebAccount:
             raise UpstreamUnreachable(f"{urlsplit(url).hostname}: {reason}") from None
 
     def _signed(self, url: str) -> Mapping[str, str]:
-        """Give the password to the server that it is for, and to no other one that this one names."""
+        """Return the header with the password, for the server that it is for and for no other one that this one names."""
         if self._access.secret is None or origin_of(url) != self._origin:
             return {}
         pair = f"{self._access.user}:{self._access.secret.expose()}".encode()

@@ -40,7 +40,7 @@ XmlEvent = XmlStart | XmlEnd | XmlText
 
 
 def xml_events(content: IO[bytes], *, doctype: str | None = None) -> Iterator[XmlEvent]:
-    """Give the elements in their order; names are without namespaces. `doctype`: the document type it may have.
+    """Yield the elements in their order; names are without namespaces. `doctype`: the document type it may have.
 
     Raises:
         XmlRefused: the document is broken from here on, or is refused.

@@ -11,8 +11,7 @@ from headgate.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from headgate.mcp.client.call_queue import Breaker, CallQueue
-from headgate.mcp.client.limits import Limits
+from headgate.mcp.client.limits import Breaker, CallQueue, Limits
 
 FAR = 1000.0
 

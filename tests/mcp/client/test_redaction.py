@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from headgate.mcp.client.redaction import Redactor, redact_value, sanitise
+from headgate.mcp.client.message import Redactor, redact_value, sanitise
 from headgate.operations.secrets import Secret
 
 TOKEN = "tokentok-1"

@@ -3,8 +3,9 @@
 import pytest
 
 from headgate.errors import AdapterConfigInvalid, ConfigInvalid, DiscoveryFailed, Unauthorized
-from headgate.mcp.client.servers import Secrets, import_servers, read_servers
+from headgate.mcp.client.servers import import_servers, read_servers
 from headgate.operations.registry import Registry
+from headgate.sources.secrets import Secrets
 from tests.hostile.server import answers, faulty_server, http, tool
 from tests.mcp.client.importing import call, until
 
@@ -66,7 +67,7 @@ async def test_tokens_come_from_private_files_and_from_the_keyring(tmp_path):
     async with faulty_server(token="file-token-1") as one, faulty_server(token="ring-token-1") as two:
         block = {
             "one": {"url": one.url, "headers": {"Authorization": f"Bearer ${{file:{path}}}"}},
-            "two": {"url": two.url, "headers": {"authorization": "bearer ${keyring:svc/me}"}},
+            "two": {"url": two.url, "headers": {"authorization": "bearer keyring:svc/me"}},
         }
         async with await import_servers({"mcpServers": block}, secrets=secrets, required=True) as imported:
             assert imported.problems == {}
@@ -99,7 +100,7 @@ async def test_one_server_in_trouble_keeps_no_other_out(tmp_path):
                 "gone": DiscoveryFailed,
                 "local": AdapterConfigInvalid,
                 "open": ConfigInvalid,
-                "missing": AdapterConfigInvalid,
+                "missing": ConfigInvalid,
                 "a.b": AdapterConfigInvalid,
             }
             assert len(list(imported)) == 2

@@ -1,5 +1,6 @@
 """Calendars of an account: a real CalDAV server, and files at an address."""
 
+import os
 import socketserver
 import threading
 from contextlib import contextmanager, suppress
@@ -38,7 +39,7 @@ TODAY = instant("2026-03-10T08:00:00Z")
 
 @pytest.fixture
 def account(tmp_path):
-    found = live_sources(tmp_path)["calendar"]
+    found = live_sources(tmp_path, os.environ)["calendar"]
     assert isinstance(found, CalendarAccount)
     found._clock = lambda: TODAY
     return found
@@ -161,7 +162,7 @@ def test_the_store_has_everything_once_and_after_a_kill_in_the_middle_too(server
 
     try:
         with pytest.raises(Killed):
-            run(Cut(account._check, account._clock))
+            run(Cut(account._check, account._clock, secrets=account._secrets))
         assert run(account).failure == ""
         again = run(account)
         assert (again.accepted, again.streams["events"].added) == (0, 0)

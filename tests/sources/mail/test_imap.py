@@ -1,6 +1,7 @@
 """A live account: read without changing it, once each message, from the last mark on."""
 
 import imaplib
+import os
 import socketserver
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from headgate.sources.mail import imap, imap_clients
 from headgate.sources.mail.imap import ImapSource
 from headgate.sources.mail.imap_clients import FetchedMessage, fetched, folder_name, listed_folders
 from headgate.sources.protocol import Mark, Reject, Row
+from headgate.sources.secrets import Secrets
 from headgate.wiring import live_sources
 from tests.sources.mail.dovecot import PASSWORD, USER, account
 from tests.sources.mail.mails import ANSWER, LETTER, check_items, state_of
@@ -57,7 +59,7 @@ def password(monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
 
 
-IMAP = ImapSource()
+IMAP = ImapSource(secrets=Secrets(os.environ))
 
 
 def synced(settings, state):
@@ -151,7 +153,9 @@ def test_a_message_that_ends_its_parser_is_rejected_once_and_the_others_arrive(s
     server.deliver("Large", letter(8))
     server.deliver("Large", large)
     server.deliver("Large", letter(10))
-    job = account_job(ImapSource(tmp_path / "notes"), {**server.settings, "folders": "Large"})
+    job = account_job(
+        ImapSource(tmp_path / "notes", Secrets(os.environ)), {**server.settings, "folders": "Large"}
+    )
     store = Driven("sqlite", tmp_path)
     try:
         report = store.run(Importer(store.bare, clock=lambda: NOW).run(job))
@@ -328,6 +332,6 @@ def test_what_servers_write_is_understood():
 
 
 def test_the_account_is_a_live_source(tmp_path):
-    assert isinstance(live_sources(tmp_path)["imap"], ImapSource)
+    assert isinstance(live_sources(tmp_path, {})["imap"], ImapSource)
     assert IMAP.label({"user": "ada@example.org"}) == "Mail of ada@example.org"
     assert {"messages", "attachments", "threads"} == {one["name"] for one in IMAP.declare({})["streams"]}

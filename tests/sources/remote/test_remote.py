@@ -1,5 +1,6 @@
 """A tool of a remote server as a source: called, mapped, and stored once."""
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def settings_for(directory: Path, server: str, more: str = "", text: str = MAPPI
 
 
 def source_in(home: Path) -> RemoteSource:
-    found = live_sources(home)["mcp"]
+    found = live_sources(home, os.environ)["mcp"]
     assert isinstance(found, RemoteSource)
     return found
 

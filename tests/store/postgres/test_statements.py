@@ -49,7 +49,7 @@ _PARTS = {
 }
 #: Not statements, but parts of some; and one that no database prepares.
 _NO_STATEMENTS = {
-    "aggregate", "by_key", "count_unreadable", "exact_sum", "exact_value", "page_of_filtered", "records_of_shelves",
+    "aggregate", "by_key", "exact_sum", "exact_value", "is_unreadable", "page_of_filtered", "records_of_shelves",
     "records_of_typed", "typed_of_shelves", "start_by_key", "start_by_sort", "typed_join", "key_in_list", "text_of_field", "one_mark", "is_live",
     "rows_of_range", "row_of_number", "is_in_order", "children", "vacuum", "gather_statistics",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.structure.planted import Bug
 
 _CONTENT = "src/headgate/mcp/client/content.py"
-_DISCOVER = "src/headgate/mcp/client/discover.py"
+_DISCOVER = "src/headgate/mcp/client/upstream.py"
 _FORWARD = "src/headgate/mcp/client/forward.py"
 _IMPORT = "src/headgate/mcp/client/from_mcp.py"
 _MAPPING = "src/headgate/mcp/client/mapping.py"
@@ -207,9 +207,9 @@ BUGS = (
     Bug(
         "S0-27",
         "tools are in the order of their names",
-        _IMPORT,
-        "            for tool in listing.tools.values()\n",
-        "            for tool in sorted(listing.tools.values(), key=lambda tool: tool.name)\n",
+        "src/headgate/mcp/client/pins.py",
+        "in listing.tools.items()",
+        "in sorted(listing.tools.items())",
     ),
     Bug(
         "S0-28",
@@ -319,7 +319,7 @@ BUGS = (
     Bug(
         "S0-B7",
         "a transport of the program is closed",
-        "src/headgate/mcp/client/sender.py",
+        "src/headgate/mcp/client/pool.py",
         '        """Leave the transport open; it belongs to the program."""\n',
         '        """Close the transport."""\n        await self._transport.aclose()\n',
     ),

@@ -72,7 +72,7 @@ BUGS = (
         "::test_a_server_whose_secret_cannot_be_read_is_tried_again_and_its_problem_is_shown",
         "the page shows no problem of a server",
         "src/headgate/mcp/gateway/hosted.py",
-        "if (one.loop, one.subject) == (_LOOP, name)",
-        "if one.subject == _LOOP",
+        "if (trouble.loop, trouble.subject) == (_LOOP, name)",
+        "if trouble.subject == _LOOP",
     ),
 )

@@ -9,6 +9,7 @@ _CHECKED = f"{_DEADLINES}::test_the_loop_goes_on_while_a_result_is_checked"
 _WAITING = f"{_DEADLINES}::test_the_time_of_a_call_covers_the_list_of_tools_that_it_waits_for"
 _FORWARD = "src/headgate/mcp/client/forward.py"
 _IMPORT = "src/headgate/mcp/client/from_mcp.py"
+_PINS = "src/headgate/mcp/client/pins.py"
 _IS_QUICK = "return all(check.is_light for check in checks) and not is_larger_than(raw, _QUICK_VALUES)"
 _LATER = "tests/mcp/client/test_calls.py::test_a_server_that_asks_for_a_later_try_names_the_time"
 _MESSAGE = "tests/mcp/client/test_message.py"
@@ -25,8 +26,8 @@ BUGS = (
         f"{_WORK}::test_a_tool_list_that_makes_work_holds_up_nothing",
         "tool lists are examined in the event loop",
         "src/headgate/mcp/client/from_mcp.py",
-        "self._adopt(await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))",
-        "self._adopt(self._examine(definitions, naming, bounds, skip_bad=skip_bad))",
+        "self._adopt(*await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))",
+        "self._adopt(*self._examine(definitions, naming, bounds, skip_bad=skip_bad))",
     ),
     Bug(
         f"{_WORK}::test_a_result_with_more_blocks_or_meta_than_allowed_is_too_large",
@@ -38,7 +39,7 @@ BUGS = (
     Bug(
         _SHORT_TOKEN,
         "a token of one character is used",
-        "src/headgate/mcp/client/redaction.py",
+        "src/headgate/mcp/client/message.py",
         "if len(token.expose()) < _MIN_TOKEN_CHARS:",
         "if not token.expose():",
     ),
@@ -80,16 +81,16 @@ BUGS = (
     Bug(
         f"{_DEADLINES}::test_tools_that_all_changed_hold_up_nothing_and_are_mapped_once",
         "approved tools are mapped again each time",
-        _IMPORT,
-        "if known is not None and known.digest == pin.digest and",
-        "if known is None and",
+        _PINS,
+        "if approved is not None and approved.digest == pin.digest:",
+        "if approved is not None and approved.digest != pin.digest:",
     ),
     Bug(
         f"{_DEADLINES}::test_the_patterns_of_what_was_approved_are_within_the_same_bound",
         "approved tools may have any number of patterns",
-        _IMPORT,
-        "return map_tool(pin.definition, naming, bounds.patterns)",
-        "return map_tool(pin.definition, naming)",
+        _PINS,
+        "return map_tool(pin.definition, listing.naming, bounds.patterns)",
+        "return map_tool(pin.definition, listing.naming)",
     ),
     Bug(
         f"{_DEADLINES}::test_two_approvals_at_once_are_both_kept",

@@ -114,8 +114,8 @@ def check_address(address: str, host: str, *, allowed_hosts: AbstractSet[str]) -
     Raises:
         AddressBlocked: the address must not be called.
     """
-    found = _literal(address)
-    if found is None or not _may_call(_innermost(found), host, allowed_hosts):
+    literal = _literal(address)
+    if literal is None or not _may_call(_innermost(literal), host, allowed_hosts):
         raise AddressBlocked(f"{host} leads to {address}, which must not be called.", details={"host": host})
 
 

@@ -11,9 +11,8 @@ from headgate.errors import UpstreamTimeout, UpstreamUnreachable
 from headgate.mcp.client.addresses import parse_endpoint
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.network import DialOptions
-from headgate.mcp.client.pool import PooledSender
+from headgate.mcp.client.pool import OutgoingRequest, PooledSender
 from headgate.mcp.client.request_state import RequestState
-from headgate.mcp.client.sender import OutgoingRequest
 from headgate.mcp.client.wire import read_whole
 
 _SECONDS = 3.0

@@ -25,8 +25,8 @@ from headgate.errors import (
 from headgate.mcp.client.content import map_mcp_content_blocks
 from headgate.mcp.client.limits import MAX_META_BYTES
 from headgate.mcp.client.mapping import Tool
+from headgate.mcp.client.message import checked_token, sanitise
 from headgate.mcp.client.questions import Progress, QuestionHandler
-from headgate.mcp.client.redaction import checked_token, sanitise
 from headgate.mcp.client.upstream import Upstream
 from headgate.operations.envelope import OUTPUT_MISSING, ResponseEnvelope, mcp_envelope, tool_error
 from headgate.operations.registration import Handler, OperationContext

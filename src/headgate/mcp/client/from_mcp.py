@@ -37,7 +37,6 @@ from headgate.errors import (
     UpstreamTimeout,
 )
 from headgate.mcp.client.addresses import UpstreamEndpoint, parse_endpoint
-from headgate.mcp.client.discover import list_tools
 from headgate.mcp.client.forward import Forwarding, Shape, forwarding_handler
 from headgate.mcp.client.limits import Limits
 from headgate.mcp.client.mapping import (
@@ -47,14 +46,23 @@ from headgate.mcp.client.mapping import (
     Naming,
     Skipped,
     Tool,
-    map_tool,
     map_tools,
 )
+from headgate.mcp.client.message import checked_token
 from headgate.mcp.client.network import DialOptions, Resolve, resolve
-from headgate.mcp.client.pins import MemoryPins, Pin, PinStore, ToolChange, changes_since, pins_of
+from headgate.mcp.client.pins import (
+    JudgedTools,
+    Listing,
+    MemoryPins,
+    Pin,
+    PinStore,
+    ToolChange,
+    judge,
+    pins_of,
+)
 from headgate.mcp.client.questions import Answerer, QuestionHandler
-from headgate.mcp.client.redaction import checked_token
-from headgate.mcp.client.upstream import ConnectOptions, Upstream
+from headgate.mcp.client.report import Refreshed, import_report
+from headgate.mcp.client.upstream import ConnectOptions, Upstream, list_tools
 from headgate.operations.registration import CompiledSchemas, HandlerRegistration, Provenance
 from headgate.operations.running import let_loop_run, off_loop
 from headgate.operations.secrets import NO_CAPABILITIES, Capabilities, Secret
@@ -87,6 +95,8 @@ class ImportOptions:
     on_tools_changed: Callable[[], None] | None = None
 
 
+#: The tools as they are judged, and the operations made of them.
+_Offered = tuple[JudgedTools, tuple[HandlerRegistration, ...]]
 _SHAPES: Mapping[str, Shape] = {"normalise": normalise, "typebox": cast_value}
 
 
@@ -168,38 +178,6 @@ async def from_mcp(
     return await adapter.import_operations()
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed:
-    """How a server's tools differ from the approved ones; no change takes effect until it is approved."""
-
-    #: Tools that were not there, waiting for approval.
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    #: Tools whose definition changed, waiting for approval.
-    changed: tuple[ToolChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """The tools of a server as it listed them last."""
-
-    tools: Mapping[str, Tool]
-    skipped: tuple[Skipped, ...]
-    naming: Naming
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Examined:
-    """A listing, and how it differs from the approved tools."""
-
-    listing: _Listing
-    #: The tools as they were approved, which is how they are offered.
-    approved: Mapping[str, Tool]
-    vanished: tuple[ToolChange, ...]
-    blocked: dict[str, ToolChange]
-    registrations: tuple[HandlerRegistration, ...]
-
-
 class ImportedOperations(Sequence[HandlerRegistration]):
     """The operations of one server, and the session they use."""
 
@@ -210,10 +188,8 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             None if answer is None else QuestionHandler(answer, adapter.namespace, options.limits)
         )
         self._endpoint = endpoint
-        self._listing = _Listing({}, (), Naming(namespace=adapter.namespace, endpoint=endpoint.public))
-        self._approved: Mapping[str, Tool] = {}
-        self._blocked: dict[str, ToolChange] = {}
-        self._vanished: tuple[ToolChange, ...] = ()
+        naming = Naming(namespace=adapter.namespace, endpoint=endpoint.public)
+        self._judged = JudgedTools(Listing({}, (), naming), {}, (), {})
         self._must_verify = False
         self._verifying = asyncio.Lock()
         self._approving = asyncio.Lock()
@@ -272,24 +248,11 @@ class ImportedOperations(Sequence[HandlerRegistration]):
     @property
     def blocked(self) -> Mapping[str, ToolChange]:
         """The tools that cannot be called until they are approved, and why."""
-        return dict(self._blocked)
+        return dict(self._judged.blocked)
 
     def report(self) -> dict[str, Any]:
         """Report what was imported, from which server, and what waits for approval; JSON without secrets."""
-        first = self.client.first
-        info = None if first is None else first.server_info
-        return {
-            "namespace": self.name,
-            "endpoint": self._endpoint.public,
-            "protocolVersion": self.client.era.version,
-            "serverInfo": None if info is None else {"name": info.name, "version": info.version},
-            "stale": self.stale,
-            "watching": first is not None and first.is_watching,
-            "tools": [self._tool_report(registration) for registration in self.tools],
-            "skipped": [{"tool": s.name, "code": s.code, "reason": s.reason} for s in self.skipped],
-            "blocked": [change.to_dict() for change in self._blocked.values()],
-            "vanished": [change.tool for change in self._vanished],
-        }
+        return import_report(self, self._judged)
 
     async def refresh(self) -> Refreshed:
         """List the tools again and compare; a changed tool is blocked, and the operations stay as they are.
@@ -300,31 +263,26 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         async with self._verifying:
             self.stale = self._must_verify = False
             await self._list(self._deadline())
-        added = {name for name, change in self._blocked.items() if change.grade in {"new", "renamed"}}
-        return Refreshed(
-            tuple(sorted(added)),
-            tuple(sorted(change.tool for change in self._vanished)),
-            tuple(change for name, change in self._blocked.items() if name not in added),
-        )
+        return Refreshed.of(self._judged)
 
     def approve(self, *names: str) -> None:
         """Accept tools as they are now; with no name, all of them, and drop the pins of those that are gone.
 
         The operations of this import are made anew; register them again to use their new schemas.
         """
-        listing = self._listing
+        listing = self._judged.listing
         self._write_pins(listing, names)
-        self._adopt(self._judged_again(listing))
+        self._adopt(*self._judged_again(listing))
 
     async def approve_off_loop(self, *names: str) -> None:
         """Accept tools as ``approve`` does, beside the event loop."""
-        listing = self._listing
+        listing = self._judged.listing
         # The pins are read, changed and written: two at once would lose one of the approvals.
         async with self._approving:
             await off_loop(math.inf, self._write_pins, listing, names)
         await self.judge_again()
 
-    def _write_pins(self, listing: _Listing, names: Sequence[str]) -> None:
+    def _write_pins(self, listing: Listing, names: Sequence[str]) -> None:
         pins = dict(self._pins() or {})
         chosen = names or tuple(listing.tools)
         missing = [name for name in chosen if name not in listing.tools]
@@ -337,22 +295,22 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
     def listed_digest(self, tool: str) -> str | None:
         """Return the digest of a tool as the server listed it last."""
-        found = self._seen.get(tool)
-        return None if found is None else found.digest
+        listed = self._seen.get(tool)
+        return None if listed is None else listed.digest
 
     def listed_description(self, tool: str) -> str:
         """Return the description of a tool as the server listed it last, approved or not."""
-        found = self._seen.get(tool)
-        return "" if found is None else found.spec.description
+        listed = self._seen.get(tool)
+        return "" if listed is None else listed.spec.description
 
     async def judge_again(self) -> None:
         """Compare the tools that were listed last with the pins as they are now: another process may have approved."""
         while True:
-            listing = self._listing
-            found = await off_loop(math.inf, self._judged_again, listing)
+            listing = self._judged.listing
+            judged = await off_loop(math.inf, self._judged_again, listing)
             # Unless they were listed again meanwhile.
-            if listing is self._listing:
-                self._adopt(found)
+            if listing is self._judged.listing:
+                self._adopt(*judged)
                 return
 
     # How an import comes about
@@ -365,7 +323,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
 
     @property
     def _seen(self) -> Mapping[str, Tool]:
-        return self._listing.tools
+        return self._judged.listing.tools
 
     def _deadline(self) -> float:
         return self.client.deadline()
@@ -397,11 +355,11 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         skip_bad = self._adapter.options.on_bad_tool == "skip" or bool(self.tools)
         naming = self._naming()
         bounds = self._bounds(naming, deadline)
-        self._adopt(await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))
+        self._adopt(*await off_loop(deadline, self._examine, definitions, naming, bounds, skip_bad=skip_bad))
 
     def _examine(
         self, definitions: Sequence[Any], naming: Naming, bounds: MappingBounds, *, skip_bad: bool
-    ) -> _Examined:
+    ) -> _Offered:
         """Map the tools and judge them by their pins; runs in a thread, and so changes nothing here."""
         tools, skipped = map_tools(definitions, naming, bounds, skip_bad=skip_bad)
         seen = {tool.name: tool for tool in tools}
@@ -409,18 +367,17 @@ class ImportedOperations(Sequence[HandlerRegistration]):
         if pins is None:
             pins = pins_of(tools)
             self._adapter.pins.write(self._server, pins)
-        return self._judged(_Listing(seen, tuple(skipped), naming), pins, bounds)
+        return self._offered(Listing(seen, tuple(skipped), naming), pins, bounds)
 
     def _bounds(self, naming: Naming, deadline: float) -> MappingBounds:
         return MappingBounds(
             patterns=PatternBudget(self.client.limits.max_patterns),
-            known=self._seen if self._listing.naming == naming else {},
+            known=self._seen if self._judged.listing.naming == naming else {},
             between_tools=partial(_between_tools, deadline),
         )
 
-    def _adopt(self, found: _Examined) -> None:
-        self._listing, self.skipped, self._approved = found.listing, found.listing.skipped, found.approved
-        self._vanished, self._blocked, self.tools = found.vanished, found.blocked, found.registrations
+    def _adopt(self, judged: JudgedTools, registrations: tuple[HandlerRegistration, ...]) -> None:
+        self._judged, self.skipped, self.tools = judged, judged.listing.skipped, registrations
 
     def _naming(self) -> Naming:
         adapter, first = self._adapter, self.client.first
@@ -435,39 +392,12 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             has_param_headers=self.client.era.is_modern,
         )
 
-    def _judged_again(self, listing: _Listing) -> _Examined:
-        return self._judged(listing, self._pins() or {}, self._bounds(listing.naming, math.inf))
+    def _judged_again(self, listing: Listing) -> _Offered:
+        return self._offered(listing, self._pins() or {}, self._bounds(listing.naming, math.inf))
 
-    def _judged(self, listing: _Listing, pins: Mapping[str, Pin], bounds: MappingBounds) -> _Examined:
-        changes = changes_since(pins, listing.tools.values())
-        bad = {skipped.name for skipped in listing.skipped} & pins.keys()
-        approved = {
-            tool.name: self._as_approved(tool, pins, listing.naming, bounds)
-            for tool in listing.tools.values()
-        }
-        # A tool that was approved and is now unusable has changed; it has not vanished.
-        return _Examined(
-            listing=listing,
-            approved=approved,
-            vanished=tuple(c for c in changes if c.grade == "vanished" and c.tool not in bad),
-            blocked={change.tool: change for change in changes if change.grade != "vanished"}
-            | {name: ToolChange(name, "breaking") for name in bad},
-            registrations=tuple(map(self._registration, approved.values())),
-        )
-
-    def _as_approved(
-        self, tool: Tool, pins: Mapping[str, Pin], naming: Naming, bounds: MappingBounds
-    ) -> Tool:
-        """Return the tool as it was approved: a changed description must not reach a model before approval."""
-        pin = pins.get(tool.name)
-        if pin is None or pin.digest == tool.digest:
-            return tool
-        known = self._approved.get(tool.name)
-        if known is not None and known.digest == pin.digest and self._listing.naming == naming:
-            return known
-        # What was approved may be as costly as what is listed.
-        bounds.between_tools()
-        return map_tool(pin.definition, naming, bounds.patterns)
+    def _offered(self, listing: Listing, pins: Mapping[str, Pin], bounds: MappingBounds) -> _Offered:
+        judged = judge(listing, pins, bounds, before=self._judged)
+        return judged, tuple(map(self._registration, judged.approved.values()))
 
     def _registration(self, tool: Tool) -> HandlerRegistration:
         token = self._adapter.auth_token
@@ -483,17 +413,6 @@ class ImportedOperations(Sequence[HandlerRegistration]):
             ),
         )
 
-    def _tool_report(self, registration: HandlerRegistration) -> dict[str, Any]:
-        name = cast("str", registration.meta["mcp"]["tool"])
-        return {
-            "tool": name,
-            "operation": registration.id,
-            "digest": registration.meta["mcp"]["digest"],
-            "outputKind": str(registration.output_kind),
-            "blocked": name in self._blocked,
-            "notes": list(self._seen[name].notes),
-        }
-
     # While it is used
 
     def _tools_changed(self) -> None:
@@ -508,7 +427,7 @@ class ImportedOperations(Sequence[HandlerRegistration]):
                 if self._must_verify:
                     await self._list(deadline)
                     self._must_verify = False
-        change = self._blocked.get(tool)
+        change = self._judged.blocked.get(tool)
         if change is not None:
             raise CallError(
                 "tool_definition_changed",

@@ -1,8 +1,26 @@
-"""How much one remote server may cost: bytes, seconds, calls, pages."""
+"""How much one remote server may cost: bytes, seconds, calls, pages; and the turns of the calls to it.
+
+A server that fails again and again is left alone for a while, so that its callers fail at once instead of waiting.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from headgate.errors import (
+    AdapterError,
+    UpstreamBusy,
+    UpstreamRefused,
+    UpstreamSuspended,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 
 #: Of the ``_meta`` of one tool or one result.
 MAX_META_BYTES = 64 * 1024
@@ -40,3 +58,114 @@ class Limits:
     #: Failures in a row after which calls are suspended, and for how long.
     failures: int = 5
     suspend_seconds: float = 30.0
+
+
+_SERVER_FAULT = 500
+#: A timeout counts as a failure of the server only when the caller allowed at least this much.
+_FAIR_SECONDS = 1.0
+
+
+class Breaker:
+    """Suspends calls after some failures in a row; after a pause it lets one call through as a trial."""
+
+    def __init__(
+        self, failures: int, suspend_seconds: float, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._limit = failures
+        self._suspend_seconds = suspend_seconds
+        self._clock = clock or asyncio.get_running_loop().time
+        self._failures = 0
+        self._suspended_until: float | None = None
+        self._is_on_trial = False
+
+    @contextmanager
+    def watch(self, deadline: float) -> Generator[None]:
+        """Let a call through, and learn from how it ends whether the server works.
+
+        Raises:
+            UpstreamSuspended: calls are suspended for now.
+        """
+        started = self._clock()
+        self._check(started)
+        try:
+            yield
+        except AdapterError as error:
+            self._count(error, has_fair_time=deadline - started >= _FAIR_SECONDS)
+            raise
+        except BaseException:
+            # A cancelled call proves nothing.
+            self._is_on_trial = False
+            raise
+        self._reset()
+
+    def _check(self, now: float) -> None:
+        if self._suspended_until is None:
+            return
+        if self._is_on_trial or now < self._suspended_until:
+            wait = max(0.0, self._suspended_until - now)
+            raise UpstreamSuspended(details={"retry_after": round(wait, 3)})
+        self._is_on_trial = True
+
+    def _count(self, error: AdapterError, *, has_fair_time: bool) -> None:
+        details: Mapping[str, Any] = error.details or {}
+        has_server_fault = isinstance(error, UpstreamRefused) and details.get("status", 0) >= _SERVER_FAULT
+        if isinstance(error, UpstreamTimeout) and not has_fair_time:
+            self._is_on_trial = False
+        elif has_server_fault or isinstance(error, UpstreamUnreachable | UpstreamTimeout):
+            self._is_on_trial = False
+            self._failures += 1
+            if self._failures >= self._limit:
+                self._suspended_until = self._clock() + self._suspend_seconds
+        else:
+            # The server answered, if only with an error.
+            self._reset()
+
+    def _reset(self) -> None:
+        self._failures = 0
+        self._suspended_until = None
+        self._is_on_trial = False
+
+
+class CallQueue:
+    """Lets a few calls to one server run at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._capacity = limits.concurrency + limits.queue
+        self._admitted = 0
+        self._breaker = Breaker(limits.failures, limits.suspend_seconds)
+
+    @asynccontextmanager
+    async def turn(self, deadline: float) -> AsyncGenerator[None]:
+        """Wait for a free slot, hold it, and judge the server by how the call ends.
+
+        Raises:
+            UpstreamBusy: too many calls wait already.
+            UpstreamTimeout: no slot was free in time.
+            UpstreamSuspended: calls are suspended for now.
+        """
+        if self._admitted >= self._capacity:
+            raise UpstreamBusy
+        self._admitted += 1
+        try:
+            await acquire_by(deadline, self._slots, late="The call waited too long for its turn.")
+            try:
+                # Only now, so that calls which waited behind failing ones are refused instead of failing too.
+                with self._breaker.watch(deadline):
+                    yield
+            finally:
+                self._slots.release()
+        finally:
+            self._admitted -= 1
+
+
+async def acquire_by(deadline: float, lock: asyncio.Semaphore | asyncio.Lock, *, late: str) -> None:
+    """Acquire a lock until a time on the loop's clock.
+
+    Raises:
+        UpstreamTimeout: it was not free in time.
+    """
+    with anyio.CancelScope(deadline=deadline):
+        await lock.acquire()
+        return
+    raise UpstreamTimeout(late)

@@ -2,7 +2,8 @@
 
 Pure functions. The size of a message says little about what it costs: eight megabytes of ``{}`` are two million
 objects. So the values are counted, and the depth is measured, before anything is built from them. The count is taken of
-the whole message, never of the parts in which it arrived, so that no check depends on how the bytes were split.
+the whole message, never of the parts in which it arrived, so that no check depends on how the bytes were split. Our
+token is taken out of whatever a server sends, and a server's text is made safe before it is quoted.
 """
 
 from __future__ import annotations
@@ -15,9 +16,92 @@ from typing import Any, cast
 
 import msgspec
 
-from headgate.errors import UpstreamProtocolError, UpstreamTooLarge
-from headgate.mcp.client.redaction import redact_value, sanitise
-from headgate.operations.secrets import Secret
+from headgate.errors import AdapterConfigInvalid, AdapterError, UpstreamProtocolError, UpstreamTooLarge
+from headgate.operations.secrets import REDACTED, Secret
+
+_MIN_TOKEN_CHARS = 8
+_MAX_QUOTED_CHARS = 500
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+def checked_token(token: Secret) -> Secret:
+    """Return a token that can be taken out of text; a short one occurs in ordinary words and headers.
+
+    Raises:
+        AdapterConfigInvalid: it is too short.
+    """
+    if len(token.expose()) < _MIN_TOKEN_CHARS:
+        raise AdapterConfigInvalid(f"A token has at least {_MIN_TOKEN_CHARS} characters.")
+    return token
+
+
+class Redactor:
+    """Takes a token out of bytes that come in parts, without holding back more than it must."""
+
+    def __init__(self, token: Secret | None) -> None:
+        self._token = token.expose().encode() if token is not None else b""
+        self._held = b""
+
+    def __call__(self, chunk: bytes) -> bytes:
+        """Return those of the bytes so far that cannot be part of the token."""
+        if not self._token:
+            return chunk
+        text = (self._held + chunk).replace(self._token, REDACTED.encode())
+        keep = self._unfinished(text)
+        self._held = text[len(text) - keep :] if keep else b""
+        return text[: len(text) - keep]
+
+    def rest(self) -> bytes:
+        """Return what was held back; no more will come."""
+        rest, self._held = self._held, b""
+        return rest
+
+    def _unfinished(self, text: bytes) -> int:
+        """Count the bytes at the end that could be the beginning of the token."""
+        longest = min(len(self._token) - 1, len(text))
+        return next((n for n in range(longest, 0, -1) if self._token.startswith(text[-n:])), 0)
+
+
+def redact_value(value: Any, token: Secret | None) -> Any:
+    """Take the token out of a parsed response, which may spell it in escapes."""
+    match value:
+        case str():
+            return redact_text(value, token)
+        case list():
+            return [redact_value(item, token) for item in cast("list[Any]", value)]
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            return {redact_value(key, token): redact_value(item, token) for key, item in pairs}
+        case _:
+            return value
+
+
+def redact_text(text: str, token: Secret | None) -> str:
+    """Take the token out of a text."""
+    return text if token is None else text.replace(token.expose(), REDACTED)
+
+
+def sanitise(text: str, token: Secret | None, *, most: int = _MAX_QUOTED_CHARS) -> str:
+    """Make a server's text safe to quote: short, without control characters or the token."""
+    short = redact_text(text, token)[:most]
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+
+
+def readable(body: bytes, token: Secret | None) -> str:
+    """Return the beginning of an error's body as text that is safe to quote; escapes could hide the token."""
+    text = body.decode("utf-8", "replace")
+    plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return sanitise(" ".join(plain.split()), token)
+
+
+def strip_tracebacks(error: AdapterError) -> AdapterError:
+    """Take the tracebacks off an error and its causes: their frames hold the request, and so the token."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+    return error
+
 
 #: Levels of a message. Whatever a tool declares or returns is bounded further where it is checked.
 MAX_DEPTH = 192
@@ -128,11 +212,11 @@ def measure(data: bytes, max_values: int) -> tuple[int, int]:
 
 def _outside_strings(data: bytes) -> Iterator[bytes]:
     """Yield what stands outside of strings, slice by slice, each in place of every string one quote."""
-    in_string, held = False, b""
+    in_string, backslash = False, b""
     for start in range(0, len(data), _SLICE_BYTES):
-        piece = (held + data[start : start + _SLICE_BYTES]).replace(b"\\\\", b"")
-        held = b"\\" if piece.endswith(b"\\") else b""
-        parts = piece.removesuffix(held).replace(b'\\"', b"").split(b'"')
+        piece = (backslash + data[start : start + _SLICE_BYTES]).replace(b"\\\\", b"")
+        backslash = b"\\" if piece.endswith(b"\\") else b""
+        parts = piece.removesuffix(backslash).replace(b'\\"', b"").split(b'"')
         yield b'"'.join(parts[in_string::2])
         in_string ^= len(parts) % 2 == 0
 

@@ -39,8 +39,8 @@ class HeadTooLarge(httpcore2.RemoteProtocolError):
 
 async def resolve(host: str, port: int) -> list[str]:
     """Resolve a host with the system's resolver."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in entries]
 
 
 @cache

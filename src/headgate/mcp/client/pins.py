@@ -17,7 +17,7 @@ import msgspec
 
 from headgate.errors import ConfigInvalid
 from headgate.home import read_private, write_private
-from headgate.mcp.client.mapping import Tool
+from headgate.mcp.client.mapping import MappingBounds, Naming, Skipped, Tool, map_tool
 from headgate.schema.diff import DefinitionDiff, diff_definitions, renames
 from headgate.system import lock, open_private
 
@@ -67,10 +67,10 @@ class FilePins:
     def stamp(self) -> object:
         """Return a value that is another one after the pins were written."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def servers(self) -> list[str]:
         """List the servers that have pins."""
@@ -165,3 +165,58 @@ def changes_since(pins: Mapping[str, Pin], tools: Iterable[Tool]) -> list[ToolCh
             grade = difference.grade.name.lower() if difference.changes else "breaking"
             changes.append(ToolChange(name, grade, difference))
     return [*changes, *(ToolChange(name, "vanished") for name in pins if name not in listed)]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools of a server as it listed them last."""
+
+    tools: Mapping[str, Tool]
+    skipped: tuple[Skipped, ...]
+    naming: Naming
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTools:
+    """A listing, and how it differs from the approved tools."""
+
+    listing: Listing
+    #: The tools as they were approved, which is how they are offered.
+    approved: Mapping[str, Tool]
+    vanished: tuple[ToolChange, ...]
+    #: The tools that cannot be called until they are approved.
+    blocked: Mapping[str, ToolChange]
+
+
+def judge(
+    listing: Listing, pins: Mapping[str, Pin], bounds: MappingBounds, *, before: JudgedTools
+) -> JudgedTools:
+    """Compare listed tools with their pins."""
+    changes = changes_since(pins, listing.tools.values())
+    bad = {skipped.name for skipped in listing.skipped} & pins.keys()
+    known: Mapping[str, Tool] = before.approved if before.listing.naming == listing.naming else {}
+    # A tool that was approved and is now unusable has changed; it has not vanished.
+    return JudgedTools(
+        listing,
+        {
+            name: _as_approved(tool, pins.get(name), known, listing, bounds)
+            for name, tool in listing.tools.items()
+        },
+        tuple(change for change in changes if change.grade == "vanished" and change.tool not in bad),
+        {change.tool: change for change in changes if change.grade != "vanished"}
+        | {name: ToolChange(name, "breaking") for name in bad},
+    )
+
+
+def _as_approved(
+    tool: Tool, pin: Pin | None, known: Mapping[str, Tool], listing: Listing, bounds: MappingBounds
+) -> Tool:
+    """Return the tool as it was approved: a changed description must not reach a model before approval."""
+    if pin is None or pin.digest == tool.digest:
+        return tool
+    approved = known.get(tool.name)
+    if approved is not None and approved.digest == pin.digest:
+        return approved
+    # What was approved may be as costly as what is listed.
+    bounds.between_tools()
+    return map_tool(pin.definition, listing.naming, bounds.patterns)

@@ -20,7 +20,7 @@ from headgate.errors import (
     UpstreamUnsupported,
 )
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.redaction import sanitise
+from headgate.mcp.client.message import sanitise
 from headgate.operations.secrets import Secret
 from headgate.schema.check import CompiledSchema, compile_schema
 from headgate.schema.normalise import normalise

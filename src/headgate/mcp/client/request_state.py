@@ -1,7 +1,8 @@
 """One request on its way: its deadline, its token, and what is known of its fate.
 
 The wire writes down here what happens, where no response of a server can forge it; those who wait read it afterwards,
-to decide whether the request can be repeated.
+to decide whether the request can be repeated. ``Era`` is what the two eras of the protocol require on each request:
+before 2026-07-28 a handshake opens a session; since then every request carries version, client and capabilities.
 """
 
 from __future__ import annotations
@@ -13,11 +14,59 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from typing import Any
 
 import anyio
+from mcp import types
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+)
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+from headgate import __version__
 from headgate.errors import AdapterError, UpstreamRefused, UpstreamTimeout, UpstreamUnreachable
 from headgate.operations.secrets import Secret
+
+CLIENT = types.Implementation(name="headgate", version=__version__)
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """The protocol revision that was negotiated with a server."""
+
+    version: str
+    #: The client capabilities sent to the server; none without a callback that answers questions.
+    offered: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether requests are independent of each other, without a session."""
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+    def stamp(
+        self, method: str, params: Mapping[str, Any], param_headers: Mapping[str, str]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the parameters and the headers that a request must have."""
+        headers = {MCP_PROTOCOL_VERSION_HEADER: self.version}
+        if not self.is_modern:
+            return dict(params), headers
+        headers[MCP_METHOD_HEADER] = method
+        name = params.get(NAME_BEARING_METHODS.get(method, ""))
+        if isinstance(name, str):
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        return {**params, "_meta": self._introduction()}, {**headers, **param_headers}
+
+    def _introduction(self) -> dict[str, Any]:
+        return {
+            types.PROTOCOL_VERSION_META_KEY: self.version,
+            types.CLIENT_INFO_META_KEY: {"name": CLIENT.name, "version": CLIENT.version},
+            types.CLIENT_CAPABILITIES_META_KEY: dict(self.offered),
+        }
+
 
 #: Statuses with which a server asks for a later try.
 LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

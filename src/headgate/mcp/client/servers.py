@@ -1,32 +1,31 @@
 """Import several servers at once, from the ``mcpServers`` block that MCP hosts already use.
 
-Only http entries are read. Tokens are references, not text: ``${file:PATH}`` or ``${keyring:SERVICE/USER}``.
+Only http entries are read. Tokens are references, not text: ``file:PATH`` or ``keyring:SERVICE/USER``, also in braces.
 A server that cannot be imported does not affect the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 from headgate.errors import AdapterConfigInvalid, HeadgateError, OperationError
-from headgate.home import read_private
 from headgate.mcp.client.from_mcp import FromMCP, ImportedOperations, ImportOptions
 from headgate.mcp.client.pins import PinStore
 from headgate.mcp.client.questions import Answerer
 from headgate.operations.registration import HandlerRegistration
 from headgate.operations.secrets import Secret
+from headgate.sources.secrets import Secrets
 
 _HTTP_TYPES = {None, "http", "streamable-http", "streamable_http", "streamableHttp"}
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{(file|keyring):([^}]+)\}")
+#: Braces around a reference are how other programs write it.
+_REFERENCE = re.compile(r"(?P<brace>\$\{)?(?P<place>(?:file|keyring):[^{}]+)(?(brace)\})")
 _NO_STDIO = (
     "it starts a program (stdio), and Headgate starts none: a configuration file must not be able to run code. "
     "Run a bridge that serves it over http, and give its url here."
@@ -39,46 +38,8 @@ class ServerEntry:
 
     name: str
     url: str
-    #: ``${file:...}`` or ``${keyring:...}``, or None when the server wants no token.
+    #: ``file:...`` or ``keyring:...``, or None when the server wants no token.
     token_reference: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """Looks up tokens by their references."""
-
-    read_file: Callable[[Path], bytes | None] = read_private
-    read_keyring: Callable[[str, str], str | None] = field(default_factory=lambda: _from_keyring)
-
-    def find(self, reference: str) -> Secret:
-        """Return the token for a reference.
-
-        Raises:
-            AdapterConfigInvalid: there is none.
-        """
-        match = _REFERENCE.fullmatch(reference)
-        if match is None:
-            raise AdapterConfigInvalid("A token is named as ${file:PATH} or ${keyring:SERVICE/USER}.")
-        kind, where = match.groups()
-        if kind == "file":
-            content = self.read_file(Path(where).expanduser())
-            found = None if content is None else content.decode("utf-8", "replace").strip()
-        else:
-            service, _, user = where.rpartition("/")
-            found = self.read_keyring(service or where, user)
-        if not found:
-            raise AdapterConfigInvalid(f"{reference} holds no token.")
-        return Secret(found)
-
-
-def _from_keyring(service: str, user: str) -> str | None:
-    try:
-        keyring = importlib.import_module("keyring")
-    except ModuleNotFoundError as error:
-        raise AdapterConfigInvalid(
-            "The keyring package is not installed; install it with: pip install keyring"
-        ) from error
-    return cast("str | None", keyring.get_password(service, user))
 
 
 def read_servers(document: Any) -> tuple[list[ServerEntry], dict[str, OperationError]]:
@@ -115,21 +76,24 @@ def _entry(name: str, fields: Any) -> ServerEntry:
 
 
 def _token_reference(name: str, headers: Any) -> str | None:
-    given: Mapping[str, Any] = cast("Mapping[str, Any]", headers) if isinstance(headers, Mapping) else {}
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", headers) if isinstance(headers, Mapping) else {}
     reference: str | None = None
-    for header, value in given.items():
+    for header, value in fields.items():
         match = _BEARER.fullmatch(value) if isinstance(value, str) else None
         if header.lower() != "authorization" or match is None:
             raise AdapterConfigInvalid(
                 f"The server '{name}' sets the header {header!a}; only 'Authorization: Bearer ...' is sent."
             )
         reference = match.group(1)
-    if reference is not None and not _REFERENCE.fullmatch(reference):
+    if reference is None:
+        return None
+    named = _REFERENCE.fullmatch(reference)
+    if named is None:
         raise AdapterConfigInvalid(
             f"The server '{name}' writes its token, or takes it from the environment; "
-            "name it as ${file:PATH} or ${keyring:SERVICE/USER}."
+            "name it as file:PATH or keyring:SERVICE/USER."
         )
-    return reference
+    return named["place"]
 
 
 class ImportedServers:

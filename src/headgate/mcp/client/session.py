@@ -36,11 +36,9 @@ from headgate.errors import (
     UpstreamTooLarge,
     UpstreamUnreachable,
 )
-from headgate.mcp.client.era import CLIENT, Era
-from headgate.mcp.client.message import IncomingMessage
+from headgate.mcp.client.message import IncomingMessage, sanitise
 from headgate.mcp.client.questions import ELICIT, OFFERED, QuestionHandler
-from headgate.mcp.client.redaction import sanitise
-from headgate.mcp.client.request_state import LATER, RequestState
+from headgate.mcp.client.request_state import CLIENT, LATER, Era, RequestState
 from headgate.mcp.client.wire import FAILURES, Exchange, Wire, as_adapter_error, check_reply
 from headgate.operations.secrets import Secret
 from headgate.telemetry import tame_library_logs

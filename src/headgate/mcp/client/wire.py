@@ -30,10 +30,17 @@ from headgate.errors import (
     UpstreamUnreachable,
 )
 from headgate.mcp.client.limits import Limits
-from headgate.mcp.client.message import IncomingMessage, read_message
-from headgate.mcp.client.redaction import Redactor, readable, redact_text, sanitise, strip_tracebacks
+from headgate.mcp.client.message import (
+    IncomingMessage,
+    Redactor,
+    read_message,
+    readable,
+    redact_text,
+    sanitise,
+    strip_tracebacks,
+)
+from headgate.mcp.client.pool import OutgoingRequest, Sender, UpstreamResponse
 from headgate.mcp.client.request_state import LATER, RequestState
-from headgate.mcp.client.sender import OutgoingRequest, Sender, UpstreamResponse
 from headgate.operations.running import off_loop
 
 #: What ends an exchange without an answer.
@@ -135,8 +142,8 @@ class Exchange:
     @property
     def session_id(self) -> str | None:
         """The session that the server has opened."""
-        found = self._response.headers.get("mcp-session-id")
-        return None if found is None else redact_text(found, self._state.token)
+        session_id = self._response.headers.get("mcp-session-id")
+        return None if session_id is None else redact_text(session_id, self._state.token)
 
     @property
     def _type(self) -> str:
@@ -266,15 +273,15 @@ async def chunks(response: UpstreamResponse, state: RequestState, limits: Limits
 
 async def _read_beginning(response: UpstreamResponse, state: RequestState, limits: Limits) -> bytes:
     """Read the first part of an error's body; an error is not worth waiting for more."""
-    found = b""
+    beginning = b""
     until = min(state.deadline, asyncio.get_running_loop().time() + _ERROR_SECONDS)
     with anyio.CancelScope(deadline=until), suppress(*FAILURES):
         async with aclosing(chunks(response, state, limits)) as body:
             async for chunk in body:
-                found += chunk
-                if len(found) >= _ERROR_BYTES:
+                beginning += chunk
+                if len(beginning) >= _ERROR_BYTES:
                     break
-    return found[:_ERROR_BYTES]
+    return beginning[:_ERROR_BYTES]
 
 
 async def _read_reply(data: bytes, state: RequestState, max_values: int) -> IncomingMessage:

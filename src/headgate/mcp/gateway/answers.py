@@ -177,10 +177,10 @@ def _mirror(structured: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": msgspec.json.encode(structured).decode()}]
 
 
-def _fitting(given: ToolResult) -> ToolResult:
-    size = len(msgspec.json.encode(given.structured)) + len(msgspec.json.encode(given.content))
+def _fitting(result: ToolResult) -> ToolResult:
+    size = len(msgspec.json.encode(result.structured)) + len(msgspec.json.encode(result.content))
     if size <= MAX_ANSWER_BYTES:
-        return given
+        return result
     return failed(_too_large(size))
 
 

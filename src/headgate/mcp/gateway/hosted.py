@@ -100,7 +100,9 @@ class HostedGateway:
 
     def _problem(self, name: str) -> str:
         troubles = self.supervisor.troubles()
-        return next((one.message for one in troubles if (one.loop, one.subject) == (_LOOP, name)), "")
+        return next(
+            (trouble.message for trouble in troubles if (trouble.loop, trouble.subject) == (_LOOP, name)), ""
+        )
 
     async def list_again(self, name: str) -> None:
         """Ask a server for its tools again, and compare them with the approved ones.
@@ -126,10 +128,10 @@ class HostedGateway:
         offered.overlay.replace_all(await off_loop(math.inf, _exposed, offered.imported))
 
     def _connected(self, name: str) -> _Offered:
-        found = self._offered.get(name)
-        if found is None:
+        offered = self._offered.get(name)
+        if offered is None:
             raise NotFound("This server is not connected now.", hint="Look at the page of remote servers.")
-        return found
+        return offered
 
     async def _offer(self, entry: ServerEntry) -> NoReturn:
         """Import a server, and hold its session open until cancelled."""
@@ -176,12 +178,14 @@ class RemoteServer:
 def _exposed(imported: ImportedOperations) -> list[HandlerRegistration]:
     """Offer the operations to those who may call them; one that is not approved at all is not even listed."""
     unknown = {name for name, change in imported.blocked.items() if change.grade in {"new", "renamed"}}
-    return [_offered(one) for one in imported if one.meta["mcp"]["tool"] not in unknown]
+    return [
+        _offered(registration) for registration in imported if registration.meta["mcp"]["tool"] not in unknown
+    ]
 
 
-def _offered(one: HandlerRegistration) -> HandlerRegistration:
-    scopes = EVERYTHING, server_scope(one.namespace), operation_scope(one.id)
-    return expose(one, access_control=AccessControl(required_scopes_any=scopes))
+def _offered(registration: HandlerRegistration) -> HandlerRegistration:
+    scopes = EVERYTHING, server_scope(registration.namespace), operation_scope(registration.id)
+    return expose(registration, access_control=AccessControl(required_scopes_any=scopes))
 
 
 async def _identity_of(request: Request[Any]) -> Identity | None:

@@ -103,10 +103,10 @@ def _by_bearer(identify: Identify) -> IdentityOf:
     return identity_of
 
 
-def _result(given: ToolResult) -> types.CallToolResult:
-    wire = {"structuredContent": given.structured, "isError": given.is_error}
+def _result(result: ToolResult) -> types.CallToolResult:
+    wire = {"structuredContent": result.structured, "isError": result.is_error}
     try:
-        return types.CallToolResult.model_validate({**wire, "content": list(given.content)})
+        return types.CallToolResult.model_validate({**wire, "content": list(result.content)})
     except ValidationError:
         # A remote tool's blocks may be none that this protocol knows; the structured part has them anyway.
         return types.CallToolResult.model_validate({**wire, "content": []})

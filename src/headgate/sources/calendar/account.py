@@ -23,7 +23,7 @@ from headgate.sources.parser_requests import ReadCalendar, ReadDav
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Removal
-from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.web_account import CheckAddress, HttpAnswer, WebAccess, WebAccount, web_account
 
 _FETCHED = 50
@@ -62,11 +62,16 @@ class CalendarAccount:
     }
 
     def __init__(
-        self, check_address: CheckAddress, clock: Callable[[], int], notes: Path | None = None
+        self,
+        check_address: CheckAddress,
+        clock: Callable[[], int],
+        notes: Path | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self._check = check_address
         self._clock = clock
         self._notes = notes
+        self._secrets = secrets or Secrets()
 
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
@@ -87,7 +92,7 @@ class CalendarAccount:
         access = WebAccess(
             check_address=self._check,
             user=settings.get("user", ""),
-            secret=find_secret(secret) if secret else None,
+            secret=self._secrets.find(secret) if secret else None,
             allow_private=settings.get("allow_private") == "true",
         )
         now = datetime.fromtimestamp(self._clock() / 1_000_000, UTC).replace(tzinfo=None)
@@ -124,7 +129,7 @@ class _CalendarRun:
         request = ReadCalendar(place=place, content=content, name=name, now=self.now)
         for part in self.parser.parts(request):
             for stream, lines in part.lines.items():
-                ids.extend([stream, _RECORD.decode(one.line).data.id] for one in lines)
+                ids.extend([stream, _RECORD.decode(line.line).data.id] for line in lines)
             if part.is_cut:
                 ids.extend(one for one in before if one not in ids)
             yield part
@@ -169,7 +174,7 @@ def _calendars(run: _CalendarRun, url: str, state: Mapping[str, Any]) -> Iterato
 
 
 def _held_elsewhere(state: Mapping[str, Any], path: str) -> set[tuple[str, ...]]:
-    """Give the records of all other calendars: an event may stand in several, and is one record."""
+    """Return the records of all other calendars: an event may stand in several, and is one record."""
     objects: list[Mapping[str, Any]] = [
         held.get("objects") or {} for name, held in state.items() if name != path and held
     ]

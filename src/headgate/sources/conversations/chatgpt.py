@@ -124,7 +124,7 @@ def _content(content: Mapping[str, Any], metadata: Mapping[str, Any]) -> TurnCon
         found.tool_input.append(text)
     elif kind == "thoughts":
         thoughts = objects_of(content.get("thoughts"))
-        found.reasoning.extend(filter(None, (text_of(one.get("content")) for one in thoughts)))
+        found.reasoning.extend(filter(None, (text_of(thought.get("content")) for thought in thoughts)))
     elif kind == "user_editable_context":
         parts = (content.get("user_profile"), content.get("user_instructions"))
         found.texts.extend(filter(None, map(text_of, parts)))

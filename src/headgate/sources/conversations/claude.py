@@ -63,7 +63,7 @@ def _conversation(one: Mapping[str, Any], place: str) -> Iterator[Row]:
 
 def _branch(leaf: str | None, messages: list[dict[str, Any]]) -> frozenset[str] | None:
     """Find the messages on the way to the last one; None if the export does not say which that is."""
-    parents = {str(one.get("uuid")): text_of(one.get("parent_message_uuid")) for one in messages}
+    parents = {str(message.get("uuid")): text_of(message.get("parent_message_uuid")) for message in messages}
     way: set[str] = set()
     while leaf in parents and leaf not in way:
         way.add(leaf)

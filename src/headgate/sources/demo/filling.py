@@ -1,25 +1,241 @@
-"""Fill an empty store with the year."""
+"""The records of the year: what each happening leaves in mail, calendar, chat, bank and notes; and a store filled with them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headgate.model.ids import ConnectionId, ConnectorKey, StreamName
 from headgate.model.instants import instant
-from headgate.sources.calendar.shape import EVENTS, TASKS
+from headgate.sources.calendar.source import EVENTS, TASKS
 from headgate.sources.chat.shape import CHANNELS, MEMBERS, MESSAGES
 from headgate.sources.declaring import declaration
-from headgate.sources.demo import records
-from headgate.sources.demo.episodes import YEAR, happenings, people
-from headgate.sources.demo.records import Invented, Recorder
+from headgate.sources.demo.episodes import YEAR, Happening, happenings, people
 from headgate.sources.mail.source import mail_declaration
 from headgate.sources.money.ledger import money_declaration
 from headgate.sources.notes.source import NOTE_STREAM
 from headgate.store.protocol import Batch, Store
+
+HOME_MAIL, WORK_MAIL, CALENDAR, CHAT, BANK, NOTES = (
+    "Home mail",
+    "Work mail",
+    "Calendar",
+    "Chat",
+    "Bank",
+    "Notes",
+)
+_MAIL = {"home": HOME_MAIL, "work": WORK_MAIL}
+_OWN = {"home": "me", "work": "work"}
+_ACCOUNTS = {
+    "current": {"id": "SV00-0926", "name": "Current account", "number": "SV00 0926", "kind": "current"},
+    "card": {"id": "SV00-4417", "name": "Credit card", "number": "SV00 4417", "kind": "card"},
+}
+
+
+class Invented(NamedTuple):
+    """One record: where it goes, and a file that belongs to it."""
+
+    connection: str
+    stream: str
+    data: dict[str, Any]
+    at: datetime
+    file: bytes | None = None
+
+
+@dataclass(slots=True)
+class _Thread:
+    """The messages so far of one conversation by mail."""
+
+    id: str
+    subject: str
+    #: The text, the writer and the day of the last one.
+    last: tuple[str, str, datetime] | None = None
+    messages: list[str] = field(default_factory=list[str])
+
+
+class Recorder:
+    """Makes records, and remembers the threads and channels that they belong to."""
+
+    def __init__(self, people: Mapping[str, str]) -> None:
+        self._people = people
+        self._threads: dict[tuple[str, str], _Thread] = {}
+        self._channels: set[str] = set()
+        self._makers = {
+            "mail": self._mail,
+            "chat": self._chat,
+            "event": _event,
+            "payment": _payment,
+            "note": _note,
+        }
+
+    def accounts(self) -> Iterator[Invented]:
+        """Make the records of the bank accounts."""
+        for account in _ACCOUNTS.values():
+            data = {**account, "bank": "Severn Vale Bank", "owner": "Nora Hallam", "currency": "GBP"}
+            yield Invented(BANK, "accounts", data, datetime(2025, 1, 1))  # noqa: DTZ001 - all times are local
+
+    def records(self, one: Happening) -> Iterator[Invented]:
+        """Make the records of one step."""
+        return self._makers[one.step["kind"]](one)
+
+    def _mail(self, one: Happening) -> Iterator[Invented]:
+        account = one.step["account"]
+        connection, own = _MAIL[account], self._people[_OWN[account]]
+        thread = self._threads.get((account, one.key))
+        if thread is None or "subject" in one.step:
+            number = 1 if thread is None else int(thread.id.rpartition("-")[2]) + 1
+            thread = _Thread(f"{one.key}-{number}", one.text("subject"))
+            self._threads[account, one.key] = thread
+            yield Invented(connection, "threads", {"id": thread.id, "subject": thread.subject}, one.at)
+        writer = self._person(one.text("from"))
+        text = one.text("text")
+        data = self._message(one, thread, writer, own) | {"body": text, **_quoted(thread)}
+        files: list[dict[str, str]] = one.step.get("files", [])
+        if files:
+            data["has_attachments"] = True
+        data["size"] = len(text) + 900
+        thread.last = (text, writer, one.at)
+        thread.messages.append(data["id"])
+        yield Invented(connection, "messages", data, one.at)
+        for file in files:
+            yield _attachment(connection, data["id"], file, one.at)
+
+    def _message(self, one: Happening, thread: _Thread, writer: str, own: str) -> dict[str, Any]:
+        name, _, address = writer.rstrip(">").partition(" <")
+        is_answer = bool(thread.messages)
+        to = [self._person(text) for text in one.texts("to")]
+        if is_answer and not to and thread.last is not None:
+            to = [thread.last[1]]
+        data: dict[str, Any] = {
+            "id": f"{thread.id}-{len(thread.messages) + 1}",
+            "thread_id": thread.id,
+            "subject": f"Re: {thread.subject}" if is_answer else thread.subject,
+            "from": name,
+            "from_address": address,
+            "to": to or [own],
+            "sent_at": _utc(one.at),
+            "folder": "Sent" if writer == own else "Inbox",
+            "labels": one.texts("labels"),
+            "is_read": True,
+            "is_flagged": False,
+            "has_attachments": False,
+        }
+        if is_answer:
+            data["in_reply_to"] = thread.messages[-1]
+        return data
+
+    def _chat(self, one: Happening) -> Iterator[Invented]:
+        name = one.text("channel")
+        channel = name.lower().replace(" ", "-").replace("'", "")
+        if name not in self._channels:
+            self._channels.add(name)
+            data = {"id": channel, "name": name, "service": "Larkchat", "kind": "group"}
+            yield Invented(CHAT, "channels", data, one.at)
+        at = one.at
+        for number, (author, text) in enumerate(one.step["lines"]):
+            data = {
+                "id": f"{one.key}-{channel}-{number}-{at:%m%d}",
+                "channel_id": channel,
+                "channel": name,
+                "author": one.fill(author),
+                "sent_at": _utc(at),
+                "text": one.fill(text),
+                "kind": "message",
+            }
+            yield Invented(CHAT, "messages", data, at)
+            at += timedelta(seconds=one.chance.randrange(20, 400))
+
+    def _person(self, text: str) -> str:
+        return self._people.get(text, text)
+
+
+def _quoted(thread: _Thread) -> dict[str, str]:
+    if thread.last is None:
+        return {}
+    text, writer, at = thread.last
+    lines = "\n".join(f"> {line}" if line else ">" for line in text.splitlines())
+    return {"quoted": f"{writer.partition(' <')[0]} wrote on {at:%d %B}:\n{lines}"}
+
+
+def _attachment(connection: str, message: str, file: Mapping[str, str], at: datetime) -> Invented:
+    content = file["text"].encode()
+    data = {
+        "id": f"{message}/{file['name']}",
+        "message_id": message,
+        "name": file["name"],
+        "mime_type": "text/plain",
+        "size": len(content),
+        "sent_at": _utc(at),
+        "text": file["text"],
+    }
+    return Invented(connection, "attachments", data, at, content)
+
+
+def _event(one: Happening) -> Iterator[Invented]:
+    step, is_whole_days = one.step, "days" in one.step
+    ends = one.at + timedelta(days=step.get("days", 0), hours=step.get("hours", 0))
+    title = one.text("title")
+    data: dict[str, Any] = {
+        "id": f"{one.key}-{title}-{one.at:%m%d}",
+        "title": title,
+        "calendar": step["calendar"],
+        "starts_at": one.at.date().isoformat() if is_whole_days else _utc(one.at),
+        "ends_at": ends.date().isoformat() if is_whole_days else _utc(ends),
+        "all_day": is_whole_days,
+        "status": "confirmed",
+        "is_busy": True,
+        **{name: text for name in ("location", "description") if (text := one.text(name))},
+    }
+    if "attendees" in step:
+        data["attendees"] = one.texts("attendees")
+    if step.get("series"):
+        data["series_id"] = one.key.rpartition("-")[0]
+    yield Invented(CALENDAR, "events", data, min(one.at, one.at - timedelta(days=1)))
+
+
+def _payment(one: Happening) -> Iterator[Invented]:
+    amount, account = one.text("amount"), _ACCOUNTS[one.step["account"]]
+    data: dict[str, Any] = {
+        "id": f"{one.key}-{one.at:%m%d}-{amount}",
+        "account_id": account["id"],
+        "booked_on": one.at.date().isoformat(),
+        "description": one.text("description"),
+        "counterparty": one.text("counterparty"),
+        "amount": float(amount),
+        "amount_text": amount,
+        "currency": "GBP",
+        "kind": one.step["payment"],
+        "category": one.text("category"),
+        "status": "booked",
+    }
+    if "reference" in one.step:
+        data["reference"] = one.text("reference")
+    yield Invented(BANK, "transactions", data, one.at)
+
+
+def _note(one: Happening) -> Iterator[Invented]:
+    title, folder = one.text("title"), one.text("folder")
+    data = {
+        "id": f"{folder}/{one.key}.md",
+        "title": title,
+        "text": one.text("text"),
+        "folder": folder,
+        "kind": "markdown",
+        "tags": one.texts("tags"),
+        "created_at": _utc(one.at),
+        "modified_at": _utc(one.at),
+    }
+    yield Invented(NOTES, "notes", data, one.at)
+
+
+def _utc(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S}Z"
+
 
 OWNER = "Nora Hallam"
 #: Questions that the records answer, each with one right answer.
@@ -29,12 +245,12 @@ QUESTIONS = (
     "In which month did we spend most on groceries, and how much?",
 )
 _CONNECTORS: Mapping[str, str] = {
-    records.HOME_MAIL: "mail",
-    records.WORK_MAIL: "mail",
-    records.CALENDAR: "calendar",
-    records.CHAT: "chat",
-    records.BANK: "money",
-    records.NOTES: "notes",
+    HOME_MAIL: "mail",
+    WORK_MAIL: "mail",
+    CALENDAR: "calendar",
+    CHAT: "chat",
+    BANK: "money",
+    NOTES: "notes",
 }
 _END = instant(f"{YEAR + 1}-01-01T00:00:00Z") or 0
 _BATCH_LINES = 4_000
@@ -44,8 +260,8 @@ def invented() -> Iterator[Invented]:
     """Make every record of the year."""
     recorder = Recorder(people())
     yield from recorder.accounts()
-    for one in happenings():
-        yield from recorder.records(one)
+    for happening in happenings():
+        yield from recorder.records(happening)
 
 
 async def fill(

@@ -109,7 +109,7 @@ def task(row: Mapping[str, Any]) -> bytes:
 
 def _described(row: Mapping[str, Any]) -> list[str]:
     stamps = {"LAST-MODIFIED": _compact(row.get("updated_at")), "CREATED": _compact(row.get("created_at"))}
-    written = next((one for one in stamps.values() if one), _NO_STAMP)
+    written = next((stamp for stamp in stamps.values() if stamp), _NO_STAMP)
     categories = ",".join(escaped(one) for one in row.get("categories") or ())
     return [
         line("DTSTAMP", written),
@@ -162,7 +162,7 @@ def card(row: Mapping[str, Any], photo: bytes | None) -> bytes:
         "VERSION:4.0",
         line("UID", escaped(row["id"])),
         *texts("FN", [row.get("name")]),
-        line("N", ";".join(escaped(one or "") for one in names)),
+        line("N", ";".join(escaped(name or "") for name in names)),
         *texts("NICKNAME", [row.get("nickname")]),
         line("KIND", _KINDS.get(row.get("kind") or "", "individual")),
         *texts("EMAIL", row.get("emails") or ()),

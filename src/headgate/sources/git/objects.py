@@ -191,7 +191,7 @@ class ChangedFile:
 
 
 def commits(objects: GitObjects, head: ObjectID) -> Iterator[tuple[str, Commit | None]]:
-    """Give a commit and all before it by their hashes, newest first; equally old ones in the order of the hashes.
+    """Yield a commit and all before it by their hashes, newest first; equally old ones in the order of the hashes.
 
     None stands for one that is missing or cannot be read; what led to it is not known.
     """

@@ -107,8 +107,8 @@ def _inner(file: InputFile, stack: ExitStack) -> Iterator[InputFile]:
         with file.open() as content:
             _copy(content, copy, file.name)
         copy.seek(0)
-        for one in _members(file.name, copy, file.size_bytes, stack, is_inside=True):
-            yield _renamed(one, f"{file.name}/{one.name}")
+        for member in _members(file.name, copy, file.size_bytes, stack, is_inside=True):
+            yield _renamed(member, f"{file.name}/{member.name}")
     elif file.suffix == ".gz":
         yield _gzip_member(file.name, file.open, file.size_bytes)
     else:
@@ -308,7 +308,7 @@ def _copy(content: IO[bytes], copy: IO[bytes], name: str, limit: int = MAX_COPY_
 
 @contextmanager
 def opened_tree(path: Path) -> Generator[InputTree]:
-    """Give the files of a path; those of an archive can be read until it is closed here.
+    """Yield the files of a path; those of an archive can be read until it is closed here.
 
     Raises:
         InvalidRequest: there is nothing at the path, or it is an archive that cannot be read.

@@ -87,6 +87,8 @@ class NewDatabase:
         insert = f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - names are quoted
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
-            self._connection.executemany(insert, [[cell(row.get(one)) for one in columns] for row in rows])
+            self._connection.executemany(
+                insert, [[cell(row.get(column)) for column in columns] for row in rows]
+            )
 
         return write

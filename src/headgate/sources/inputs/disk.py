@@ -54,7 +54,7 @@ def _walk(directory: Path) -> Iterator[Path]:
 
 
 def _repository_head(directory: Path) -> list[Path]:
-    """Give the one file by which a repository is recognised; its source finds the others."""
+    """Return the one file by which a repository is recognised; its source finds the others."""
     head = directory / "HEAD"
     is_there = not directory.is_symlink() and not head.is_symlink() and head.is_file()
     return [head] if is_there else []
@@ -101,7 +101,7 @@ _Looks = tuple[tuple[str, int, int | None], ...]
 
 
 def settled_entries(directory: Path, wait: Callable[[], None]) -> Iterator[Path]:
-    """Give each file or directory in a directory once it looks as it did before the last wait, and again after a change.
+    """Yield each file or directory in a directory once it looks as it did before the last wait, and again after a change.
 
     A directory in it is one entry: an unpacked export, a Maildir. Hidden entries, links and unfinished downloads are
     left out.

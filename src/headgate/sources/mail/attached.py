@@ -38,7 +38,7 @@ _SUFFIXES = {
 
 
 def text_of(name: str, mime_type: str, content: bytes) -> str | None:
-    """Give the text of a file; None if it has none that can be read."""
+    """Return the text of a file; None if it has none that can be read."""
     reader = _reader(_SUFFIXES.get(mime_type) or name.rpartition(".")[2].lower(), mime_type)
     if reader is None:
         return None
@@ -83,7 +83,7 @@ def _document(content: bytes, read: Callable[[bytes], tuple[DocumentFacts, Itera
 
 
 def _workbook(content: bytes) -> str:
-    """Give the texts of the cells; a workbook has each of them once."""
+    """Return the texts of the cells; a workbook has each of them once."""
     texts: list[str] = []
     length = 0
     with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open("xl/sharedStrings.xml") as packed:

@@ -36,7 +36,7 @@ _INVISIBLE = str.maketrans(dict.fromkeys("\u200b\u200c\u034f\u00ad\ufeff"))
 
 
 def text_of_html(html: str) -> tuple[str, str]:
-    """Give the text and the quoted reply."""
+    """Return the text and the quoted reply."""
     html = _LONG_TAG.sub(r"\1", html[:MAX_HTML_CHARS].replace(_BREAK, " "))
     html = _CELL.sub(" <", _LINE.sub(f"{_BREAK}<", _PARAGRAPH.sub(f"{_BREAK}{_BREAK}<", html)))
     if html.count("<") > _MANY_TAGS and _depth(html) > _MAX_DEPTH:
@@ -106,7 +106,7 @@ _ATTRIBUTION_LINES = 3
 
 
 def fold(text: str) -> tuple[str, str]:
-    """Give the new text and the quoted one; a message that only quotes is all text."""
+    """Return the new text and the quoted one; a message that only quotes is all text."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     match = _EARLIER.search(text) if any(sign in text for sign in _SIGNS) else None
     text, earlier = (text, "") if match is None else (text[: match.start()], text[match.start() :])

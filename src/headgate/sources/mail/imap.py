@@ -36,7 +36,7 @@ from headgate.sources.parser_requests import ReadMessage
 from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Item, Mark, Reject
-from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.secrets import FORMS, Secrets
 
 _SECONDS = 60.0
 _PORTS = {"tls": 993, "starttls": 143, "none": 143}
@@ -70,8 +70,9 @@ class ImapSource:
         "port": "The port, if it is not the usual one (optional)",
     }
 
-    def __init__(self, notes: Path | None = None) -> None:
+    def __init__(self, notes: Path | None = None, secrets: Secrets | None = None) -> None:
         self._notes = notes
+        self._secrets = secrets or Secrets()
 
     def label(self, settings: Mapping[str, str]) -> str:
         """Name the connection after the account."""
@@ -85,7 +86,10 @@ class ImapSource:
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item | ImportPart]:
         """Fetch new messages, folder by folder; they are read in another process."""
         try:
-            with AccountParser(self._notes, settings) as parser, _signed_in(settings) as client:
+            with (
+                AccountParser(self._notes, settings) as parser,
+                _signed_in(settings, self._secrets) as client,
+            ):
                 for folder in _folders(client, settings):
                     yield from _Folder(client, folder, state.get(folder.name), parser).items()
         except OSError as error:
@@ -95,8 +99,8 @@ class ImapSource:
 
 
 @contextmanager
-def _signed_in(settings: Mapping[str, str]) -> Generator[imaplib.IMAP4]:
-    secret = find_secret(settings["secret"])
+def _signed_in(settings: Mapping[str, str], secrets: Secrets) -> Generator[imaplib.IMAP4]:
+    secret = secrets.find(settings["secret"])
     with cut_at_deadline() as connections:
         try:
             client = _connected(settings, connections)
@@ -154,7 +158,11 @@ def _sign_in(client: imaplib.IMAP4, settings: Mapping[str, str], secret: str) ->
 
 def _folders(client: imaplib.IMAP4, settings: Mapping[str, str]) -> list[ImapFolder]:
     """Choose the folders. Gmail shows a message in a folder for each of its labels: one folder has them all."""
-    found = [one for one in listed_folders(_answers(client.list())) if _LEFT_OUT.isdisjoint(one.flags)]
+    found = [
+        listed_folder
+        for listed_folder in listed_folders(_answers(client.list()))
+        if _LEFT_OUT.isdisjoint(listed_folder.flags)
+    ]
     wanted = [name.strip() for name in (settings.get("folders") or "").split(",") if name.strip()]
     if wanted:
         missing = set(wanted) - {one.name for one in found}
@@ -181,7 +189,7 @@ class _Folder:
         self._is_gmail = _GMAIL in client.capabilities
 
     def items(self) -> Iterator[Item | ImportPart]:
-        """Give the messages whose flags changed, then those after the mark, oldest first."""
+        """Yield the messages whose flags changed, then those after the mark, oldest first."""
         _answers(self._client.select(quoted(self._folder.wire_name), readonly=True))
         validity, following = self._number("UIDVALIDITY"), min(self._number("UIDNEXT"), _LAST_UID)
         change = self._number("HIGHESTMODSEQ")
@@ -263,6 +271,6 @@ def _answers(answer: tuple[str, Sequence[Any]]) -> Sequence[Any]:
     status, values = answer
     if status != "OK":
         raise imaplib.IMAP4.error(
-            b" ".join(one for one in values if isinstance(one, bytes)).decode("utf-8", "replace")
+            b" ".join(value for value in values if isinstance(value, bytes)).decode("utf-8", "replace")
         )
     return values

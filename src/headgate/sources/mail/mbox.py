@@ -46,7 +46,7 @@ class MboxMessage:
 
 
 def is_mbox(head: bytes) -> bool:
-    """Say whether a file begins as an mbox does."""
+    """Return whether a file begins as an mbox does."""
     return _BEGINNING.match(head.lstrip(b"\xef\xbb\xbf\r\n")) is not None
 
 

@@ -200,8 +200,8 @@ def _headers(found: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]
 
 def _people(addresses: Sequence[PyAddress]) -> list[Correspondent]:
     return [
-        Correspondent(unfolded(one.display_name or ""), unfolded(one.address))
-        for one in addresses[:MAX_PEOPLE]
+        Correspondent(unfolded(address.display_name or ""), unfolded(address.address))
+        for address in addresses[:MAX_PEOPLE]
     ]
 
 

@@ -63,7 +63,7 @@ class MailRows:
         self._threads: OrderedDict[str, None] = OrderedDict()
 
     def of(self, raw: bytes, state: MailState) -> Iterator[Row | Reject]:
-        """Give the rows of a message."""
+        """Yield the rows of a message."""
         refused = NOTE.read_item(state.place)
         if refused:
             yield Reject(state.place, refused)
@@ -195,7 +195,7 @@ def _is_deleted(message: ParsedMessage) -> bool:
 
 
 def _attached(parts: Sequence[AttachedPart], levels: int) -> Iterator[tuple[AttachedPart, str | None]]:
-    """Give attachments with their text, and those of messages that were passed on."""
+    """Yield attachments with their text, and those of messages that were passed on."""
     for part in parts:
         if part.mime_type != _MESSAGE_TYPE:
             yield part, text_of(part.name, part.mime_type, part.content)

@@ -88,7 +88,9 @@ class _CamtReader:
             _add(self._account, (*self._path[self._path.index("Acct") + 1 :], *more), value)
 
     def _facts(self) -> AccountFacts:
-        closing = next((one for one in self._balances if one.get("Cd") == "CLBD"), dict[str, str]())
+        closing = next(
+            (balance for balance in self._balances if balance.get("Cd") == "CLBD"), dict[str, str]()
+        )
         account = self._account
         return AccountFacts(
             number=_number(account),

@@ -94,7 +94,7 @@ class _OfxReader:
             self._set(name, html.unescape(value))
 
     def finish(self) -> Iterator[Row | Reject]:
-        """Give what an end of the file in the middle leaves."""
+        """Yield what an end of the file in the middle leaves."""
         if self._open in _LINES:
             yield Reject(self._place, "The file ends inside a transaction.")
         if self._account:

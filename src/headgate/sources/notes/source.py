@@ -59,7 +59,7 @@ _HTML_HEADING = re.compile(r"<h1[^<>]*>([^<]*)", re.IGNORECASE)
 
 
 def title_and_text(html: str) -> tuple[str | None, str]:
-    """Give the title, if the page has one, and the text line by line."""
+    """Return the title, if the page has one, and the text line by line."""
     found = _TITLE.search(html) or _HTML_HEADING.search(html)
     text = "\n\n".join(part for part in text_of_html(html) if part)
     return (unescape(found[1]) if found else None), text
@@ -81,7 +81,7 @@ class FrontMatterRefused(ValueError):
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Give the properties and the text after them.
+    """Return the properties and the text after them.
 
     Raises:
         FrontMatterRefused: the properties cannot be read.

@@ -21,7 +21,7 @@ from headgate.sources.remote.mapping import (
     RemoteOperation,
     read_mapping,
 )
-from headgate.sources.secrets import FORMS, find_secret
+from headgate.sources.secrets import FORMS, Secrets
 from headgate.sources.values import without_empty
 
 MAX_PAGES = 1000
@@ -35,8 +35,9 @@ class RemoteSource:
     title = "Remote MCP server"
     settings: Mapping[str, str] = {"mapping": "The path of the mapping file."}
 
-    def __init__(self, open_operation: OpenOperation) -> None:
+    def __init__(self, open_operation: OpenOperation, secrets: Secrets | None = None) -> None:
         self._open = open_operation
+        self._secrets = secrets or Secrets()
 
     def prepared(self, settings: Mapping[str, str]) -> Mapping[str, str]:
         """Make the path absolute: a later run may have another working directory."""
@@ -59,7 +60,7 @@ class RemoteSource:
     def sync(self, settings: Mapping[str, str], state: Mapping[str, Any]) -> Iterator[Item]:
         """Call the operation and give what it returns."""
         mapping = _mapping(settings)
-        token = find_secret(mapping.token) if mapping.token else None
+        token = self._secrets.find(mapping.token) if mapping.token else None
         address = OperationAddress(mapping.server, mapping.tool, token, mapping.allow_private)
         with self._open(address) as operation:
             if not (mapping.read_only or operation.is_read_only):
@@ -86,7 +87,7 @@ class _RemoteRun:
         self._is_whole = mapping.whole
 
     def items(self, operation: RemoteOperation) -> Iterator[Item]:
-        """Give rows, then what is gone, then the mark from which the next run goes on."""
+        """Yield rows, then what is gone, then the mark from which the next run goes on."""
         for number, result in enumerate(self._pages(operation), 1):
             for place, item in enumerate(self._listed(result), 1):
                 yield self._row(item, f"{self._mapping.tool}, page {number}, item {place}")
@@ -166,7 +167,7 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def _structured(result: Any) -> Any:
-    """Give what a tool returned as data; one that declares no result often writes JSON as its only text."""
+    """Return what a tool returned as data; one that declares no result often writes JSON as its only text."""
     blocks: list[Any] = cast("list[Any]", result) if isinstance(result, list) else []
     if len(blocks) == 1 and isinstance(blocks[0], Mapping):
         block = cast("Mapping[str, Any]", blocks[0])

@@ -17,9 +17,8 @@ from headgate.sources.per_file import CountedContent, read_each
 from headgate.sources.protocol import Certainty, Item, Recognised, Reject, Row
 from headgate.sources.tables.binary_tables import binary_tables
 from headgate.sources.tables.columns import ColumnFacts, RawTable, TableColumn, column_of, hash_of, repeated
-from headgate.sources.tables.json_tables import json_form, json_table
 from headgate.sources.tables.kinds import SCHEMAS
-from headgate.sources.tables.text_tables import text_table
+from headgate.sources.tables.text_tables import json_form, json_table, text_table
 
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
 _JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
@@ -86,18 +85,18 @@ def understand(raw: RawTable, stream: str) -> UnderstoodTable:
             hashes.append(hash_of(row[1]))
             for one, value in zip(facts, row[1], strict=True):
                 one.add(value)
-    columns = [column_of(one) for one in facts]
-    key = list(raw.key) or [one.name for one in facts if one.is_unique(count)][:1]
-    texts = [one.name for one in columns if one.kind == "text"]
+    columns = [column_of(fact) for fact in facts]
+    key = list(raw.key) or [fact.name for fact in facts if fact.is_unique(count)][:1]
+    texts = [column.name for column in columns if column.kind == "text"]
     return UnderstoodTable(
         stream,
         raw,
         columns,
         key,
         _time_of(facts, count),
-        next((one for word in _TITLE_WORDS for one in texts if one.lower() == word), None),
-        [one.name for one in facts if one.kind == "text" and one.present and one.hashes is None],
-        [one.name for one in facts if one.is_grouping(count)],
+        next((text for word in _TITLE_WORDS for text in texts if text.lower() == word), None),
+        [fact.name for fact in facts if fact.kind == "text" and fact.present and fact.hashes is None],
+        [fact.name for fact in facts if fact.is_grouping(count)],
         count,
         frozenset() if key else repeated(hashes),
     )
@@ -106,9 +105,9 @@ def understand(raw: RawTable, stream: str) -> UnderstoodTable:
 def _time_of(facts: Sequence[ColumnFacts], count: int) -> str | None:
     """Choose the column that orders rows: one that nearly all rows have, by its name and then by its place."""
     times = [
-        one.name
-        for one in facts
-        if one.kind in {"date", "date-time"} and one.present >= max(count * _MOST_PRESENT, 1)
+        fact.name
+        for fact in facts
+        if fact.kind in {"date", "date-time"} and fact.present >= max(count * _MOST_PRESENT, 1)
     ]
 
     def rank(name: str) -> int:

@@ -1,14 +1,18 @@
-"""CSV and TSV: the delimiter is counted, the encoding detected, and a row that does not fit is reported."""
+"""Tables in text files: separated values, JSON arrays of objects, and JSON lines."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from typing import IO, Any, cast
+
+import msgspec
 
 from headgate.sources.inputs.tree import InputFile
+from headgate.sources.json_values import json_values
 from headgate.sources.protocol import Reject
-from headgate.sources.tables.columns import RawRow, RawTable, field_names
+from headgate.sources.tables.columns import RawRow, RawTable, field_names, storable
 from headgate.sources.tables.kinds import TEXT_KINDS
 from headgate.sources.texts import decode, lines
 
@@ -82,3 +86,102 @@ def _rows(
             yield Reject(place, f"It has {len(cells)} cells, and the table has {width} columns.")
         elif any(cell.strip() for cell in cells):
             yield place, [*cells[:width], *([None] * (width - len(cells)))]
+
+
+_MAX_DEPTH = 60
+_Found = tuple[str, dict[str, Any]] | Reject
+
+
+def json_form(file: InputFile) -> Callable[[IO[bytes], bytes], Iterator[_Found]] | None:
+    """Recognise an array of objects or lines of objects by the beginning; None if it is neither."""
+    head = file.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"[") and head[1:].lstrip().startswith(b"{"):
+        return _array_items
+    first, _, rest = head.partition(b"\n")
+    is_line = head.startswith(b"{") and (rest.strip() or file.suffix != ".json") and _is_object(first)
+    return _line_items if is_line else None
+
+
+def json_table(file: InputFile) -> RawTable | None:
+    """Find the columns of the objects; None if there are none."""
+    read = json_form(file)
+    if read is None:
+        return None
+
+    @contextmanager
+    def objects() -> Generator[Iterator[_Found]]:
+        with file.open() as content:
+            yield read(content, file.head)
+
+    return _table(file, objects)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(line), dict)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+
+
+def _table(file: InputFile, objects: Any) -> RawTable | None:
+    """Collect the names of all objects, in the order in which they come first."""
+    found: dict[str, None] = {}
+    with objects() as items:
+        for item in items:
+            if not isinstance(item, Reject):
+                found.update(dict.fromkeys(item[1]))
+            if len(found) > _MAX_COLUMNS:
+                return None
+    raw_names = list(found)
+
+    @contextmanager
+    def rows() -> Generator[Iterator[RawRow | Reject]]:
+        with objects() as items:
+            yield (
+                item
+                if isinstance(item, Reject)
+                else (item[0], [storable(item[1].get(name)) for name in raw_names])
+                for item in items
+            )
+
+    return RawTable(file.stem, field_names(raw_names), is_untyped=False, rows=rows) if raw_names else None
+
+
+def _line_items(content: IO[bytes], head: bytes) -> Iterator[_Found]:
+    for number, line in enumerate(lines(content, head), 1):
+        if not line.strip():
+            continue
+        try:
+            value: Any = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            yield Reject(f"line {number}", "The line is not JSON.")
+            continue
+        yield _object(f"line {number}", value)
+
+
+def _array_items(content: IO[bytes], _head: bytes) -> Iterator[_Found]:
+    for number, item in enumerate(json_values(content, frozenset({"item"})), 1):
+        place = f"item {number}"
+        yield Reject(place, item.problem) if item.problem else _object(place, item.value)
+
+
+def _object(place: str, value: Any) -> _Found:
+    if not isinstance(value, dict):
+        return Reject(place, "It is no object.")
+    if _is_deep(value):
+        return Reject(place, f"It is nested deeper than {_MAX_DEPTH} levels.")
+    return place, cast("dict[str, Any]", value)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+    return [one for one in inner if isinstance(one, dict | list)]

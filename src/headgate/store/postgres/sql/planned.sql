@@ -199,9 +199,9 @@ SELECT {select} {rows}{groups}
 -- The sum of integers. As two numbers, of which the first is the high part in other engines: here one number holds any sum.
 0, sum({value})
 
--- name: count_unreadable
--- How many rows have a value of a field that cannot be read as its type.
-count(CASE WHEN {value} IS NULL THEN (SELECT 1 FROM invalid AS i WHERE i.home=:home AND i.rid = t.rid AND i.fid = {fid} LIMIT 1) END)
+-- name: is_unreadable
+-- The row has a value of a field that cannot be read as its type.
+{value} IS NULL AND EXISTS (SELECT 1 FROM invalid AS i WHERE i.home=:home AND i.rid = t.rid AND i.fid = {fid})
 
 -- name: page_of_filtered
 -- The visible rows that pass filters and have a place, in the stream's order: the typed values say which places the page ends

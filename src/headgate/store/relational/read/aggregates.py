@@ -148,6 +148,7 @@ def shown_value(stream: StreamTable, name: FieldName, value: Any) -> Any:
 
 #: The value that a group has, and the number of its bucket of time: one of them, or both, or none for all rows.
 _Key = tuple[Any, ...]
+_Row = tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -209,21 +210,16 @@ class _Question:
             if self._is_distinct_by_time and rest[0] is not None and (*key, rest[0]) not in values:
                 values.add((*key, rest[0]))
                 numbers.value += 1
-        if (
-            self._column is not None
-            and self._column.kind is ColumnKind.NUMBER
-            and self.plan.metric is Metric.SUM
-        ):
-            self._finish_sums(groups, self._column)
+        if self._column is not None:
+            if any(numbers.known < numbers.count for numbers in groups.values()):
+                self._count_unreadable(groups)
+            if self._column.kind is ColumnKind.NUMBER and self.plan.metric is Metric.SUM:
+                self._finish_sums(groups, self._column)
         return groups
 
-    def _answered(self) -> list[tuple[Any, ...]]:
-        keys = self._keys()
-        grouped = [*keys, *([self._value()] if self._is_distinct_by_time else [])]
-        groups = f" GROUP BY {', '.join(map(str, range(1, len(grouped) + 1)))}" if grouped else ""
-        select = ", ".join([*grouped, "count(*)", *self._metric()])
-        sql = self._database.sql["aggregate"].format(select=select, rows=self._rows.sql, groups=groups)
-        return self._database.all(sql, self._rows.values)
+    def _answered(self) -> list[_Row]:
+        more = [self._value()] if self._is_distinct_by_time else []
+        return self._selected(["count(*)", *self._metric()], more=more)
 
     @property
     def _is_distinct_by_time(self) -> bool:
@@ -247,18 +243,16 @@ class _Question:
         return calendar.step_seconds(self._time.granularity, self._time.time_zone, self._span)
 
     def _metric(self) -> list[str]:
-        """Write what is selected beside the count: how many values there are and are unreadable, and the metric."""
-        if self._column is None or self.plan.field is None:
+        """Write what is selected beside the count: how many values there are, and the metric."""
+        if self._column is None:
             return []
-        value, sql = self._value(), self._dialect.sql
-        fid = self.stream.fids[self.plan.field]
-        selected = [f"count({value})", sql["count_unreadable"].format(value=value, fid=fid)]
+        value = self._value()
         if self.plan.metric is Metric.SUM:
             exact = value if self._column.kind is not ColumnKind.NUMBER else self._exact()
-            return [*selected, f"count({exact})", sql["exact_sum"].format(value=exact)]
+            return [f"count({value})", f"count({exact})", self._dialect.sql["exact_sum"].format(value=exact)]
         if self._is_distinct_by_time:
-            return [*selected, "0"]
-        return [*selected, f"{_FUNCTIONS[self.plan.metric]}{value})"]
+            return [f"count({value})", "0"]
+        return [f"count({value})", f"{_FUNCTIONS[self.plan.metric]}{value})"]
 
     def _exact(self) -> str:
         assert self._column is not None
@@ -269,7 +263,7 @@ class _Question:
         step = self._step_seconds()
         return [number * step - _YEAR_ZERO_SECONDS for number in steps if number is not None]
 
-    def _with_keys(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[_Key, tuple[Any, ...]]]:
+    def _with_keys(self, rows: Sequence[_Row]) -> Iterator[tuple[_Key, _Row]]:
         """Return the key of each row, with buckets in place of steps, and what follows it."""
         at = len(self._values)
         if self._time is None:
@@ -281,14 +275,13 @@ class _Question:
         buckets = dict(zip(steps, numbers, strict=True))
         return (((*row[:at], buckets.get(row[at])), row[at + 1 :]) for row in rows)
 
-    def _add(self, numbers: _Numbers, row: tuple[Any, ...]) -> None:
+    def _add(self, numbers: _Numbers, row: _Row) -> None:
         """Add what a statement found to the numbers of its group."""
         numbers.count += row[0]
         if self._column is None:
             return
-        known, unreadable, *values = row[1:]
+        known, *values = row[1:]
         numbers.known += known
-        numbers.unreadable += unreadable
         if self.plan.metric is Metric.SUM:
             exact, high, low = values
             numbers.exact += exact
@@ -299,6 +292,24 @@ class _Question:
             numbers.value = values[0] if numbers.value is None else numbers.value
         else:
             numbers.value = (min if self.plan.metric is Metric.MIN else max)(numbers.value, values[0])
+
+    def _count_unreadable(self, groups: dict[_Key, _Numbers]) -> None:
+        """Count the rows of each group whose value cannot be read as the field's type."""
+        assert self.plan.field is not None
+        condition = self._dialect.sql["is_unreadable"].format(
+            value=self._value(), fid=self.stream.fids[self.plan.field]
+        )
+        for key, (count,) in self._with_keys(self._selected(["count(*)"], f" AND {condition}")):
+            groups[key].unreadable += count
+
+    def _selected(self, selected: Sequence[str], condition: str = "", more: Sequence[str] = ()) -> list[_Row]:
+        """Select something of each group of the rows that pass a condition; groups may be divided by more keys."""
+        keys = [*self._keys(), *more]
+        groups = f" GROUP BY {', '.join(map(str, range(1, len(keys) + 1)))}" if keys else ""
+        sql = self._database.sql["aggregate"].format(
+            select=", ".join([*keys, *selected]), rows=f"{self._rows.sql}{condition}", groups=groups
+        )
+        return self._database.all(sql, self._rows.values)
 
     def _finish_sums(self, groups: dict[_Key, _Numbers], column: Column) -> None:
         """Turn sums of exact values into the sums that they stand for, and add what has no exact value."""

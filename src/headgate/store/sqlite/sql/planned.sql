@@ -171,9 +171,9 @@ SELECT {select} {rows}{groups}
 -- The sum of integers. As two numbers, a high part and a low one: the sum of all is longer than an integer may be.
 sum({value} >> 32), sum({value} & 4294967295)
 
--- name: count_unreadable
--- How many rows have a value of a field that cannot be read as its type.
-count(CASE WHEN {value} IS NULL THEN (SELECT 1 FROM invalid AS i WHERE i.rid = t.rid AND i.fid = {fid} LIMIT 1) END)
+-- name: is_unreadable
+-- The row has a value of a field that cannot be read as its type.
+{value} IS NULL AND EXISTS (SELECT 1 FROM invalid AS i WHERE i.rid = t.rid AND i.fid = {fid})
 
 -- name: page_of_filtered
 -- The visible rows that pass filters and have a place, in the stream's order: the typed values say which places the page ends
