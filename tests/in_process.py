@@ -22,7 +22,7 @@ from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.settings import Settings, resolve
 from headgate.telemetry import configure_logs
 from headgate.web.app import build_app
-from headgate.web.metrics import Metrics
+from headgate.web.guard import Metrics
 from headgate.wiring import AppServices, build_services
 from tests.http_clients import HttpAnswer
 

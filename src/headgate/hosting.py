@@ -19,13 +19,13 @@ from headgate import __version__, memory
 from headgate.audit.activity import Activity
 from headgate.audit.chain import load_audit_key
 from headgate.auth.gateway import GatewayCallers
+from headgate.auth.grants import revoke_grant
 from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.oauth.client_documents import ClientDocuments
 from headgate.auth.oauth.entries import TokenFamily
 from headgate.auth.oauth.service import AuthorizationService
 from headgate.auth.passkeys import PasskeyParty, Passkeys, passkey_names
-from headgate.auth.revoke import revoke_grant
 from headgate.auth.sessions import OwnerSessions
 from headgate.console.addresses import console_addresses
 from headgate.console.consent import ConsentServices, consent_addresses
@@ -42,7 +42,7 @@ from headgate.mcp.serve.hosted import HostedMcp
 from headgate.mcp.serve.results import ServerIdentity
 from headgate.model.disclosure import Disclosure
 from headgate.model.ids import ClientId, RequestId
-from headgate.reading.extents import StreamSpans
+from headgate.reading.preview import StreamSpans
 from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.intake import Intake
 from headgate.sources.secrets import Secrets

@@ -11,7 +11,7 @@ from headgate.auth.admission import SCOPE_ROUTES
 from headgate.auth.clients import Clients, token_mark
 from headgate.auth.grants import issue_owner_token
 from headgate.model.grant import OwnerScope
-from headgate.web.table import ADDRESSES
+from headgate.web.app import ADDRESSES
 from tests.in_process import LocalProgram, local_program
 from tests.schema.declarations import declaration
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from argon2 import PasswordHasher
 
-from headgate.auth.passwords import Passwords
+from headgate.auth.sessions import Passwords
 from headgate.errors import InvalidRequest
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
 from headgate.audit.report import all_entries, read_event
 from headgate.auth.clients import add_owner_client
-from headgate.auth.oauth.metadata import server_metadata
+from headgate.auth.oauth.service import server_metadata
 from headgate.errors import InvalidClientMetadata
 from tests.console.browsers import PASSWORD, Browser
 from tests.console.clients import CHALLENGE, VERIFIER, Client, approve, change, open_consent, query_of

@@ -20,8 +20,8 @@ from headgate.web.addresses import Address
 from headgate.web.admission import Callers
 from headgate.web.api.definitions import ENDPOINTS
 from headgate.web.api.oauth import oauth_addresses
+from headgate.web.app import ADDRESSES, GATEWAY
 from headgate.web.refusals import Flavour
-from headgate.web.table import ADDRESSES, GATEWAY
 from tests.http_clients import HttpAnswer
 from tests.in_process import LocalProgram, local_program
 from tests.policy.worlds import grant, stream_grant

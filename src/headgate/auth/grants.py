@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from headgate.auth.admission import Admission
 from headgate.auth.tokens import digest_of, fresh_id, mint
-from headgate.errors import InvalidAuthorizationDetails
+from headgate.errors import AuthenticationFailed, InvalidAuthorizationDetails, NotFound, PermissionRefused
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import OWNER, AccessMode, Grant, OwnerScope, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, PackageId, StreamName
@@ -199,3 +200,27 @@ def _grant(terms: Terms, conditions: Conditions, now: int) -> Grant:
         issued_at=now,
         expires_at=None if conditions.days is None else now + conditions.days * DAY_US,
     )
+
+
+async def revoke_grant(
+    ledger: Ledger, admission: Admission, token: str, grant_id: GrantId, *, clock: Callable[[], int]
+) -> None:
+    """End a grant for good, at once. A client may end a grant of its token, even one that is over.
+
+    Raises:
+        AuthenticationFailed: the token is unknown or past its time.
+        PermissionRefused: the grant is not one of this token.
+        NotFound: the owner has no such grant.
+    """
+    found = await admission.look_up(token)
+    if found is None:
+        raise AuthenticationFailed
+    issued = found.token
+    if issued.scope is not None:
+        raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
+    if issued.kind is not TokenKind.OWNER:
+        held = {one.grant.id for one in found.grants}
+        if grant_id not in held:
+            raise PermissionRefused("This is not a grant of this token.")
+    if not await ledger.revoke(grant_id, clock()):
+        raise NotFound(param="grant_id")

@@ -10,7 +10,7 @@ import typer
 from headgate.cli.terminal import AsJson, json_text, settings_of
 from headgate.errors import NotFound
 from headgate.mcp.serve.looking import look, read_arguments
-from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.results import Outcome
 from headgate.model.ids import client_id, grant_id
 from headgate.wiring import build_services, mcp_url, prepare
 

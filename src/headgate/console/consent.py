@@ -22,8 +22,7 @@ from headgate.auth.consent import (
 )
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.grants import Conditions
-from headgate.auth.oauth import redirects
-from headgate.auth.oauth.clients import is_document_url
+from headgate.auth.oauth.clients import host_of, is_document_url, is_loopback
 from headgate.auth.oauth.details import PreciseRequest, read_details
 from headgate.auth.oauth.entries import PendingRequest
 from headgate.auth.oauth.service import AuthorizationService, Refused
@@ -104,12 +103,12 @@ class ConsentView:
     @property
     def redirect_host(self) -> str:
         """Where the answer goes."""
-        return redirects.host_of(self.pending.redirect_uri)
+        return host_of(self.pending.redirect_uri)
 
     @property
     def is_loopback(self) -> bool:
         """Whether any program of the owner's machine could receive the answer."""
-        return redirects.is_loopback(self.pending.redirect_uri)
+        return is_loopback(self.pending.redirect_uri)
 
     @property
     def connections(self) -> list[tuple[str, str, list[StreamChoice]]]:

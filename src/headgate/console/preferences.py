@@ -10,7 +10,7 @@ from typing import IO
 from urllib.parse import quote
 
 from headgate.auth.clients import token_mark
-from headgate.auth.passwords import LEAST_CHARS
+from headgate.auth.sessions import LEAST_CHARS
 from headgate.console.formatting import day, moment
 from headgate.console.pages import CONFIRM, Frame, OwnerRequest, cookies_of, page, see_other
 from headgate.console.passkeys import PasskeysView, settings_view

@@ -18,7 +18,7 @@ from headgate.errors import NotFound
 from headgate.model.ids import BlobId, ConnectionId, blob_id, connection_id, record_id, stream_name
 from headgate.model.instants import instant
 from headgate.model.query import BlobQuery, ExactFilter, Filter, ListQuery, Order, RecordQuery, SearchQuery
-from headgate.reading.extents import Span, StreamPlace
+from headgate.reading.preview import Span, StreamPlace
 from headgate.text.titles import title
 from headgate.web.replies import NO_STORE, HttpReply
 

@@ -17,8 +17,8 @@ from headgate.mcp.gateway.hosted import HostedGateway
 from headgate.model.disclosure import Disclosure
 from headgate.model.grant import TokenKind
 from headgate.model.ids import RequestId
-from headgate.reading.extents import StreamSpans
 from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.preview import StreamSpans
 from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
 from headgate.sources.uploads import Uploads

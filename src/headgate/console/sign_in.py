@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from headgate.auth.passwords import LEAST_CHARS
-from headgate.auth.sessions import check_site
+from headgate.auth.sessions import LEAST_CHARS, check_site
 from headgate.console.pages import (
     HOME,
     SIGN_IN,

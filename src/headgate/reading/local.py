@@ -1,7 +1,6 @@
 """The resource server in process: every read goes decide, run, draw, disclose; there is no other way to a record.
 
-An instance is bound to one request: who asks, under which id, and
-through which tool or route.
+An instance is bound to one request: who asks, under which id, and through which tool or route.
 """
 
 from __future__ import annotations
@@ -47,13 +46,18 @@ from headgate.policy.allowance import Allowance, StreamScope
 from headgate.policy.choose import ambiguous
 from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
-from headgate.reading.cutting import cut_children, fitting
-from headgate.reading.drawing import draw, size_of
-from headgate.reading.memo import DecisionMemo, labels_of
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row, ShowRecord
-from headgate.reading.services import ReadServices
-from headgate.reading.shown import aggregated_fields, extent_shown, hits_shown, records_shown
-from headgate.reading.stream_facts import stream_facts
+from headgate.reading.schema import stream_facts
+from headgate.reading.services import DecisionMemo, ReadServices, labels_of
+from headgate.reading.shown import (
+    aggregated_fields,
+    cut_children,
+    extent_shown,
+    fitting,
+    hits_shown,
+    records_shown,
+)
+from headgate.reading.turns import draw, size_of
 from headgate.text.titles import TITLE_SOURCES
 
 _NONCE_BYTES = 8
@@ -64,8 +68,7 @@ _Limited = TypeVar("_Limited", ChangesPlan, SearchPlan)
 _OneRecord = TypeVar("_OneRecord", RecordQuery, WindowQuery)
 #: What of a search is logged at most.
 _MOST_LOGGED_CHARS = 500
-#: Keys are stored without NUL.
-_NO_KEY = RecordId("\0")
+_NO_KEY = RecordId("\0")  # keys are stored without NUL
 
 
 class ReadContext(msgspec.Struct, frozen=True):

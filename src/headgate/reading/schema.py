@@ -9,18 +9,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from headgate.errors import ConnectionNotFound
 from headgate.model.flags import flag_line
+from headgate.model.freshness import Freshness, freshness_in
 from headgate.model.grant import Access, TokenKind
 from headgate.model.ids import ConnectionId, ConnectorKey, FieldName, StreamName
 from headgate.model.instants import iso
+from headgate.model.plan import Reach
 from headgate.model.record import Connection
 from headgate.model.wire import FieldFlags, FlagBody
 from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
+
+if TYPE_CHECKING:
+    from headgate.store.relational.store import Store
 
 Body = dict[str, Any]
 
@@ -340,3 +346,29 @@ def _time_constraint(scope: StreamScope) -> Body:
     return {
         "time_constraint": cast("Body", {name: value for name, value in shown.items() if value is not None})
     }
+
+
+async def stream_facts(store: Store, reaches: Sequence[Reach], *, now: int) -> Summaries:
+    """Count the records of each stream of each connection, and judge how fresh those of accounts are."""
+    found = await store.summaries(reaches)
+    fresh = {one: await _read_freshness(store, one) for one in {each.connection_id for each in found}}
+    return {
+        (one.connection_id, one.stream): StreamFacts(
+            one.record_count,
+            one.last_updated,
+            fresh[one.connection_id].attempted_at,
+            fresh[one.connection_id].status(now),
+        )
+        for one in found
+    }
+
+
+async def _read_freshness(store: Store, connection_id: ConnectionId) -> Freshness:
+    try:
+        stored = await store.state(connection_id)
+    except ConnectionNotFound:
+        # It was removed a moment ago.
+        stored = None
+    state: Any = None if stored is None else msgspec.json.decode(stored)
+    noted = freshness_in(cast("dict[str, Any]", state)) if isinstance(state, dict) else None
+    return noted or Freshness()

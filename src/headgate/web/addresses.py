@@ -1,4 +1,4 @@
-"""Addresses: what one is, and how the address of a request is found. The table itself is in `headgate.web.table`.
+"""Addresses: what one is, and how the address of a request is found. The table itself is in `headgate.web.app`.
 
 Paths are matched undecoded, so that a record whose key holds a slash has an address too.
 """
@@ -18,7 +18,7 @@ from headgate.errors import InvalidRequest, MethodRefused, NotFound, ResourceLim
 from headgate.web.admission import Callers
 from headgate.web.api.definitions import Endpoint
 from headgate.web.context import RequestContext
-from headgate.web.cross_origin import Sharing
+from headgate.web.guard import Sharing
 from headgate.web.refusals import Flavour
 from headgate.web.replies import PDPP_VERSION, Header, HttpReply
 from headgate.web.services import WebServices

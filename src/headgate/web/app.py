@@ -1,4 +1,7 @@
-"""Build the web application from its parts."""
+"""The table of all addresses (path, method, who may call, handler), and the web application built from its parts.
+
+Metrics and logs name routes by the table, the REST part of it is the OpenAPI document, and a test walks every row.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,57 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from headgate.auth.limits import RequestLimits
+from headgate.mcp.gateway.hosted import MAX_BODY_BYTES as MAX_GATEWAY_BYTES, PATH as GATEWAY_PATH
+from headgate.mcp.serve.hosted import MAX_BODY_BYTES as MAX_MCP_BYTES, PATH as MCP_PATH
+from headgate.web import health, mcp, pages
 from headgate.web.addresses import Address, AddressTable
-from headgate.web.admission import EdgeAdmission
+from headgate.web.admission import Callers, EdgeAdmission
+from headgate.web.api import metadata, oauth
+from headgate.web.api.addresses import api_addresses
 from headgate.web.front import Front
-from headgate.web.guard import AllowedCallers, Guard
+from headgate.web.guard import AllowedCallers, Guard, Sharing
+from headgate.web.refusals import MCP_METADATA_PATH, METADATA_PATH, Flavour
 from headgate.web.services import WebServices
-from headgate.web.table import ADDRESSES, GATEWAY
+
+ADDRESSES: tuple[Address, ...] = (
+    Address("GET", "/", Callers.ANYONE, pages.front_page),
+    Address("GET", "/docs", Callers.ANYONE, pages.docs),
+    Address("GET", "/openapi.json", Callers.ANYONE, pages.openapi),
+    Address("GET", "/icon.svg", Callers.ANYONE, pages.icon),
+    Address("GET", "/healthz", Callers.ANYONE, health.healthz),
+    Address("GET", "/readyz", Callers.ANYONE, health.readyz),
+    Address("GET", "/metrics", Callers.OWNER, health.metrics),
+    *(
+        Address("GET", path, Callers.ANYONE, handler, sharing=Sharing.EVERY_PAGE)
+        for path, handler in (
+            (METADATA_PATH, metadata.resource_metadata),
+            (f"{METADATA_PATH}/v1", metadata.resource_metadata),
+            (MCP_METADATA_PATH, mcp.mcp_metadata),
+        )
+    ),
+    Address("POST", "/introspect", Callers.RESOURCE_SERVERS, oauth.introspection, Flavour.INTROSPECTION),
+    Address("POST", "/grants/{grant_id}/revoke", Callers.HOLDERS, oauth.revocation),
+    Address(
+        "POST",
+        MCP_PATH,
+        Callers.AGENTS,
+        mcp.mcp,
+        Flavour.MCP,
+        max_body_bytes=MAX_MCP_BYTES,
+        sharing=Sharing.LISTED,
+    ),
+    *api_addresses(),
+)
+#: The row that a server with imported operations has besides.
+GATEWAY = Address(
+    "POST",
+    GATEWAY_PATH,
+    Callers.GATEWAY_CLIENTS,
+    mcp.gateway,
+    max_body_bytes=MAX_GATEWAY_BYTES,
+    sharing=Sharing.LISTED,
+)
+
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 

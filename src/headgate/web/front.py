@@ -20,8 +20,7 @@ from headgate.telemetry import get_logger, logs_requests
 from headgate.web.addresses import Address, AddressTable, WebRequest
 from headgate.web.admission import EdgeAdmission
 from headgate.web.context import REQUEST, RequestContext, read_headers
-from headgate.web.cross_origin import asked_method, permission, sharing_headers
-from headgate.web.guard import Guard
+from headgate.web.guard import Guard, asked_method, permission, sharing_headers
 from headgate.web.refusals import Flavour, refusal
 from headgate.web.replies import NO_STORE, HttpReply, ResponseSender
 from headgate.web.services import WebServices

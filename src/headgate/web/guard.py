@@ -1,10 +1,15 @@
-"""The checks that need no token: repeated headers, the host, the origin of a page, and how much is under way."""
+"""The checks that need no token: repeated headers, the host, how much is under way, and which pages may read what.
+
+Pages of other origins are let in by the rules of CORS; counts of requests are kept here, for `/metrics`.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 
 from starlette.types import Scope
@@ -12,8 +17,95 @@ from starlette.types import Scope
 from headgate import memory
 from headgate.errors import InvalidRequest, MisdirectedRequest, Overloaded, PermissionRefused
 from headgate.web.context import RequestContext
-from headgate.web.cross_origin import Sharing
-from headgate.web.metrics import Metrics
+from headgate.web.replies import NO_CONTENT, Header, HttpReply
+
+_ORIGIN = b"origin"
+_ASKED_METHOD = b"access-control-request-method"
+_HEADERS = (
+    b"accept, authorization, content-type, idempotency-key, if-none-match, last-event-id, mcp-method, mcp-name, "
+    b"mcp-protocol-version, mcp-session-id, pdpp-version, range, request-id"
+)
+#: What a script may read of a response, beside what every script may.
+_READABLE: Header = (
+    b"access-control-expose-headers",
+    b"content-range, etag, mcp-session-id, pdpp-version, request-id, retry-after, www-authenticate",
+)
+_VARY: Header = (b"vary", b"origin")
+_MAX_AGE: Header = (b"access-control-max-age", b"600")
+
+
+class Sharing(StrEnum):
+    """Which pages of other origins may call an address, and read its answers."""
+
+    #: None: what is shown there is the owner's.
+    NO_PAGE = "no page"
+    #: Those that the owner lists.
+    LISTED = "listed"
+    #: All: it is public, and the same for everyone.
+    EVERY_PAGE = "every page"
+
+
+def asked_method(method: str, context: RequestContext) -> str | None:
+    """Give the method that a browser asks about before it sends a page's request; None if it asks nothing."""
+    sent = context.headers.values
+    is_question = method == "OPTIONS" and _ORIGIN in sent and _ASKED_METHOD in sent
+    return sent[_ASKED_METHOD].decode("latin-1") if is_question else None
+
+
+def sharing_headers(context: RequestContext, sharing: Sharing) -> tuple[Header, ...]:
+    """Write the headers that let a page of another origin read an answer; its origin was judged before."""
+    origin = context.headers.values.get(_ORIGIN)
+    if sharing is Sharing.EVERY_PAGE:
+        return (b"access-control-allow-origin", b"*"), _READABLE
+    is_other = origin is not None and origin.decode("latin-1") != context.origin
+    if sharing is Sharing.NO_PAGE or origin is None or not is_other:
+        return ()
+    return (b"access-control-allow-origin", origin), _VARY, _READABLE
+
+
+def permission(method: str, sharing: Sharing) -> HttpReply:
+    """Answer a browser's question: the page may send such a request, with these headers.
+
+    Raises:
+        PermissionRefused: it may not.
+    """
+    if sharing is Sharing.NO_PAGE:
+        raise PermissionRefused("Pages of other origins may not call this address.")
+    allowed = (
+        (b"access-control-allow-methods", method.encode()),
+        (b"access-control-allow-headers", _HEADERS),
+    )
+    return HttpReply(status=NO_CONTENT, headers=(*allowed, _MAX_AGE))
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Requests by route and status, their time by route, and how many are under way."""
+
+    requests: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    under_way: int = 0
+
+    def record(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that has ended."""
+        self.requests[route, status] += 1
+        self.seconds[route] += seconds
+
+    def text(self) -> str:
+        """Write the numbers the way Prometheus reads them."""
+        lines = ["# TYPE headgate_requests_total counter"]
+        lines += [
+            f'headgate_requests_total{{route="{route}",status="{status}"}} {count}'
+            for (route, status), count in sorted(self.requests.items())
+        ]
+        lines.append("# TYPE headgate_request_seconds_sum counter")
+        lines += [
+            f'headgate_request_seconds_sum{{route="{route}"}} {total:.6f}'
+            for route, total in sorted(self.seconds.items())
+        ]
+        lines += ["# TYPE headgate_requests_under_way gauge", f"headgate_requests_under_way {self.under_way}"]
+        return "\n".join(lines) + "\n"
+
 
 #: Where in the state of a scope the server says how many requests had arrived before and are not answered yet.
 REQUESTS_AHEAD = "requests_ahead"

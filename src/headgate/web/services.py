@@ -14,7 +14,7 @@ from headgate.reading.services import ReadServices
 from headgate.sources.intake import Intake
 from headgate.sources.uploads import Uploads
 from headgate.tasks import Supervisor
-from headgate.web.metrics import Metrics
+from headgate.web.guard import Metrics
 
 
 @dataclass(frozen=True, slots=True)

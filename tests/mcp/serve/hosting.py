@@ -22,10 +22,9 @@ from headgate.model.grant import Access, TokenKind
 from headgate.reading.port import ResourceServer
 from headgate.web.addresses import AddressTable, WebRequest
 from headgate.web.admission import EdgeAdmission
+from headgate.web.app import ADDRESSES
 from headgate.web.front import Front
-from headgate.web.guard import AllowedCallers, Guard
-from headgate.web.metrics import Metrics
-from headgate.web.table import ADDRESSES
+from headgate.web.guard import AllowedCallers, Guard, Metrics
 from tests.mcp.serve.prepared import HANDLES
 
 CLIENT = Access(TokenKind.CLIENT, "me", "agent", ())

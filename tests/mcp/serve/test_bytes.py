@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.mcp.serve.outcome import Outcome
-from headgate.mcp.serve.results import ServerIdentity, result_of
+from headgate.mcp.serve.results import Outcome, ServerIdentity, result_of
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.query import SearchQuery
 from tests.mcp.serve.test_world import mail

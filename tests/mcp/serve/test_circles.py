@@ -13,8 +13,8 @@ import pytest
 
 from headgate.errors import FieldNotText, QueryNotFound, RemoteRefused
 from headgate.mcp.serve.call import call
-from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.results import Outcome
 from headgate.model.query import WindowQuery
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.text.ladder import Windows

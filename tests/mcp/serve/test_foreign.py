@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from headgate.mcp.serve.call import call
-from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.results import Outcome
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.text.ladder import Windows
 from tests.mcp.serve.prepared import HANDLES, found, hit, page, record, window

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 from headgate.auth.credentials import home_credential_path, write_token
 from headgate.errors import HeadgateError
-from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
 from headgate.model.wire import Json

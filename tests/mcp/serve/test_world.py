@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from headgate.mcp.serve.call import call
-from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import IDENTITY, OPERATIONAL, TOOLS
 from headgate.model.grant import Access, StreamGrant, TimeConstraint
 from headgate.model.instants import instant

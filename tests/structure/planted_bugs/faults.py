@@ -51,7 +51,7 @@ BUGS = (
     Bug(
         _LARGE,
         "large answers are drawn in the event loop",
-        "src/headgate/reading/drawing.py",
+        "src/headgate/reading/turns.py",
         "if size_bytes <= _LOOP_BYTES:",
         "if size_bytes >= 0:",
     ),
@@ -101,7 +101,7 @@ BUGS = (
     Bug(
         _KEYS,
         "every decision on a record is remembered",
-        "src/headgate/reading/memo.py",
+        "src/headgate/reading/services.py",
         "if len(self._records) >= _MOST:",
         "if len(self._records) >= 1_000_000:",
     ),

@@ -88,7 +88,7 @@ BUGS = (
     Bug(
         f"{_BUDGET}::test_related_records_count_and_are_cut_too",
         "related records are shown beyond the budget",
-        "src/headgate/reading/cutting.py",
+        "src/headgate/reading/shown.py",
         "if _key(child) in seen or len(seen) < most:",
         "if _key(child) in seen or most:",
     ),

@@ -11,7 +11,7 @@ _DECIDE = "src/headgate/policy/decide.py"
 _DOCUMENT = "src/headgate/text/document.py"
 _FETCH = "src/headgate/mcp/serve/fetch.py"
 _LOCAL = "src/headgate/reading/local.py"
-_OUTCOME = "src/headgate/mcp/serve/outcome.py"
+_OUTCOME = "src/headgate/mcp/serve/results.py"
 _READS = "src/headgate/model/reads.py"
 _SEARCH = "src/headgate/mcp/serve/search.py"
 

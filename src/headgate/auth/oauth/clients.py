@@ -14,9 +14,44 @@ from urllib.parse import urlsplit
 from authlib.oauth2.rfc6749 import ClientMixin
 from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRedirectURIError
 
-from headgate.auth.oauth import redirects
 from headgate.auth.tokens import digest_of, fresh_id
 from headgate.model.ids import is_plain
+
+MAX_URIS, MAX_URI_CHARS = 10, 512
+#: Private-use schemes can be claimed by any program of a device, so only these exact addresses are accepted.
+PRIVATE_USE = frozenset({"cursor://anysphere.cursor-mcp/oauth/callback"})
+#: A path or query of visible ASCII characters without ``#`` and without backslashes, which browsers read as slashes.
+_REST = r'((?:[/?][!-"$-\[\]-~]*)?)'
+#: A host name; its last label begins with a letter, so that no spelling of an IP address is one.
+_HTTPS = re.compile(r"https://((?:[A-Za-z0-9-]+\.)*[A-Za-z][A-Za-z0-9-]*)(?::[0-9]{1,5})?" + _REST)
+_LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?" + _REST)
+
+
+def is_allowed_uri(uri: str) -> bool:
+    """Say whether a client may register an address: https by name, http on loopback, or a listed private one."""
+    return len(uri) <= MAX_URI_CHARS and (
+        uri in PRIVATE_USE or bool(_HTTPS.fullmatch(uri)) or is_loopback(uri)
+    )
+
+
+def is_loopback(uri: str) -> bool:
+    """Say whether an address is one of the owner's machine, where any program may listen."""
+    return _LOOPBACK.fullmatch(uri) is not None
+
+
+def is_same_uri(registered: str, requested: str) -> bool:
+    """Compare byte for byte; only the port of a loopback address is free (RFC 8252, section 7.3)."""
+    if registered == requested:
+        return True
+    ours, theirs = _LOOPBACK.fullmatch(registered), _LOOPBACK.fullmatch(requested)
+    return ours is not None and theirs is not None and ours.groups() == theirs.groups()
+
+
+def host_of(uri: str) -> str:
+    """Give the host that a person is shown; of a private-use address the whole of it."""
+    found = _HTTPS.fullmatch(uri) or _LOOPBACK.fullmatch(uri)
+    return uri if found is None else found[1]
+
 
 READ_SCOPE = "records:read"
 SCOPES = (READ_SCOPE, "offline_access")
@@ -81,8 +116,8 @@ class OAuthClient(ClientMixin):
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         """Say whether the client may be answered at an address."""
-        return redirects.is_allowed(redirect_uri) and any(
-            redirects.matches(one, redirect_uri) for one in self.redirect_uris
+        return is_allowed_uri(redirect_uri) and any(
+            is_same_uri(one, redirect_uri) for one in self.redirect_uris
         )
 
     def check_client_secret(self, client_secret: str) -> bool:
@@ -163,9 +198,9 @@ def _redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     uris = _texts(document.get("redirect_uris"))
     # A client that only runs on devices has no address to be answered at.
     needs_none = CODE not in _grant_types(document)
-    if (not uris and not needs_none) or len(uris) > redirects.MAX_URIS:
-        raise InvalidRedirectURIError(f"redirect_uris must hold 1 to {redirects.MAX_URIS} addresses.")
-    if not all(map(redirects.is_allowed, uris)):
+    if (not uris and not needs_none) or len(uris) > MAX_URIS:
+        raise InvalidRedirectURIError(f"redirect_uris must hold 1 to {MAX_URIS} addresses.")
+    if not all(map(is_allowed_uri, uris)):
         raise InvalidRedirectURIError("A redirect URI must be https, or http on a loopback address.")
     return tuple(uris)
 

@@ -17,9 +17,9 @@ from headgate.mcp.serve.arguments import (
 from headgate.mcp.serve.errors import failed, refused
 from headgate.mcp.serve.fetch import fetch
 from headgate.mcp.serve.field import read_record_field
-from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
 from headgate.mcp.serve.records import aggregate, query_records
+from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.schema import schema
 from headgate.mcp.serve.search import search
 from headgate.model.ids import is_unicode

@@ -18,7 +18,7 @@ from headgate.errors import (
     QueryTimeout,
     StorageUnusable,
 )
-from headgate.mcp.serve.outcome import Outcome
+from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.wire import Json
 from headgate.text.quote import json_text

@@ -8,9 +8,9 @@ from typing import cast
 import msgspec
 
 from headgate.errors import ResourceLimit
-from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
 from headgate.mcp.serve.records import file_links, shorten_row
+from headgate.mcp.serve.results import Outcome
 from headgate.model.query import RecordQuery
 from headgate.model.wire import ChildrenBody, Json, RecordBody
 from headgate.reading.port import ReadAnswer

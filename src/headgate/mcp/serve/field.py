@@ -7,8 +7,8 @@ from typing import cast
 import msgspec
 from msgspec.structs import replace
 
-from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.results import Outcome, link
 from headgate.model.ids import ConnectionId
 from headgate.model.query import WindowQuery
 from headgate.model.reference import RecordRef

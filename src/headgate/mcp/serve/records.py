@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from headgate.errors import InvalidCursor, ResourceLimit
-from headgate.mcp.serve.outcome import Outcome, link
 from headgate.mcp.serve.reader import Reader, expanded_of, ref_of, related_rows, take_lengths
+from headgate.mcp.serve.results import Outcome, link
 from headgate.model.query import AggregateQuery, ChangesQuery, ListQuery
 from headgate.model.reference import RecordRef
 from headgate.model.wire import AggregateBody, Json, PageBody, RecordBody
-from headgate.reading.drawing import draw
 from headgate.reading.port import ReadAnswer, RecordRow
+from headgate.reading.turns import draw
 from headgate.text.aggregate import GroupPlace, aggregate_text, cut_keys, key_text, read_place
 from headgate.text.binary import binary_facts, encoded_facts
 from headgate.text.budget import ENVELOPE, INLINE_CHARS, TOOL_RESULT, smaller_limit

@@ -8,8 +8,8 @@ from typing import cast
 import msgspec
 
 from headgate.errors import InvalidCursor, ResourceLimit
-from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader
+from headgate.mcp.serve.results import Outcome
 from headgate.model.flags import LEGEND
 from headgate.model.query import SchemaQuery
 from headgate.model.wire import Json, SchemaBody

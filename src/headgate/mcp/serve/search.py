@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from headgate.errors import ResourceLimit
-from headgate.mcp.serve.outcome import Outcome
 from headgate.mcp.serve.reader import Reader, ref_of_hit
+from headgate.mcp.serve.results import Outcome
 from headgate.model.query import SearchQuery
 from headgate.model.wire import ExcerptBody, HitBody, Json, SearchBody
 from headgate.text.budget import ENVELOPE, TOOL_RESULT, smaller_limit

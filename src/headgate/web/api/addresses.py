@@ -13,7 +13,7 @@ from headgate.web.api.calls import Call, EndpointHandler
 from headgate.web.api.definitions import ENDPOINTS, Endpoint, Who
 from headgate.web.api.params import read_params
 from headgate.web.context import RequestContext
-from headgate.web.cross_origin import Sharing
+from headgate.web.guard import Sharing
 from headgate.web.replies import PDPP_VERSION, Header, HttpReply
 
 _HANDLERS: Mapping[str, EndpointHandler] = {

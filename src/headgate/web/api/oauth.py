@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs, parse_qsl
 
 import msgspec
 
-from headgate.auth.oauth.metadata import server_metadata
+from headgate.auth.introspect import introspect
 from headgate.auth.oauth.rules import Pairs
 from headgate.auth.oauth.server import OAuthPlace, OAuthReply
-from headgate.auth.oauth.service import AuthorizationService
-from headgate.errors import InvalidClientMetadata, InvalidRequest
+from headgate.auth.oauth.service import AuthorizationService, server_metadata
+from headgate.errors import InvalidClientMetadata, InvalidRequest, NotFound
+from headgate.model.ids import GrantId, grant_id
 from headgate.web.addresses import Address, WebRequest
 from headgate.web.admission import Callers
-from headgate.web.cross_origin import Sharing
-from headgate.web.replies import PLAIN_JSON, Header, HttpReply, json_reply
+from headgate.web.guard import Sharing
+from headgate.web.replies import NO_STORE, PLAIN_JSON, Header, HttpReply, json_reply
 
 MAX_FORM_BYTES = 64 * 1024
 _MAX_REGISTRATION_BYTES = 16 * 1024
 _MAX_FORM_FIELDS = 40
+_HEADERS = (PLAIN_JSON, NO_STORE)
 _WELL_KNOWN = "/.well-known/"
 _PUBLIC: tuple[Header, ...] = (PLAIN_JSON, (b"cache-control", b"public, max-age=300"))
 
@@ -101,3 +103,38 @@ def oauth_addresses(service: AuthorizationService) -> tuple[Address, ...]:
             for prefix in ("/oauth", "")
         ),
     )
+
+
+async def introspection(request: WebRequest) -> HttpReply:
+    """Describe a token to a resource server (RFC 7662)."""
+    token = _form(await request.body(MAX_FORM_BYTES)).get("token", "")
+    if not token:
+        raise InvalidRequest("token is required.", param="token")
+    services, origin = request.services, request.context.origin
+    document = await introspect(
+        services.admission, token, issuer=services.public_url or origin, audience=origin
+    )
+    return json_reply(document, headers=_HEADERS)
+
+
+async def revocation(request: WebRequest) -> HttpReply:
+    """End a grant for its owner, or for the client that holds it."""
+    token = request.context.headers.bearer
+    assert token is not None
+    await request.services.revoke_grant(token, _grant_id(request.places["grant_id"]))
+    return json_reply({"revoked": True}, headers=_HEADERS)
+
+
+def _grant_id(text: str) -> GrantId:
+    try:
+        return grant_id(text)
+    except InvalidRequest:
+        raise NotFound(param="grant_id") from None
+
+
+def _form(content: bytes) -> dict[str, str]:
+    try:
+        fields = parse_qs(content.decode(), max_num_fields=_MAX_FORM_FIELDS)
+    except ValueError:
+        raise InvalidRequest("The form cannot be read.") from None
+    return {name: values[-1] for name, values in fields.items()}
