@@ -63,6 +63,7 @@ class _Workers:
 
     def _wait_for_one(self) -> bool:
         """Wait until a worker ends, and replace it; returns whether it ended as it should."""
+        assert sys.platform != "win32"
         pid, status = os.wait()
         number = self._running.pop(pid, None)
         if number is None:
@@ -97,6 +98,7 @@ class _Workers:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
     def _be_worker(self, number: int, signals: set[signal.Signals]) -> None:
+        assert sys.platform != "win32"
         for signal_number in signals:
             signal.signal(signal_number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)

@@ -53,7 +53,7 @@ class ClientOverview:
         return tuple(one for one in self.grants if one.state in {GrantState.ACTIVE, GrantState.CONSUMED})
 
     def readable(self, grant_id: GrantId | None = None) -> tuple[IssuedGrant, ...]:
-        """Give the grants of one token: those of a package, or one alone; without an id, the newest.
+        """Return the grants of one token: those of a package, or one alone; without an id, the newest.
 
         Raises:
             NotFound: the client can read nothing, or has no such grant.

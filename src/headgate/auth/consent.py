@@ -265,7 +265,7 @@ def stream_request(choice: StreamChoice, now: int) -> StreamRequest:
 
 
 def _since(choice: StreamChoice, now: int) -> int | None:
-    """Give the first moment of a chosen range; ranges begin with a day, so that a review stays the same for a day."""
+    """Return the first moment of a chosen range; ranges begin with a day, so that a review stays the same for a day."""
     if choice.time == ALL_TIME:
         return None
     if choice.time != SINCE_DAY:

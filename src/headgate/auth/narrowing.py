@@ -35,7 +35,7 @@ class Narrowing:
 
 
 def narrow(issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> IssuedGrant:
-    """Give the grant that stays.
+    """Return the grant that stays.
 
     Raises:
         InvalidRequest: nothing of it would stay, or a stream has no times to choose by.
@@ -56,13 +56,13 @@ def narrow(issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> Iss
 
 
 def terms_of_grant(issued: IssuedGrant, catalog: SourceCatalog) -> tuple[Terms, ...]:
-    """Give the terms of a grant, to look at what they show; none if its source is gone."""
+    """Return the terms of a grant, to look at what they show; none if its source is gone."""
     found = catalog.source(issued.grant.source_id)
     return () if found is None else (Terms(*found, issued.grant.streams),)
 
 
 def always_shown(issued: IssuedGrant, stream: StreamGrant, catalog: SourceCatalog) -> tuple[FieldName, ...]:
-    """Give the fields that stay as long as any of the stream does."""
+    """Return the fields that stay as long as any of the stream does."""
     declared = _declared(issued, stream.name, catalog)
     return () if declared is None else granted_fields(declared, ())
 

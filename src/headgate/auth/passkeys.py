@@ -79,7 +79,7 @@ class Passkeys:
         return self._parties.get(name)
 
     def local(self) -> PasskeyParty | None:
-        """Give the name by which a browser on this machine can use passkeys: an address such as 127.0.0.1 is none."""
+        """Return the name by which a browser on this machine can use passkeys: an address such as 127.0.0.1 is none."""
         return self._parties.get(_LOCAL)
 
     async def all(self) -> Sequence[Passkey]:
@@ -87,7 +87,7 @@ class Passkeys:
         return await self._store.passkeys()
 
     async def usable(self, party: PasskeyParty | None) -> bool:
-        """Say whether there is a passkey for a name."""
+        """Return whether there is a passkey for a name."""
         return party is not None and any(one.party == party.id for one in await self.all())
 
     async def options_to_add(self, party: PasskeyParty, session: bytes) -> dict[str, Any]:

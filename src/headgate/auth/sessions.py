@@ -147,7 +147,7 @@ class OwnerSessions:
         self._limits = limits or SignInLimits()
 
     async def has_password(self) -> bool:
-        """Say whether the owner has set a password."""
+        """Return whether the owner has set a password."""
         return await self._store.password() is not None
 
     async def make_link(self) -> str:
@@ -157,7 +157,7 @@ class OwnerSessions:
         return secret
 
     async def is_open(self, link: str) -> bool:
-        """Say whether a password can be set by this link now."""
+        """Return whether a password can be set by this link now."""
         return await self._link(link) is not None
 
     async def set_first_password(self, link: str, password: str, cookies: BrowserCookies) -> SignedIn:

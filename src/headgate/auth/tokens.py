@@ -17,7 +17,7 @@ def mint() -> str:
 
 
 def digest_of(token: str) -> bytes:
-    """Give what a token is looked up by."""
+    """Return what a token is looked up by."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

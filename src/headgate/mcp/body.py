@@ -59,7 +59,7 @@ async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:
 
 
 def replaying(body: bytes | None, receive: Receive) -> Receive:
-    """Give the body, or the end of the connection, a second time, and then what really comes."""
+    """Return the body, or the end of the connection, a second time, and then what really comes."""
     waiting: list[Message] = [{"type": "http.disconnect"}]
     if body is not None:
         waiting = [{"type": "http.request", "body": body, "more_body": False}]

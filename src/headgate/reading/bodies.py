@@ -49,7 +49,7 @@ class Labels:
     encoded: EncodedFields = field(default_factory=dict[StreamName, Mapping[FieldName, str]])
 
     def of(self, connection_id: ConnectionId) -> Body:
-        """Give the members that tell a row's origin."""
+        """Return the members that tell a row's origin."""
         key, name = self.known[connection_id]
         if name is None:
             return {"connection_id": connection_id, "connector_key": key}
@@ -57,7 +57,7 @@ class Labels:
 
 
 def meta(warnings: Iterable[ReadWarning], count: int | None = None, *, is_counted: bool = False) -> Body:
-    """Give the ``meta`` member: how much there is, and what to know about the answer."""
+    """Return the ``meta`` member: how much there is, and what to know about the answer."""
     counted: Body = (
         {"kind": "exact", "value": count} if is_counted and count is not None else {"kind": "none"}
     )
@@ -71,7 +71,7 @@ NOTHING_TO_SAY = msgspec.Raw(msgspec.json.encode(meta(())))
 def record_rows(
     records: Iterable[Record], labels: Labels, expand: Sequence[ExpandPlan], encoded: EncodedFields
 ) -> list[RecordRow]:
-    """Give the envelopes of records; ``encoded`` are the fields that previews are to mark as encoded bytes."""
+    """Return the envelopes of records; ``encoded`` are the fields that previews are to mark as encoded bytes."""
     return [_record_row(record, labels, expand, encoded=encoded) for record in records]
 
 
@@ -112,7 +112,7 @@ def _mark_encoded(row: RecordRow, body: bytes, fields: Mapping[FieldName, str]) 
 
 
 def previews(record: Record) -> Body:
-    """Give the true length and the digest of each text that was cut."""
+    """Return the true length and the digest of each text that was cut."""
     return {
         name: {"size_chars": found.size_chars, "digest": found.digest}
         for name, found in record.previews.items()
@@ -120,7 +120,7 @@ def previews(record: Record) -> Body:
 
 
 def change_rows(entries: Iterable[Record | Tombstone], labels: Labels, encoded: EncodedFields) -> list[Row]:
-    """Give the envelope of each record, or the mark of one that has gone."""
+    """Return the envelope of each record, or the mark of one that has gone."""
     return [_change_row(entry, labels, encoded) for entry in entries]
 
 
@@ -139,7 +139,7 @@ def _change_row(entry: Record | Tombstone, labels: Labels, encoded: EncodedField
 
 
 def extent_body(extent: Extent, *, shows_times: bool) -> Body:
-    """Give the ``window`` of a list: how many records there are, and the times they span."""
+    """Return the ``window`` of a list: how many records there are, and the times they span."""
     body: Body = {"total": extent.total}
     if shows_times and extent.earliest is not None and extent.latest is not None:
         body |= {"earliest_at": iso(extent.earliest), "latest_at": iso(extent.latest)}
@@ -147,7 +147,7 @@ def extent_body(extent: Extent, *, shows_times: bool) -> Body:
 
 
 def window_body(query: WindowQuery, limit: int, found: FieldWindow, origin: Body) -> Body:
-    """Give a part of a field, and where it stands in the whole."""
+    """Return a part of a field, and where it stands in the whole."""
     start, end, total = found.start_chars, found.end_chars, found.total_chars
     return {
         "object": "field_window",
@@ -180,7 +180,7 @@ def window_body(query: WindowQuery, limit: int, found: FieldWindow, origin: Body
 
 
 def aggregate_body(query: AggregateQuery, plan: AggregatePlan, found: Aggregate) -> Body:
-    """Give a number, or groups."""
+    """Return a number, or groups."""
     by_time = plan.group_by if isinstance(plan.group_by, TimeGroups) else plan.then_by
     body: Body = {
         "object": "aggregation",
@@ -216,7 +216,7 @@ def _group_row(plan: AggregatePlan, group: Group) -> Body:
 
 
 def hit_row(hit: Hit, labels: Labels, mode: SearchMode = SearchMode.LEXICAL) -> Body:
-    """Give a hit: where it is, what matched, and how to read on."""
+    """Return a hit: where it is, what matched, and how to read on."""
     return _hit_row(hit, labels, mode, [_excerpt(hit, snippet) for snippet in hit.snippets])
 
 
@@ -244,7 +244,7 @@ def _hit_row(hit: Hit, labels: Labels, mode: SearchMode, excerpts: list[Body]) -
 
 
 def _retrieval(hit: Hit, mode: SearchMode) -> Body:
-    """Say what found a hit, and how good a match it is there."""
+    """Return what found a hit, and how good a match it is there."""
     scores = {
         source: {"kind": _SCORE_KINDS[source], "value": value, "order": "higher_is_better"}
         for source, value in hit.scores.items()
@@ -256,7 +256,7 @@ def _retrieval(hit: Hit, mode: SearchMode) -> Body:
 
 
 def titled_hit_row(hit: Hit, labels: Labels, mode: SearchMode = SearchMode.LEXICAL) -> Body:
-    """Give a hit for a model: short excerpts, and the one field that its title is made of, if there is one."""
+    """Return a hit for a model: short excerpts, and the one field that its title is made of, if there is one."""
     row = _hit_row(hit, labels, mode, [_short_excerpt(hit, index) for index in range(len(hit.snippets))])
     row["data"] = msgspec.json.decode(hit.record.body, type=dict[str, Any])
     name = title_field(cast("HitBody", row))
@@ -265,7 +265,7 @@ def titled_hit_row(hit: Hit, labels: Labels, mode: SearchMode = SearchMode.LEXIC
 
 
 def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connections: int) -> Body:
-    """Give the number of matches, and whether all of them were ranked together.
+    """Return the number of matches, and whether all of them were ranked together.
 
     By words, recall is complete unless they stand in more places than one search reads: cursors lead from one ranked
     window to the next, down to the oldest match. By meaning it is not while vectors are still to be made.
@@ -292,7 +292,7 @@ def search_meta(page: SearchPage, warnings: Iterable[ReadWarning], *, connection
 
 
 def _understood(found: Understood) -> Body:
-    """Say how a query was understood: its words with other forms that were found, and what was left out."""
+    """Return how a query was understood: its words with other forms that were found, and what was left out."""
     words = [
         {
             "word": one.word,

@@ -45,23 +45,23 @@ def _quoted_param(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def stream_path(stream: StreamName) -> str:
-    """Give the address of a stream."""
+    """Return the address of a stream."""
     return f"/v1/streams/{quoted(stream)}"
 
 
 @lru_cache(maxsize=256)
 def records_path(stream: StreamName) -> str:
-    """Give the address of a stream's records."""
+    """Return the address of a stream's records."""
     return f"{stream_path(stream)}/records"
 
 
 def record_path(stream: StreamName, record_id: RecordId) -> str:
-    """Give the address of a record."""
+    """Return the address of a record."""
     return f"{records_path(stream)}/{quoted(record_id)}"
 
 
 def window_path(stream: StreamName, record_id: RecordId) -> str:
-    """Give the address of windows into a record."""
+    """Return the address of windows into a record."""
     return f"{record_path(stream, record_id)}/field-window"
 
 
@@ -74,13 +74,13 @@ def with_params(path: str, params: Params) -> str:
 
 
 def list_link(query: ListQuery | ChangesQuery, cursor: str | None) -> str:
-    """Give the address of a page."""
+    """Return the address of a page."""
     params = _changes(query) if isinstance(query, ChangesQuery) else _list(query)
     return with_params(records_path(query.stream), [*params, ("cursor", cursor)])
 
 
 def record_link(query: RecordQuery) -> str:
-    """Give the address of a record, as it was asked for."""
+    """Return the address of a record, as it was asked for."""
     path = record_path(query.stream, query.record_id)
     if query.connection_id is None and query.fields is None and not query.expand:
         return path
@@ -92,7 +92,7 @@ def record_link(query: RecordQuery) -> str:
 
 
 def window_link(query: WindowQuery) -> str:
-    """Give the address of a window."""
+    """Return the address of a window."""
     names = (
         "field",
         "connection_id",
@@ -109,7 +109,7 @@ def window_link(query: WindowQuery) -> str:
 
 
 def aggregate_link(query: AggregateQuery) -> str:
-    """Give the address of a number."""
+    """Return the address of a number."""
     names = (
         "metric",
         "field",
@@ -129,7 +129,7 @@ def aggregate_link(query: AggregateQuery) -> str:
 
 
 def search_link(query: SearchQuery, cursor: str | None) -> str:
-    """Give the address of a page of hits."""
+    """Return the address of a page of hits."""
     params = [
         ("q", query.q),
         *(("streams[]", name) for name in query.streams or ()),
@@ -144,12 +144,12 @@ def search_link(query: SearchQuery, cursor: str | None) -> str:
 
 
 def search_path(mode: SearchMode) -> str:
-    """Give the address of a kind of search."""
+    """Return the address of a kind of search."""
     return "/v1/search" if mode is SearchMode.LEXICAL else f"/v1/search/{mode}"
 
 
 def schema_link(query: SchemaQuery) -> str:
-    """Give the address of a schema document."""
+    """Return the address of a schema document."""
     params = [
         ("view", None if query.full else "compact"),
         ("stream", query.stream),
@@ -161,7 +161,7 @@ def schema_link(query: SchemaQuery) -> str:
 
 
 def connection_link(path: str, connection_id: ConnectionId | None) -> str:
-    """Give an address narrowed to a connection."""
+    """Return an address narrowed to a connection."""
     return with_params(path, [("connection_id", connection_id)])
 
 

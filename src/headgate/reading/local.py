@@ -524,7 +524,7 @@ def _words(asked: Sequence[object]) -> str | msgspec.UnsetType:
 
 
 def _marked(labels: bodies.Labels, preview_chars: int | None) -> bodies.EncodedFields:
-    """Give the fields to mark as encoded bytes: only a surface that shortens texts needs the mark."""
+    """Return the fields to mark as encoded bytes: only a surface that shortens texts needs the mark."""
     return {} if preview_chars is None else labels.encoded
 
 
@@ -534,7 +534,7 @@ def _only(
     found: Sequence[_Found],
     missing: Callable[[], HeadgateError],
 ) -> _Found:
-    """Give the one thing found; none is a refusal, and several are a choice for the caller."""
+    """Return the one thing found; none is a refusal, and several are a choice for the caller."""
     if len(found) == 1:
         return found[0]
     if not found:

@@ -242,7 +242,7 @@ def _expand(capability: RelationCapability) -> Body:
 
 
 def _json_schema(scope: StreamScope) -> Mapping[str, Any]:
-    """Give the owner the schema as declared, and clients what is left of it without hidden fields."""
+    """Return the owner the schema as declared, and clients what is left of it without hidden fields."""
     declared = scope.declaration.schema
     if scope.is_owner:
         return declared

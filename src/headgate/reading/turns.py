@@ -30,7 +30,7 @@ class FairTurns:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     def of(self, access: Access) -> Turn:
-        """Give the turn of a request, to be held while it reads."""
+        """Return the turn of a request, to be held while it reads."""
         return Turn(self, access.client_id or access.subject_id)
 
     async def take(self, client: str) -> None:

@@ -21,7 +21,7 @@ from headgate.system import lock, open_private
 
 @contextmanager
 def workplace(home: Home) -> Generator[Path]:
-    """Give a directory in the home that does not exist yet; it is gone afterwards.
+    """Return a directory in the home that does not exist yet; it is gone afterwards.
 
     Raises:
         Conflict: another process, or another thread of this one, is at work in it.
@@ -109,7 +109,7 @@ def unpack(source: Path, target: Path, passphrase: str) -> None:
 
 
 def is_encrypted_backup(source: Path) -> bool:
-    """Say whether a backup is one encrypted file.
+    """Return whether a backup is one encrypted file.
 
     Raises:
         NotFound: there is a file, and it is none.

@@ -61,7 +61,7 @@ class EncryptingWriter(io.RawIOBase):
         self._count = 0
 
     def writable(self) -> bool:
-        """Say that it can be written to."""
+        """Return True: it can be written to."""
         return True
 
     def write(self, data: bytes) -> int:  # pyright: ignore[reportIncompatibleMethodOverride] - bytes are enough
@@ -106,7 +106,7 @@ class DecryptingReader(io.RawIOBase):
         self._is_over = False
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
@@ -135,7 +135,7 @@ class DecryptingReader(io.RawIOBase):
 
 
 def is_encrypted(start: bytes) -> bool:
-    """Say whether a file that begins like this is one of these."""
+    """Return whether a file that begins like this is one of these."""
     return start.startswith(MAGIC)
 
 

@@ -72,7 +72,7 @@ def open_engine(
 
 
 def may_have_log(home: Home) -> bool:
-    """Say whether a home may have a log of disclosures already, wherever its records are.
+    """Return whether a home may have a log of disclosures already, wherever its records are.
 
     Raises:
         StorageUnusable: the database cannot be used.

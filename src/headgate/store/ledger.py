@@ -51,7 +51,7 @@ class LedgerConnections(Protocol):
     """How an engine runs the statements of a ledger."""
 
     async def version(self) -> int:
-        """Give a number that is another one after anything was written that a look-up may depend on."""
+        """Return a number that is another one after anything was written that a look-up may depend on."""
         ...
 
     async def look_up(self, work: Callable[[Database], _T]) -> _T:
@@ -92,7 +92,7 @@ class Ledger:
         return OwnerStore(self.connections)
 
     async def version(self) -> int:
-        """Give a number that is another one after anything was written: what was looked up before may be old."""
+        """Return a number that is another one after anything was written: what was looked up before may be old."""
         return await self.connections.version()
 
     async def holder(self, digest: bytes) -> Holder | None:
@@ -128,11 +128,11 @@ class Ledger:
         return None if row is None else self._issued(row)
 
     async def grants(self) -> tuple[IssuedGrant, ...]:
-        """Give every grant, newest first."""
+        """Return every grant, newest first."""
         return tuple(self._issued(row) for row in await self._all("all_grants"))
 
     async def spent(self, grant_id: GrantId, day: int) -> int:
-        """Say how many records were shown under a grant on a day."""
+        """Return how many records were shown under a grant on a day."""
         rows = await self._all("spent_records", (grant_id, day))
         return rows[0][0] if rows else 0
 
@@ -214,7 +214,7 @@ class Ledger:
         await self.connections.log(lambda database: database.run(database.sql["delete_journal"], (journal,)))
 
     async def taken(self, journal: str) -> int:
-        """Say how many bytes of a journal are in the chain."""
+        """Return how many bytes of a journal are in the chain."""
         rows = await self._all("journal_taken", (journal,))
         return rows[0][0] if rows else 0
 

@@ -171,7 +171,7 @@ def _below(pointer: str, name: str) -> str:
 
 
 def _broken(text: bytes, place: str) -> Exception:
-    """Say what is wrong with text that is not good JSON; half a surrogate pair is reported with its place."""
+    """Return what is wrong with text that is not good JSON; half a surrogate pair is reported with its place."""
     try:
         loose: object = json.loads(text)
     except (ValueError, RecursionError):

@@ -133,7 +133,7 @@ def is_encrypted_backup(source: Path) -> bool:
 
 @contextmanager
 def decrypted_backup(source: Path, home: Home, passphrase: str) -> Generator[Path]:
-    """Give the directory of an encrypted backup, inside the home, while the block runs."""
+    """Return the directory of an encrypted backup, inside the home, while the block runs."""
     from headgate.store import encrypted_backup
 
     with encrypted_backup.workplace(home) as place:

@@ -25,7 +25,7 @@ _UNSPELLABLE = re.compile(r'["\\\x00-\x1f]')
 
 
 def is_spellable(name: FieldName) -> bool:
-    """Say whether a msgspec type can have a member of this name."""
+    """Return whether a msgspec type can have a member of this name."""
     return _UNSPELLABLE.search(name) is None
 
 
@@ -50,7 +50,7 @@ class Projector:
             self._decode = _shape_decoder(self.fields)
 
     def project(self, body: bytes, added: Mapping[FieldName, str] | None = None) -> bytes:
-        """Give the body with only the chosen fields, and put texts back in that are stored apart."""
+        """Return the body with only the chosen fields, and put texts back in that are stored apart."""
         decode = self._decode
         if decode is None:
             return _ENCODE(_chosen(_RAW.decode(body), self.fields, added or {}))
@@ -81,20 +81,20 @@ def _chosen(
 
 
 def text_in(body: bytes, field: FieldName) -> str | None:
-    """Give one field's text out of a body, if it holds a text."""
+    """Return one field's text out of a body, if it holds a text."""
     raw = _one_decoder(field)(body)
     value = None if raw is None else msgspec.json.decode(raw)
     return value if isinstance(value, str) else None
 
 
 def searched_text_in(body: bytes, field: FieldName) -> str:
-    """Give what is searched of one field of a body."""
+    """Return what is searched of one field of a body."""
     raw = _one_decoder(field)(body)
     return "" if raw is None else searched_text(msgspec.json.decode(raw))
 
 
 def searched_text(value: Any) -> str:
-    """Give the text of a value that is searched: its own, or the texts in a list or object, one to a line."""
+    """Return the text of a value that is searched: its own, or the texts in a list or object, one to a line."""
     return value if isinstance(value, str) else "\n".join(_texts(value))
 
 
@@ -123,7 +123,7 @@ def _one_decoder(field: FieldName) -> Callable[[bytes], msgspec.Raw | None]:
 
 
 def projector(fields: tuple[FieldName, ...]) -> Projector:
-    """Give the projector for these fields, for one read."""
+    """Return the projector for these fields, for one read."""
     found = _projector(fields)
     found.count_read()
     return found

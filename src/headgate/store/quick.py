@@ -15,7 +15,7 @@ _KIND = "SELECT kind FROM token WHERE digest=?"
 
 
 def has_model(choice: str) -> bool:
-    """Say whether a setting names a model for search by meaning."""
+    """Return whether a setting names a model for search by meaning."""
     return choice != "off" and (choice != "auto" or find_spec(MULTILINGUAL_PACKAGE) is not None)
 
 

@@ -42,7 +42,7 @@ class Highlighter:
         self._forms = forms
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Give every match as a pair of places in the text."""
+        """Yield every match as a pair of places in the text."""
         if self._forms:
             forms = [(start, end) for start, end, form in normal_forms(text) if form in self._forms]
             return iter(sorted([*forms, *self._term_spans(text)]))
@@ -107,7 +107,7 @@ _FOLDED = _Folded()
 
 
 def _beginning(term: Term) -> str:
-    """Give letters that every match of a term in ASCII text has: "to be" -> "to"."""
+    """Return letters that every match of a term in ASCII text has: "to be" -> "to"."""
     found = re.search(rf"{_WORD}+", _query_fold(" ".join(term.words)))
     return "" if found is None else found.group()
 

@@ -136,7 +136,7 @@ def _check(context: RequestContext, address: Address) -> None:
 
 
 def _is_followed_link(context: RequestContext, scope: Scope) -> bool:
-    """Say whether a person opened the address in a browser: a program sends a token, and asks for no page."""
+    """Return whether a person opened the address in a browser: a program sends a token, and asks for no page."""
     sent = context.headers.values
     accepted = sent.get(b"accept", b"").partition(b",")[0].strip()
     return scope["method"] == "GET" and b"authorization" not in sent and accepted == b"text/html"

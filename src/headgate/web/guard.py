@@ -46,7 +46,7 @@ class Sharing(StrEnum):
 
 
 def asked_method(method: str, context: RequestContext) -> str | None:
-    """Give the method that a browser asks about before it sends a page's request; None if it asks nothing."""
+    """Return the method that a browser asks about before it sends a page's request; None if it asks nothing."""
     sent = context.headers.values
     is_question = method == "OPTIONS" and _ORIGIN in sent and _ASKED_METHOD in sent
     return sent[_ASKED_METHOD].decode("latin-1") if is_question else None
@@ -165,7 +165,7 @@ class Guard:
 
 
 def is_known_host(host: str, names: frozenset[str]) -> bool:
-    """Say whether a Host header is the server's: one of its names, or a loopback or private address."""
+    """Return whether a Host header is the server's: one of its names, or a loopback or private address."""
     # Judged before the cache sees it, so that strangers cannot fill the cache with long keys.
     return len(host) <= _MAX_HOST_CHARS and _is_known(host, names)
 

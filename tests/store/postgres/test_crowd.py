@@ -6,14 +6,24 @@ import asyncio
 import itertools
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.model.ids import FieldName, RecordId
-from headgate.model.plan import AggregatePlan, ChangesPlan, PagePlan, RecordPlan, SearchPlan, SearchReach
+from headgate.model.plan import (
+    AggregatePlan,
+    ChangesPlan,
+    PagePlan,
+    Reach,
+    RecordPlan,
+    SearchPlan,
+    SearchReach,
+)
 from headgate.model.query import Metric
+from headgate.model.record import Record, Tombstone
 from headgate.model.rows import Batch
 from headgate.model.terms import parse_terms
 from headgate.store.postgres.engine import PostgresStore
@@ -78,6 +88,15 @@ class Crowd:
         await asyncio.gather(*writers, *(self.read(number) for number in range(_READERS)))
 
 
+def _all_changes(store: Driven, reach: Reach) -> Iterator[Record | Tombstone]:
+    """Read every change, page by page: a page has an end whatever its limit is."""
+    page = store.changes(ChangesPlan(reach, 1_000_000, since=0))
+    yield from page.entries
+    while page.next is not None:
+        page = store.changes(ChangesPlan(reach, 1_000_000, since=0, horizon=page.horizon, after=page.next))
+        yield from page.entries
+
+
 def _run(place: Path, rounds: int, seconds: float) -> Crowd:
     found = open_place(postgres.database_url(), str(place))
     first = Driven("postgres", place, PostgresStore(found, itertools.count(NOW).__next__))
@@ -85,7 +104,7 @@ def _run(place: Path, rounds: int, seconds: float) -> Crowd:
     ledger = Ledger(first, connections=1)
     crowd = Crowd(ledger, [first.bare, second], rounds, seconds)
     first.run(crowd.run())
-    stored = first.changes(ChangesPlan(ledger.reach(), 1_000_000, since=0)).entries
+    stored = list(_all_changes(first, ledger.reach()))
     assert sorted(one.id for one in stored) == sorted(crowd.acknowledged)
     assert first.aggregate(AggregatePlan(ledger.reach(), Metric.SUM, FieldName("size"))).value == len(stored)
     first.run(second.close())

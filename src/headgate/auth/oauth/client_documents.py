@@ -51,7 +51,7 @@ class ClientDocuments:
         self._known: OrderedDict[str, tuple[OAuthClient | None, int]] = OrderedDict()
 
     async def client(self, client_id: str) -> OAuthClient | None:
-        """Give the client whose document is at its id; None if there is no acceptable one."""
+        """Return the client whose document is at its id; None if there is no acceptable one."""
         if not is_document_url(client_id):
             return None
         known = self._known.get(client_id)

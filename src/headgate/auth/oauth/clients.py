@@ -28,14 +28,14 @@ _LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?
 
 
 def is_allowed_uri(uri: str) -> bool:
-    """Say whether a client may register an address: https by name, http on loopback, or a listed private one."""
+    """Return whether a client may register an address: https by name, http on loopback, or a listed private one."""
     return len(uri) <= MAX_URI_CHARS and (
         uri in PRIVATE_USE or bool(_HTTPS.fullmatch(uri)) or is_loopback(uri)
     )
 
 
 def is_loopback(uri: str) -> bool:
-    """Say whether an address is one of the owner's machine, where any program may listen."""
+    """Return whether an address is one of the owner's machine, where any program may listen."""
     return _LOOPBACK.fullmatch(uri) is not None
 
 
@@ -48,7 +48,7 @@ def is_same_uri(registered: str, requested: str) -> bool:
 
 
 def host_of(uri: str) -> str:
-    """Give the host that a person is shown; of a private-use address the whole of it."""
+    """Return the host that a person is shown; of a private-use address the whole of it."""
     found = _HTTPS.fullmatch(uri) or _LOOPBACK.fullmatch(uri)
     return uri if found is None else found[1]
 
@@ -102,11 +102,11 @@ class OAuthClient(ClientMixin):
         return urlsplit(self.id).hostname if self.origin is ClientOrigin.DOCUMENT else None
 
     def get_client_id(self) -> str:
-        """Give the client's id."""
+        """Return the client's id."""
         return self.id
 
     def get_default_redirect_uri(self) -> str:
-        """Give the address of a client that has one."""
+        """Return the address of a client that has one."""
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else ""
 
     def get_allowed_scope(self, scope: Any) -> str:
@@ -115,7 +115,7 @@ class OAuthClient(ClientMixin):
         return " ".join(asked if READ_SCOPE in asked else (READ_SCOPE, *asked))
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        """Say whether the client may be answered at an address."""
+        """Return whether the client may be answered at an address."""
         return is_allowed_uri(redirect_uri) and any(
             is_same_uri(one, redirect_uri) for one in self.redirect_uris
         )
@@ -135,7 +135,7 @@ class OAuthClient(ClientMixin):
         return True
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Say whether the client registered a way to get tokens."""
+        """Return whether the client registered a way to get tokens."""
         return grant_type in self.grant_types
 
 
@@ -161,7 +161,7 @@ def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthCl
 
 
 def is_document_url(client_id: str) -> bool:
-    """Say whether a client's id can be the address of its metadata document."""
+    """Return whether a client's id can be the address of its metadata document."""
     found = _DOCUMENT_URL.fullmatch(client_id)
     if found is None or len(client_id) > _MAX_DOCUMENT_URL_CHARS:
         return False

@@ -56,7 +56,7 @@ class TokenFamily:
     is_revoked: bool = False
 
     def check_client(self, client: OAuthClient) -> bool:
-        """Say whether a client holds them; Authlib calls it before it revokes."""
+        """Return whether a client holds them; Authlib calls it before it revokes."""
         return self.client_id == client.id
 
 
@@ -69,15 +69,15 @@ class _Secret:
     expires_at: int
 
     def get_client_id(self) -> str:
-        """Give the client that it was given to."""
+        """Return the client that it was given to."""
         return self.client_id
 
     def check_client(self, client: OAuthClient) -> bool:
-        """Say whether it was given to a client."""
+        """Return whether it was given to a client."""
         return self.client_id == client.id
 
     def get_scope(self) -> str:
-        """Give the scope that was asked for or approved."""
+        """Return the scope that was asked for or approved."""
         return self.scope
 
 
@@ -92,7 +92,7 @@ class AuthorizationCode(_Secret):
     is_used: bool = False
 
     def get_redirect_uri(self) -> str:
-        """Give the address that the code was sent to."""
+        """Return the address that the code was sent to."""
         return self.redirect_uri
 
 
@@ -119,7 +119,7 @@ class DeviceCode(_Secret):
     family: str | None = None
 
     def get_user_code(self) -> str:
-        """Give what the owner types."""
+        """Return what the owner types."""
         return self.user_code
 
     def is_expired(self) -> bool:

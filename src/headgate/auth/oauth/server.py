@@ -95,7 +95,7 @@ class TokenServer(AuthorizationServer):
         return cast("Any", self).get_consent_grant(FormRequest("GET", pairs))
 
     def decided(self, pairs: Pairs, client: OAuthClient, family: TokenFamily | None) -> str:
-        """Give where the browser goes after the owner's decision: with a code, or with a refusal."""
+        """Return where the browser goes after the owner's decision: with a code, or with a refusal."""
         grant = self.consent_grant(pairs, client)
         return self.location(cast("Any", self).create_authorization_response(grant.request, family, grant))
 

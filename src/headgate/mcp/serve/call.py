@@ -99,7 +99,7 @@ async def call_with(reader_of: ReaderOfCall, name: str, arguments: Arguments) ->
 
 
 def is_text(value: Any) -> bool:
-    """Say whether every text in a value can be encoded; JSON can hold lone surrogates, which cannot."""
+    """Return whether every text in a value can be encoded; JSON can hold lone surrogates, which cannot."""
     if isinstance(value, str):
         return is_unicode(value)
     if isinstance(value, dict):

@@ -77,7 +77,7 @@ def _facts(error: HeadgateError, tool: str | None) -> dict[str, Any]:
 
 
 def _fitting(data: Mapping[str, Any], without: set[str]) -> dict[str, Any]:
-    """Give the data of a failure that fit in their order; a list loses its last entries before it is left out."""
+    """Return the data of a failure that fit in their order; a list loses its last entries before it is left out."""
     found: dict[str, Any] = {}
     space = _DATA_BYTES
     for key, value in data.items():

@@ -113,7 +113,7 @@ def _field(query: WindowQuery, body: FieldWindowBody) -> Json:
 
 
 def _selector(cursor: str | None, offset: int | None, window: TextWindow) -> Json | None:
-    """Give the arguments for the window on one side: the server's cursor, or an offset where it has none."""
+    """Return the arguments for the window on one side: the server's cursor, or an offset where it has none."""
     if cursor:
         return {"cursor": cursor}
     return None if offset is None else {"offset_chars": offset, "limit_chars": window["limit_chars"]}

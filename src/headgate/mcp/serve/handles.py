@@ -56,7 +56,7 @@ class KnownKeys:
             self._by_digest.popitem(last=False)
 
     def whole(self, short: RecordRef) -> RecordRef:
-        """Give the reference with its whole key.
+        """Return the reference with its whole key.
 
         Raises:
             InvalidResourceUri: the key is not known, or not any more.

@@ -194,7 +194,7 @@ def _in_older_order(tool: Json) -> Json:
 
 
 def _is_exact(request_id: int | str | UnsetType) -> bool:
-    """Say whether an id comes back to every client as it was sent."""
+    """Return whether an id comes back to every client as it was sent."""
     if isinstance(request_id, str):
         return len(request_id) <= MAX_ID_CHARS
     return isinstance(request_id, int) and abs(request_id) <= _LARGEST_ID

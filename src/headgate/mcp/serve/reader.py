@@ -38,7 +38,7 @@ class Reader(msgspec.Struct, frozen=True):
         )
 
     def url(self, ref: RecordRef) -> str:
-        """Give a record's address."""
+        """Return a record's address."""
         return record_url(self.provider_url, ref)
 
     def structured(self, data: Mapping[str, Any] | msgspec.Raw, answer: ReadAnswer) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def take_lengths(row: RecordBody) -> Lengths:
 
 
 def expanded_of(row: RecordBody) -> dict[str, RecordBody | ChildrenBody | None]:
-    """Give the related records of a row; a relation that is written in no known way has none."""
+    """Return the related records of a row; a relation that is written in no known way has none."""
     expanded: Any = row.get("expanded")
     if not isinstance(expanded, dict):
         return {}
@@ -91,7 +91,7 @@ def expanded_of(row: RecordBody) -> dict[str, RecordBody | ChildrenBody | None]:
 
 
 def related_rows(related: RecordBody | ChildrenBody | None) -> list[RecordBody]:
-    """Give the records of a relation to many, or the one of a relation to one."""
+    """Return the records of a relation to many, or the one of a relation to one."""
     if related is None:
         return []
     if related.get("object") == "list":

@@ -160,7 +160,7 @@ def _without(left_out: frozenset[str], entry: Json) -> Json:
 def _cut_rows(
     reader: Reader, rows: list[_ReadRow], inline_chars: int
 ) -> tuple[list[_PageRow], list[Json], list[Json]]:
-    """Give the rows with long texts cut, the ladder entries of what was cut, and links to files."""
+    """Return the rows with long texts cut, the ladder entries of what was cut, and links to files."""
     short: list[_PageRow] = []
     entries: list[Json] = []
     links: list[Json] = []
@@ -181,7 +181,7 @@ def _cut_rows(
 
 
 def _is_whole_row(one: _ReadRow, inline_chars: int) -> bool:
-    """Say whether a row is shown as it is: nothing in it is long, nested deeply, a file or a related record."""
+    """Return whether a row is shown as it is: nothing in it is long, nested deeply, a file or a related record."""
     row = one.row
     if isinstance(row, RecordRow):
         has_more = row.previews is not msgspec.UNSET or row.expanded is not msgspec.UNSET
@@ -205,7 +205,7 @@ def _with_fetch_id(one: _ReadRow) -> _PageRow:
 
 
 def _named(reader: Reader, rows: list[_ReadRow]) -> Iterator[tuple[str, RecordBody]]:
-    """Give each row with its id, and with its source if there are several."""
+    """Yield each row with its id, and with its source if there are several."""
     has_sources = len({_source_of(one.row)[0] for one in rows}) > 1
     for one in rows:
         row = one.row
@@ -253,7 +253,7 @@ def _child_ids(reader: Reader, expanded: Any) -> dict[str, list[str]]:
 
 
 def _source_of(row: _PageRow) -> tuple[str, str]:
-    """Give the connection of a row, and what to call it."""
+    """Return the connection of a row, and what to call it."""
     if isinstance(row, RecordRow):
         return row.connection_id, row.display_name or row.connector_key
     connection = str(row.get("connection_id") or "")

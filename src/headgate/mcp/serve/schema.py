@@ -65,7 +65,7 @@ async def schema(reader: Reader, query: SchemaQuery, cursor: str | None = None) 
 
 
 def _asked(query: SchemaQuery) -> dict[str, str]:
-    """Give the arguments that the printed calls repeat."""
+    """Return the arguments that the printed calls repeat."""
     given = {
         "stream": query.stream,
         "connection_id": query.connection_id,

@@ -65,7 +65,7 @@ class StdioSession:
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     async def __aiter__(self) -> AsyncGenerator[str]:
-        """Give the SDK the messages that began the session, and then the rest."""
+        """Yield to the SDK the messages that began the session, and then the rest."""
         from anyio.to_thread import run_sync  # noqa: PLC0415 - as above
 
         for line in self._waiting:

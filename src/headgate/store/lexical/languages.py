@@ -76,7 +76,7 @@ _FORMS_FROM_CHARS = 3
 
 
 def languages_of(counts: Mapping[bytes, int], total: int) -> tuple[str, ...]:
-    """Say in which languages a text of so many words is written, by how often each frequent word stands in it."""
+    """Return in which languages a text of so many words is written, by how often each frequent word stands in it."""
     found = dict.fromkeys(_NAMES, 0)
     for word in counts.keys() & FREQUENT:
         for name in _NAMES_OF[word]:
@@ -100,7 +100,7 @@ def languages_in(bits: int) -> tuple[str, ...]:
 
 
 def question_words(words: Collection[str]) -> frozenset[str]:
-    """Give the words of a query that carry no subject in the language that most of them belong to."""
+    """Return the words of a query that carry no subject in the language that most of them belong to."""
     votes = dict.fromkeys(_NAMES, 0)
     for word in words:
         for name in _LANGUAGES_OF.get(word, ()):
@@ -126,18 +126,18 @@ def at_particles(text: str) -> tuple[list[str], list[str]]:
 
 
 def has_forms(word: str) -> bool:
-    """Say whether a word can be inflected: not a number, and not very short."""
+    """Return whether a word can be inflected: not a number, and not very short."""
     return len(word) >= _FORMS_FROM_CHARS and word.isalpha()
 
 
 @lru_cache(maxsize=_STEMS_MOST)
 def stems_of(word: str, languages: tuple[str, ...]) -> frozenset[tuple[str, str]]:
-    """Give a word's stems, each with its language."""
+    """Return a word's stems, each with its language."""
     return frozenset((name, stemmer(name).stemWord(word)) for name in languages)
 
 
 def scan_start(word: str, languages: tuple[str, ...]) -> str:
-    """Give letters that every form of a word begins with; only these words have to be compared by their stems.
+    """Return letters that every form of a word begins with; only these words have to be compared by their stems.
 
     The last letter of a stem may be another one in a form: "city" and "cities" have "citi".
     """
@@ -154,7 +154,7 @@ def _shared(word: str, stem: str) -> str:
 
 @lru_cache(maxsize=len(_NAMES))
 def stemmer(name: str) -> Any:
-    """Give the stemmer of a language; without the package a word has no stem but itself."""
+    """Return the stemmer of a language; without the package a word has no stem but itself."""
     try:
         # Its type is left open: the package has no hints.
         return importlib.import_module("Stemmer").Stemmer(name, 0)

@@ -65,7 +65,7 @@ class SearchQuestion:
 
 
 def understand(terms: Sequence[Term]) -> SearchQuestion:
-    """Say what a query needs."""
+    """Return what a query needs."""
     excluded = [need for term in terms if term.is_excluded and (need := _need(term)) is not None]
     wanted, particles = _without_particles([term for term in terms if not term.is_excluded])
     needs = _few_enough(list(_needs(wanted)))
@@ -103,7 +103,7 @@ def _few_enough(needs: list[Need]) -> list[Need]:
 
 
 def _needs(terms: Sequence[Term]) -> Iterator[Need]:
-    """Give the need of each term; several that make up a date or a number are one."""
+    """Yield the need of each term; several that make up a date or a number are one."""
     at = 0
     while at < len(terms):
         taken, forms = _normal_form_at(terms, at)
@@ -115,7 +115,7 @@ def _needs(terms: Sequence[Term]) -> Iterator[Need]:
 
 
 def _parts(need: Need) -> Iterator[Need]:
-    """Give the pairs of characters of a word that is written without spaces: such a run is often several words."""
+    """Yield the pairs of characters of a word that is written without spaces: such a run is often several words."""
     choice = need.choices[0]
     is_run = len(choice.words) > 1 and any(is_pair(word.decode()) for word in choice.words)
     if need.is_strict or choice.is_prefix or len(need.choices) > 1 or not is_run:
@@ -144,7 +144,7 @@ def _plain_run(terms: Iterable[Term]) -> Iterator[Term]:
 
 
 def _is_plain(term: Term) -> bool:
-    """Say whether a term is one word, without operators."""
+    """Return whether a term is one word, without operators."""
     return len(term.words) == 1 and not (term.is_strict or term.is_prefix or term.alternatives)
 
 

@@ -53,7 +53,7 @@ class HoldingTexts(NamedTuple):
     records: Numbers
 
     def occurrences_in(self, is_chosen: Numbers, end: int) -> Numbers:
-        """Give the places of the occurrences in chosen texts; there are occurrences up to an end."""
+        """Return the places of the occurrences in chosen texts; there are occurrences up to an end."""
         sizes: Numbers = np.diff(self.firsts, append=end)[is_chosen]
         before: Numbers = np.cumsum(sizes) - sizes
         places: Numbers = np.repeat(self.firsts[is_chosen] - before, sizes)
@@ -72,11 +72,11 @@ class TextColumns(NamedTuple):
     record_end: int
 
     def records_of(self, found: Occurrences) -> Numbers:
-        """Give the record of each occurrence."""
+        """Return the record of each occurrence."""
         return self.records[found.keys >> POSITION_BITS]
 
     def texts_of(self, found: Occurrences) -> HoldingTexts:
-        """Give the texts in which there are occurrences, with the record of each."""
+        """Return the texts in which there are occurrences, with the record of each."""
         firsts = [np.zeros(min(1, len(found.keys)), np.int64)]
         for start in range(0, len(found.keys) - 1, _AT_ONCE):
             texts = found.keys[start : start + _AT_ONCE + 1] >> POSITION_BITS
@@ -85,7 +85,7 @@ class TextColumns(NamedTuple):
         return HoldingTexts(every, self.records[found.keys[every] >> POSITION_BITS])
 
     def runs_of(self, texts: Numbers) -> Numbers:
-        """Give the place of the run that each text belongs to."""
+        """Return the place of the run that each text belongs to."""
         return np.searchsorted(self.run_starts, texts, "right") - 1
 
 
@@ -106,7 +106,7 @@ def together(found: Sequence[Occurrences]) -> Occurrences:
 
 
 def holding(needs: Sequence[Numbers], record_end: int) -> Held:
-    """Say which records hold which needs; for each need the records of its texts are given."""
+    """Return which records hold which needs; for each need the records of its texts are given."""
     kind = np.uint8 if len(needs) <= _FEW_NEEDS else np.uint64
     if sum(map(len, needs)) * _ONE_IN > record_end:
         if len(needs) == 1:
@@ -128,7 +128,7 @@ def holding(needs: Sequence[Numbers], record_end: int) -> Held:
 
 
 def _distinct(numbers: Numbers, end: int) -> Numbers:
-    """Give each number once; going through all numbers that there could be takes twice as long."""
+    """Return each number once; going through all numbers that there could be takes twice as long."""
     last: Numbers = np.empty(end, np.int32)
     places: Numbers = np.arange(len(numbers), dtype=np.int32)
     last[numbers] = places
@@ -146,7 +146,7 @@ def restricted(found: Occurrences, texts: HoldingTexts, chosen: Numbers, record_
 
 
 def rarity(record_count: int, holding: int) -> int:
-    """Say how rare a word is that so many of so many visible records hold; in thousandths."""
+    """Return how rare a word is that so many of so many visible records hold; in thousandths."""
     return round(RARITY_STEPS * math.log(1 + (record_count - holding + 0.5) / (holding + 0.5)))
 
 
@@ -162,7 +162,7 @@ def score(
 
 
 def _degrees(found: Occurrences, records: Numbers, columns: TextColumns) -> Numbers:
-    """Say how well each record holds a need."""
+    """Return how well each record holds a need."""
     texts = found.keys >> POSITION_BITS
     firsts = np.flatnonzero(np.concatenate(([True], texts[1:] != texts[:-1])))
     frequencies = np.add.reduceat(found.factors, firsts)
@@ -176,7 +176,7 @@ def _degrees(found: Occurrences, records: Numbers, columns: TextColumns) -> Numb
 def closeness(
     found: Sequence[Occurrences], rarities: Sequence[int], records: Numbers, columns: TextColumns
 ) -> Numbers:
-    """Give what a record gains by words of the query that stand close together, in their order or not."""
+    """Return what a record gains by words of the query that stand close together, in their order or not."""
     gained = np.zeros(len(records))
     for at, (left, right) in enumerate(pairwise(found)):
         if not len(left.keys) or not len(right.keys) or len(left.keys) + len(right.keys) > _CLOSE_MOST:
@@ -190,7 +190,7 @@ def closeness(
 
 
 def _gaps(wanted: Numbers, others: Numbers) -> tuple[Numbers, Numbers]:
-    """Give how far the nearest occurrence of another word is, for those in a text that has one."""
+    """Return how far the nearest occurrence of another word is, for those in a text that has one."""
     after = np.searchsorted(others, wanted)
     gaps = np.full(len(wanted), np.inf)
     for places in (np.minimum(after, len(others) - 1), np.maximum(after - 1, 0)):

@@ -67,7 +67,7 @@ class Texts:
     lengths: Numbers
 
     def __len__(self) -> int:
-        """Say how many there are."""
+        """Return how many there are."""
         return len(self.numbers)
 
     def pack(self) -> tuple[bytes, bytes, bytes]:
@@ -97,7 +97,7 @@ class Directory:
         return _SEPARATOR.join(self.firsts), self.bounds.astype("<u2").tobytes()
 
     def leaves(self, low: bytes, high: bytes) -> range:
-        """Give the leaves that may hold words from one to another, both included."""
+        """Return the leaves that may hold words from one to another, both included."""
         end = bisect_right(self.firsts, high)
         start = bisect_left(self.firsts, low, 0, end)
         if start and (start == end or self.firsts[start] != low):
@@ -169,7 +169,7 @@ def _build(numbers: Numbers, times: Numbers, words_of_texts: Sequence[Sequence[b
 
 
 def _numbered(every: Iterable[bytes], total: int) -> tuple[list[bytes], Numbers]:
-    """Give the words in order, and the number of each occurrence's word in that order."""
+    """Return the words in order, and the number of each occurrence's word in that order."""
     met: defaultdict[bytes, int] = defaultdict()
     # A word that is met for the first time gets the next number.
     met.default_factory = met.__len__
@@ -226,7 +226,7 @@ def _packed(texts: Texts, postings: _Postings) -> Segment:
 
 
 def bounds_of(leaf: Leaf) -> tuple[int, int]:
-    """Give the bounds that the directory of a segment has for a leaf: only those of a single word are narrow."""
+    """Return the bounds that the directory of a segment has for a leaf: only those of a single word are narrow."""
     if len(words_in(leaf.words)) > 1:
         return 0, _POSITION_MASK
     texts, _ = texts_and_positions(np.frombuffer(leaf.occurrences, "<u4"))
@@ -344,7 +344,7 @@ def narrow(part: Part) -> Segment:
 
 
 def words_in(words: bytes) -> list[bytes]:
-    """Give the words of a leaf."""
+    """Return the words of a leaf."""
     return words[1:-1].split(_SEPARATOR)
 
 

@@ -41,7 +41,7 @@ class FilterTable:
         self._starts = np.cumsum(self._sizes, axis=0) - self._sizes
 
     def may_hold(self, words: Collection[bytes]) -> Numbers:
-        """Say for each segment, and in it for each word, whether it may hold it."""
+        """Return for each segment, and in it for each word, whether it may hold it."""
         found = np.ones((len(self._sizes), len(words)), np.bool_)
         for hashes in _hashes(words):
             places = hashes[None, :] % self._sizes + self._starts
@@ -59,7 +59,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def is_one_error_away(word: str, other: str) -> bool:
-    """Say whether one word becomes the other by exactly one typing error."""
+    """Return whether one word becomes the other by exactly one typing error."""
     if word == other or abs(len(word) - len(other)) > 1:
         return False
     at = next((at for at, pair in enumerate(zip(word, other, strict=False)) if pair[0] != pair[1]), None)
@@ -74,7 +74,7 @@ def is_one_error_away(word: str, other: str) -> bool:
 
 
 def near_words(word: str) -> Iterator[str]:
-    """Give the words that differ by an error in the first two letters; those after share their beginning.
+    """Yield the words that differ by an error in the first two letters; those after share their beginning.
 
     Replaced and inserted letters are of the Latin alphabet; in other scripts only swapped and surplus ones are tried.
     """

@@ -27,7 +27,7 @@ class PostgresSide:
         self._known: dict[str, Mapping[str, str]] = {}
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """Give the columns of a table with their types; none if there is no such table."""
+        """Return the columns of a table with their types; none if there is no such table."""
         if table not in self._known:
             self._known[table] = dict(self.database.all(SQL["columns_of_table"].format(table=table)))
         return self._known[table]
@@ -37,11 +37,11 @@ class PostgresSide:
         return f'{column} COLLATE "C"' if self.columns(table)[column] == "text" else column
 
     def shown(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Say how the values of columns are read: yes and no are numbers, places in an order are values."""
+        """Return how the values of columns are read: yes and no are numbers, places in an order are values."""
         return [self._conversion(table, column, int, DIALECT.shown_sort) for column in columns]
 
     def stored(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Say how the values of columns are written."""
+        """Return how the values of columns are written."""
         return [self._conversion(table, column, bool, DIALECT.sort_value) for column in columns]
 
     def _conversion(
@@ -62,7 +62,7 @@ class PostgresSide:
         return SQL["insert_row"].format(table=table, names=", ".join(names), marks=", ".join(marks))
 
     def given_numbers(self) -> Mapping[str, int]:
-        """Give the numbers that were given last."""
+        """Return the numbers that were given last."""
         facts = dict(self.database.all(SQL["facts"]))
         return {name: facts[name] for name in _NUMBERS}
 
@@ -72,7 +72,7 @@ class PostgresSide:
             self.database.run(SQL["put_fact"], (name, numbers[name]))
 
     def has_blob(self, blob_id: BlobId) -> bool:
-        """Say whether a file is there; all its parts come in one transaction."""
+        """Return whether a file is there; all its parts come in one transaction."""
         return self.database.one(SQL["blob_part"], (blob_id, 0)) is not None
 
     def empty(self) -> None:

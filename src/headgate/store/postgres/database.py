@@ -193,7 +193,7 @@ class PostgresDatabase:
         return [row[3:] for row in rows] if is_found else []
 
     def _short_rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Give the rows of a short read, through one cursor: to make one takes a fifth of such a read."""
+        """Return the rows of a short read, through one cursor: to make one takes a fifth of such a read."""
         connection, cursor = self.connected(), self._cursor
         if cursor is None or cursor.connection is not connection:
             cursor = self._cursor = connection.cursor()
@@ -219,13 +219,13 @@ class PostgresDatabase:
         }
 
     def catalog_number(self) -> int:
-        """Give the number that every change of the catalog raises."""
+        """Return the number that every change of the catalog raises."""
         if self._watched is not None:
             return self._watched.catalog_number
         return self.value(SQL["catalog_number"]) if self._seen is None else self._seen[0]
 
     def snapshot_version(self) -> int:
-        """Give the version of the state that this read sees."""
+        """Return the version of the state that this read sees."""
         if self._watched is not None:
             if self._watched.version is None:
                 self._fetch("SELECT 1", ())
@@ -308,7 +308,7 @@ class PostgresDatabase:
                 self.connected().execute(statement)
 
     def connected(self) -> Any:
-        """Give the connection; makes it if there is none, or it was lost outside of a transaction."""
+        """Return the connection; makes it if there is none, or it was lost outside of a transaction."""
         connection = self._connection
         if connection is None or connection.closed:
             if self._is_within:
@@ -393,7 +393,7 @@ def translated() -> Generator[None]:
 
 
 def meaning_of(error: psycopg.Error) -> HeadgateError:
-    """Say what a failure of PostgreSQL means here."""
+    """Return what a failure of PostgreSQL means here."""
     for kinds, make in _MEANINGS:
         if isinstance(error, kinds):
             return make()

@@ -229,7 +229,7 @@ def _float_from(stored: bytes) -> float:
 
 
 def _float_bound(value: float, operator: str) -> float:
-    """Give the float that stands for a whole number in a comparison with floats."""
+    """Return the float that stands for a whole number in a comparison with floats."""
     near = float(value)
     if isinstance(value, float) or int(near) == value:
         return near

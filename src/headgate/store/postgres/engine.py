@@ -84,7 +84,7 @@ class Statistics:
         self._pages = 0
 
     def plan(self, database: Database) -> bool:
-        """Say whether the tables have grown enough since they were last counted."""
+        """Return whether the tables have grown enough since they were last counted."""
         pages, counted = database.all(SQL["table_size"])[0]
         return pages > _TIMES_LARGER * max(self._pages, counted)
 

@@ -115,7 +115,7 @@ class PostgresLedger(Ledger):
 
 
 def has_log(place: HomePlace) -> bool:
-    """Say whether the log of a home has any entry."""
+    """Return whether the log of a home has any entry."""
     database = PostgresDatabase(place)
     try:
         with translated():

@@ -198,7 +198,7 @@ class PostgresReaders:
         return await asyncio.to_thread(scan, self._place, work)
 
     async def catalog(self) -> Catalog:
-        """Give the catalog as of now."""
+        """Return the catalog as of now."""
         return await self.short(_catalog_as_of_now)
 
     async def close(self) -> None:

@@ -177,7 +177,7 @@ class Catalog:
         return found
 
     def shelves_of(self, reach: Reach) -> list[Shelf]:
-        """Give the shelves that a reach covers and that hold anything; refuse a bound they cannot keep.
+        """Return the shelves that a reach covers and that hold anything; refuse a bound they cannot keep.
 
         Raises:
             GrantInvalid: the reach is bounded by a field that does not place this stream's records in time.
@@ -191,13 +191,13 @@ class Catalog:
         return found
 
     def shelves_at(self, connection_id: ConnectionId, stream: StreamName) -> list[Shelf]:
-        """Give both shelves of a stream of a connection: that of what may be shown, and that of what is hidden."""
+        """Return both shelves of a stream of a connection: that of what may be shown, and that of what is hidden."""
         key = (connection_id, stream)
         return [at[key] for at in (self.shelves, self.hidden_shelves) if key in at]
 
 
 def time_field(stream: StreamDeclaration) -> FieldName | None:
-    """Say which field places a stream's records in time, if one does."""
+    """Return which field places a stream's records in time, if one does."""
     if stream.consent_time_field is not None:
         return stream.consent_time_field
     cursor = stream.cursor_field
@@ -205,7 +205,7 @@ def time_field(stream: StreamDeclaration) -> FieldName | None:
 
 
 def current(database: Database, known: Catalog) -> Catalog:
-    """Give the catalog as of now; the known one, if it still is."""
+    """Return the catalog as of now; the known one, if it still is."""
     number = database.catalog_number()
     return known if number == known.number else load(database, number)
 
@@ -270,7 +270,7 @@ def _connector_keys(database: Database) -> list[ConnectorKey]:
 
 
 def versions_of(database: Database, key: ConnectorKey) -> list[SourceDeclaration]:
-    """Give every declaration of a connector, the newest last."""
+    """Return every declaration of a connector, the newest last."""
     rows = database.all(database.sql["declaration_documents"], (key,))
     return [_read(document) for (document,) in rows]
 
@@ -291,7 +291,7 @@ def _read(document: bytes) -> SourceDeclaration:
 def _streams(
     database: Database, versions: Mapping[ConnectorKey, Sequence[SourceDeclaration]]
 ) -> dict[tuple[ConnectorKey, StreamName], StreamTable]:
-    """Give every stream, each as the newest version that has it declares it."""
+    """Return every stream, each as the newest version that has it declares it."""
     fields: dict[int, list[tuple[Any, ...]]] = {}
     for stid, *row in database.all(database.sql["fields"]):
         fields.setdefault(stid, []).append(tuple(row))
@@ -337,7 +337,7 @@ def note_catalog_sum(database: Database) -> None:
 
 
 def is_catalog_changed(database: Database) -> bool:
-    """Say whether the catalog is another one than was written; a store of an older version cannot tell."""
+    """Return whether the catalog is another one than was written; a store of an older version cannot tell."""
     noted = dict(database.all(database.sql["facts"])).get(_FACT)
     return noted is not None and noted != catalog_sum(database)
 

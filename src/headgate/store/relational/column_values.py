@@ -96,12 +96,12 @@ CONVERTERS: Mapping[ColumnKind, Converter] = {
 
 
 def text_hash(text: str) -> int:
-    """Give the checksum of a text, by which an exact filter finds candidates."""
+    """Return the checksum of a text, by which an exact filter finds candidates."""
     return zlib.crc32(text.encode())
 
 
 def column_value(kind: ColumnKind, value: Any) -> Any:
-    """Give what a typed column holds for a value; None for one of another type."""
+    """Return what a typed column holds for a value; None for one of another type."""
     return None if value is None else CONVERTERS[kind](value)
 
 

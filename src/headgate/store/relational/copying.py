@@ -58,7 +58,7 @@ class StoreSide(Protocol):
         ...
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """Give the columns of a table with their types; none if there is no such table."""
+        """Return the columns of a table with their types; none if there is no such table."""
         ...
 
     def key_column(self, table: str, column: str) -> str:
@@ -66,11 +66,11 @@ class StoreSide(Protocol):
         ...
 
     def shown(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Say how the values of columns are read."""
+        """Return how the values of columns are read."""
         ...
 
     def stored(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Say how the values of columns are written."""
+        """Return how the values of columns are written."""
         ...
 
     def insertion(self, table: str, columns: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ class StoreSide(Protocol):
         ...
 
     def given_numbers(self) -> Mapping[str, int]:
-        """Give the numbers that shelves (sid), streams (stid), segments (gid) and vectors (bid) were given last."""
+        """Return the numbers that shelves (sid), streams (stid), segments (gid) and vectors (bid) were given last."""
         ...
 
     def put_given_numbers(self, numbers: Mapping[str, int]) -> None:
@@ -86,7 +86,7 @@ class StoreSide(Protocol):
         ...
 
     def has_blob(self, blob_id: BlobId) -> bool:
-        """Say whether a file is there, whole."""
+        """Return whether a file is there, whole."""
         ...
 
     def empty(self) -> None:
@@ -178,7 +178,7 @@ def _row_count(database: Database, table: Table) -> int:
 
 
 def _state(source: StoreSide, counts: Mapping[Table, int]) -> int:
-    """Give a number that is another one if a row changed which a copy may hold already."""
+    """Return a number that is another one if a row changed which a copy may hold already."""
     facts = dict(source.database.all(source.database.sql["facts"]))
     noted = sorted((table.name, count) for table, count in counts.items() if table.changing is Changing.NOTED)
     shelves = source.database.all(source.database.sql["shelf_states"])
@@ -264,7 +264,7 @@ def _put(target: StoreSide, table: Table, columns: Sequence[str], rows: Sequence
 def _rows(
     side: StoreSide, table: Table, columns: Sequence[str], after: _Row | None = None
 ) -> Generator[_Row]:
-    """Give the rows of a table in the order of its key, as every engine understands them."""
+    """Yield the rows of a table in the order of its key, as every engine understands them."""
     named = {
         "names": ", ".join(columns),
         "table": table.name,

@@ -64,11 +64,11 @@ class Dialect(Protocol):
         ...
 
     def sort_value(self, value: Any) -> Any:
-        """Give the stored form of a place in a stream's order."""
+        """Return the stored form of a place in a stream's order."""
         ...
 
     def shown_sort(self, stored: Any) -> Any:
-        """Give a place in a stream's order back as it was before it was stored."""
+        """Return a place in a stream's order back as it was before it was stored."""
         ...
 
 
@@ -124,11 +124,11 @@ class Database(Protocol):
         ...
 
     def catalog_number(self) -> int:
-        """Give the number that every change of the catalog raises."""
+        """Return the number that every change of the catalog raises."""
         ...
 
     def snapshot_version(self) -> int:
-        """Give the version of the state that the last statement saw: another number after anything was written."""
+        """Return the version of the state that the last statement saw: another number after anything was written."""
         ...
 
     def reading(self, seconds: float = QUERY_SECONDS) -> AbstractContextManager[None]:

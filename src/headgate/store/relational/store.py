@@ -85,7 +85,7 @@ class Readers(Protocol):
         ...
 
     async def catalog(self) -> Catalog:
-        """Give the catalog as of now."""
+        """Return the catalog as of now."""
         ...
 
     async def close(self) -> None:
@@ -255,15 +255,15 @@ class Store:
         return declared
 
     async def catalog_version(self) -> int:
-        """Give a number that is larger after anything was declared, connected, renamed or removed."""
+        """Return a number that is larger after anything was declared, connected, renamed or removed."""
         return (await self._readers.catalog()).number
 
     async def declarations(self) -> Mapping[ConnectorKey, SourceDeclaration]:
-        """Give the newest declaration of every connector."""
+        """Return the newest declaration of every connector."""
         return (await self._readers.catalog()).declarations
 
     async def declared_versions(self) -> Mapping[ConnectorKey, Sequence[SourceDeclaration]]:
-        """Give every version that was declared of every connector, the newest last."""
+        """Return every version that was declared of every connector, the newest last."""
         return (await self._readers.catalog()).versions
 
     async def create_connection(self, connector_key: ConnectorKey, display_name: str) -> Connection:
@@ -276,11 +276,11 @@ class Store:
         return made
 
     async def connections(self) -> tuple[Connection, ...]:
-        """Give every connection, oldest first."""
+        """Return every connection, oldest first."""
         return tuple((await self._readers.catalog()).connections.values())
 
     async def rename_connection(self, connection_id: ConnectionId, display_name: str) -> Connection:
-        """Give a connection another name."""
+        """Return a connection another name."""
         await self._writer.run(lambda database: accounts.rename(database, connection_id, display_name))
         renamed = await self._readers.short(lambda _, catalog: catalog.connections.get(connection_id))
         if renamed is None:
@@ -326,7 +326,7 @@ class Store:
         return was_there
 
     async def rules(self) -> tuple[HidingRule, ...]:
-        """Give the owner's rules on what no client ever sees, the oldest first."""
+        """Return the owner's rules on what no client ever sees, the oldest first."""
         return (await self._readers.catalog()).rules
 
     async def count_found(self, rule: HidingRule) -> RuleCount:
@@ -374,7 +374,7 @@ class Store:
         return blob_id, size
 
     async def state(self, connection_id: ConnectionId) -> bytes | None:
-        """Give the document that a collector last stored for itself, as JSON."""
+        """Return the document that a collector last stored for itself, as JSON."""
         return await self._readers.short(lambda database, _: accounts.state(database, connection_id))
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:

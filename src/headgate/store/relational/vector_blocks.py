@@ -46,7 +46,7 @@ class VectorBlock:
         return len(self.numbers)
 
     def chosen(self, stays: Numbers) -> VectorBlock:
-        """Give some of the rows."""
+        """Return some of the rows."""
         return VectorBlock(
             self.numbers[stays], self.times[stays], self.starts[stays], self.ends[stays], self.vectors[stays]
         )

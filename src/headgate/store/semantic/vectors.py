@@ -29,7 +29,7 @@ def quantised(vectors: Floats) -> Bytes:
 
 
 def inverse_lengths(vectors: Bytes) -> Floats:
-    """Give one divided by the length of each vector; 0 for one without direction."""
+    """Return one divided by the length of each vector; 0 for one without direction."""
     wide = vectors.astype(np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
     return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)

@@ -31,7 +31,7 @@ class SqliteSide:
         self.blobs = blobs
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """Give the columns of a table with their types; none if there is no such table."""
+        """Return the columns of a table with their types; none if there is no such table."""
         return dict(self.database.all(SQL["columns_of_table"].format(table=table)))
 
     def key_column(self, table: str, column: str) -> str:
@@ -40,12 +40,12 @@ class SqliteSide:
         return column
 
     def shown(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Say how the values of columns are read: as they are."""
+        """Return how the values of columns are read: as they are."""
         del table
         return [None for _ in columns]
 
     def stored(self, table: str, columns: Sequence[str]) -> Sequence[Conversion]:
-        """Say how the values of columns are written: as they are."""
+        """Return how the values of columns are written: as they are."""
         del table
         return [None for _ in columns]
 
@@ -55,7 +55,7 @@ class SqliteSide:
         return SQL["insert_row"].format(table=table, names=", ".join(columns), marks=marks)
 
     def given_numbers(self) -> Mapping[str, int]:
-        """Give the numbers that were given last."""
+        """Return the numbers that were given last."""
         found = dict(self.database.all(SQL["given_numbers"]))
         numbers = {name: found.get(table, 0) for name, table in _COUNTED.items()}
         return numbers | {"stid": self.database.value(SQL["last_stream"])}
@@ -67,7 +67,7 @@ class SqliteSide:
             self.database.run(SQL["put_given_number"], (table, numbers[name]))
 
     def has_blob(self, blob_id: BlobId) -> bool:
-        """Say whether a file is there; its name is given to it when it is whole."""
+        """Return whether a file is there; its name is given to it when it is whole."""
         return self.blobs.path(blob_id).exists()
 
     def empty(self) -> None:

@@ -130,17 +130,17 @@ class SqliteDatabase:
         self.db.executemany(sql, rows)
 
     def version(self) -> int:
-        """Give a number that is another one after another connection has written anything."""
+        """Return a number that is another one after another connection has written anything."""
         if self._frozen is not None:
             self._refuse_thawed()
         return self.db.execute("PRAGMA data_version").fetchone()[0]
 
     def catalog_number(self) -> int:
-        """Give the number that every change of the catalog raises."""
+        """Return the number that every change of the catalog raises."""
         return self.value(SQL["catalog_number"])
 
     def snapshot_version(self) -> int:
-        """Give the version of the state that the last statement saw, without looking at the file again.
+        """Return the version of the state that the last statement saw, without looking at the file again.
 
         The same number as `version`, on a connection that does not write.
         """
@@ -400,7 +400,7 @@ def _translated(error: apsw.Error, number: int) -> HeadgateError:
 
 
 def _is_without_space(error: apsw.Error) -> bool:
-    """Say whether there was no space for the memory that processes share: then no connection can be asked why."""
+    """Return whether there was no space for the memory that processes share: then no connection can be asked why."""
     return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
 
 

@@ -86,11 +86,11 @@ class SqliteDialect:
         return f"{self.typed_column(column)} = ?", (value,)
 
     def sort_value(self, value: Any) -> Any:
-        """Give the stored form of a place in a stream's order: the place itself."""
+        """Return the stored form of a place in a stream's order: the place itself."""
         return value
 
     def shown_sort(self, stored: Any) -> Any:
-        """Give a place in a stream's order back."""
+        """Return a place in a stream's order back."""
         return stored
 
 

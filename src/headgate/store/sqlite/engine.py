@@ -89,7 +89,7 @@ class _SqliteReader:
         return self.read(lambda database, catalog: find(database, catalog, plan))
 
     def catalog(self) -> Catalog:
-        """Give the catalog as of now; it is read again only if the file has changed."""
+        """Return the catalog as of now; it is read again only if the file has changed."""
         with translate_errors():
             version = self.database.version()
         return self._catalog if version == self._version else self.read(lambda _, catalog: catalog)

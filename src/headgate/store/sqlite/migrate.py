@@ -30,7 +30,7 @@ class Migration:
 
 
 def all_migrations() -> tuple[Migration, ...]:
-    """Give every step, in order."""
+    """Return every step, in order."""
     steps = [
         Migration(int(match[1]), file.name, file.read_text(encoding="utf-8"))
         for file in files("headgate.store.sqlite").joinpath("migrations").iterdir()
@@ -74,7 +74,7 @@ def _add_exact_columns(database: SqliteDatabase) -> None:
 
 
 def version_of(database: SqliteDatabase) -> int:
-    """Say which step a file has taken last; 0 for a new one."""
+    """Return which step a file has taken last; 0 for a new one."""
     version: int = database.value("PRAGMA user_version")
     return version
 

@@ -41,7 +41,7 @@ class Call(msgspec.Struct, frozen=True):
         return LocalResourceServer(self.services.reads, context)
 
     def needed_connection(self) -> ConnectionId:
-        """Give the connection; the endpoint's definition requires it."""
+        """Return the connection; the endpoint's definition requires it."""
         connection = self.given.connection()
         assert connection is not None
         return connection

@@ -267,7 +267,7 @@ def openapi_document() -> dict[str, Any]:
 
 
 def _declaration_schemas() -> dict[str, Any]:
-    """Give the schema of a declaration and those of its parts, from the models that read one."""
+    """Return the schema of a declaration and those of its parts, from the models that read one."""
     whole = DeclarationDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     parts: dict[str, Any] = whole.pop("$defs")
     return {"SourceDeclaration": whole, **parts}
@@ -343,7 +343,7 @@ def _bounds(param: Param) -> dict[str, int]:
 
 
 def _links(endpoint: Endpoint) -> dict[str, Any]:
-    """Tell how to go on with what the answer holds."""
+    """Return how to go on with what the answer holds."""
     links = {
         name: {
             "operationId": name,

@@ -50,7 +50,7 @@ async def connection(call: Call) -> HttpReply:
 
 
 async def rename(call: Call) -> HttpReply:
-    """Give a connection another name."""
+    """Return a connection another name."""
     document = await call.document()
     _only(document, {"display_name"})
     name = _name(_text(document, "display_name"))
@@ -166,7 +166,7 @@ async def put_state(call: Call) -> HttpReply:
 
 
 def _number(call: Call, name: str) -> int:
-    """Give a number that lies within the bounds of its definition."""
+    """Return a number that lies within the bounds of its definition."""
     param = next(one for one in call.endpoint.params if one.name == name)
     number, least, most = call.given.get(name), param.least or 0, param.most or 0
     if number is None:

@@ -32,21 +32,21 @@ class Given(msgspec.Struct, frozen=True):
     warnings: tuple[ReadWarning, ...] = ()
 
     def get(self, name: str) -> Any:
-        """Give a parameter's value, or None."""
+        """Return a parameter's value, or None."""
         return self.values.get(name)
 
     def connection(self) -> ConnectionId | None:
-        """Give the connection that was chosen."""
+        """Return the connection that was chosen."""
         chosen = self.values.get("connection_id")
         return None if chosen is None else connection_id(chosen)
 
     def fields(self) -> tuple[FieldName, ...] | None:
-        """Give the fields that were asked for."""
+        """Return the fields that were asked for."""
         names = self.values.get("fields")
         return None if names is None else tuple(field_name(name) for name in names)
 
     def expand(self) -> tuple[ExpandRequest, ...]:
-        """Give the relations that were asked for, with their limits."""
+        """Return the relations that were asked for, with their limits."""
         names: list[str] = self.values.get("expand") or []
         for name in self.expand_limits:
             if name not in names:

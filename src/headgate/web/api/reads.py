@@ -49,7 +49,7 @@ _Read = TypeVar("_Read", bound=Read)
 
 
 def schema(call: Call) -> Awaitable[ReadAnswer]:
-    """Say what the token may read and ask."""
+    """Return what the token may read and ask."""
     given = call.given
     is_exhaustive = given.get("detail") == "full"
     query = reads.schema_query(

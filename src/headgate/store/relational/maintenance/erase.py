@@ -163,7 +163,7 @@ def _next_change_number(database: Database) -> int:
 
 
 def hash_key(home: Home) -> bytes:
-    """Give the secret with which the keys of erased records are hashed; it is made when it is first needed."""
+    """Return the secret with which the keys of erased records are hashed; it is made when it is first needed."""
     return read_or_create_private(
         home.keys / _KEY_FILE, lambda: secrets.token_bytes(_KEY_BYTES), least_bytes=_KEY_BYTES
     )

@@ -73,7 +73,7 @@ class WordIndexCheck:
         firsts: bytes,
         bounds: bytes,
     ) -> bool:
-        """Say whether the leaves of a segment are those that its directory names, and hold only its texts."""
+        """Return whether the leaves of a segment are those that its directory names, and hold only its texts."""
         try:
             leaves = list(read_leaves(self._database, gid))
             directory = unpack_directory(firsts, bounds)

@@ -94,7 +94,7 @@ class _ChangeSpan:
     horizon: int
 
     def covers(self, record_id: str, state: _State) -> bool:
-        """Say whether a record of this key is inside the reach in that state."""
+        """Return whether a record of this key is inside the reach in that state."""
         reach, ts = self.reach, state.ts
         if not state.is_live:
             return False
@@ -201,7 +201,7 @@ def _candidates(
 
 
 def _are_many(database: Database, shelf: Shelf, since: int, start: int) -> bool:
-    """Say whether walking the shelf once, page by page, is less work than sorting its changes for every page."""
+    """Return whether walking the shelf once, page by page, is less work than sorting its changes for every page."""
     count: int = database.value(database.sql["count_changes"], (shelf.sid, since, start, _MANY))
     return count == _MANY
 
@@ -329,7 +329,7 @@ def _entry(
 
 
 def _is_elsewhere(database: Database, catalog: Catalog, candidate: _Candidate) -> bool:
-    """Say whether a record that left its shelf is on the other one: a rule has hidden it, or hides it no longer."""
+    """Return whether a record that left its shelf is on the other one: a rule has hidden it, or hides it no longer."""
     here = catalog.by_sid[candidate.sid]
     others = [one for one in catalog.shelves_at(here.connection_id, here.name) if one.sid != here.sid]
     return any(database.one(database.sql["live_record"], (one.sid, candidate.record_id)) for one in others)
@@ -352,7 +352,7 @@ def _tombstone(
 
 
 def _left(span: _ChangeSpan, record_id: str, lives: Sequence[_Life], now: _State) -> _Life:
-    """Give the change by which a record that was in the reach last left it."""
+    """Return the change by which a record that was in the reach last left it."""
     left, is_inside = _Life(0, was_live=True, was_ts=None, at=0), True
     for life in lives:
         if span.since < life.seq <= span.horizon:
@@ -363,7 +363,7 @@ def _left(span: _ChangeSpan, record_id: str, lives: Sequence[_Life], now: _State
 
 
 def _state_at(number: int, lives: Sequence[_Life], now: _State) -> _State:
-    """Give what a record was right after a change number: what it was before the next change of its life."""
+    """Return what a record was right after a change number: what it was before the next change of its life."""
     for life in lives:
         if life.seq > number:
             return _State(bool(life.was_live), life.was_ts)

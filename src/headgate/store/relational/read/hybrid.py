@@ -67,7 +67,7 @@ class HybridSearch:
         self._meaning = meaning
 
     def page(self) -> SearchPage:
-        """Give a page of hits."""
+        """Return a page of hits."""
         seen = _opened(self._plan.after)
         horizon = (
             self._database.value(self._database.sql["change_number"]) | _ENLARGED

@@ -39,7 +39,7 @@ class FoundNeed(NamedTuple):
     corrected: tuple[bytes, ...] = ()
 
     def understood(self, need: Need) -> UnderstoodWord:
-        """Say what was taken for the need."""
+        """Return what was taken for the need."""
         typed = {choice.words[-1] for choice in need.choices}
         others = sorted(self.words.keys() - typed, key=lambda word: (-self.words[word], word))
         shown = tuple(word.decode() for word in others[:_FORMS_SHOWN] if word[:1] not in {b"@", b"#"})
@@ -140,5 +140,5 @@ class Matcher:
 
 
 def _near_start(word: bytes) -> int:
-    """Say how many bytes the first two letters of a word take: an error after them leaves these as they are."""
+    """Return how many bytes the first two letters of a word take: an error after them leaves these as they are."""
     return len(word.decode()[:2].encode())

@@ -116,7 +116,7 @@ class _Passages(NamedTuple):
 
 
 def question_text(terms: Sequence[Term]) -> str:
-    """Give the text that stands for a query: its words in order, without those that are excluded."""
+    """Return the text that stands for a query: its words in order, without those that are excluded."""
     return " ".join(
         word
         for term in terms
@@ -155,7 +155,7 @@ class MeaningSearch:
         return self._asked.weight
 
     def page(self) -> SearchPage:
-        """Give a page of hits."""
+        """Return a page of hits."""
         found = self.similar()
         seen = _opened(self._plan.after)
         rest = [one for one in found.records if seen is None or one.place > seen]
@@ -310,7 +310,7 @@ def _most_similar(near: Numbers, found: Numbers, count: int) -> Numbers:
 
 
 def _passages(blocks: Sequence[VisibleBlock], chosen: Numbers, found: Numbers) -> _Passages:
-    """Give some passages as columns; they are numbered through, block after block, and in order."""
+    """Return some passages as columns; they are numbered through, block after block, and in order."""
     ends = np.cumsum([len(block.rows) for block in blocks], dtype=np.int64)
     bounds = np.searchsorted(chosen, np.concatenate(([0], ends)))
     parts = [

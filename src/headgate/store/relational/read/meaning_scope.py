@@ -82,7 +82,7 @@ class VectorMemory:
         self._bytes = 0
 
     def visible(self, database: Database, scope: MeaningScope) -> list[VisibleBlock]:
-        """Give what may be seen of every block; a block never changes, so it is read once."""
+        """Return what may be seen of every block; a block never changes, so it is read once."""
         pairs = [key for key in sorted(scope.fields) if scope.filled[key[0]]]
         found: list[VisibleBlock] = []
         asked = msgspec.json.encode(pairs).decode()
@@ -132,7 +132,7 @@ def _inside(database: Database, rows: VectorBlock, one: SearchedField) -> Number
 
 
 def stale_texts(database: Database, scope: MeaningScope) -> dict[int, set[int]]:
-    """Give the row numbers of the texts that changed since their vectors were made, by field."""
+    """Return the row numbers of the texts that changed since their vectors were made, by field."""
     found: dict[int, set[int]] = {}
     for sid in scope.reaches:
         rows = database.all(database.sql["stale_texts"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT, -1))

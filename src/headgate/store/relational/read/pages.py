@@ -75,12 +75,12 @@ class Finder:
         )
 
     def values(self, record_id: RecordId) -> tuple[Any, ...]:
-        """Give what the statement binds for a record."""
+        """Return what the statement binds for a record."""
         return (record_id, *self._values) * self._times
 
 
 def finder(database: Database, catalog: Catalog, plan: RecordPlan) -> Finder | None:
-    """Give the statement for a plan's reach; None when the reach covers nothing."""
+    """Return the statement for a plan's reach; None when the reach covers nothing."""
     finders = catalog.memo.finders
     key = (plan.reach, plan.preview_chars)
     try:
@@ -364,7 +364,7 @@ def _key_place(database: Database, catalog: Catalog, after: Position, plan: Page
 
 
 def place_of(database: Database, catalog: Catalog, after: Position, plan: PagePlan) -> int:
-    """Give the shelf of the record after which a page goes on: its number settles ties between connections."""
+    """Return the shelf of the record after which a page goes on: its number settles ties between connections."""
     key = (after.connection_id, plan.reach.stream)
     shelf = catalog.shelves.get(key)
     if shelf is None:
@@ -457,13 +457,13 @@ def _children(
 
 
 def _same_connection(scope: SqlScope | None, parent: Record) -> str:
-    """Give the shelves of the parent's connection, as a list for SQL."""
+    """Return the shelves of the parent's connection, as a list for SQL."""
     shelves = scope.shelves if scope is not None else ()
     return ",".join(str(shelf.sid) for shelf in shelves if shelf.connection_id == parent.connection_id)
 
 
 def _holds_key(scope: SqlScope, plan: ExpandPlan, key: RecordId) -> tuple[str, tuple[Any, ...]] | None:
-    """Give the condition that a child's field holds the parent's key; None when no value of its kind can."""
+    """Return the condition that a child's field holds the parent's key; None when no value of its kind can."""
     column = column_of(scope.stream, plan.foreign_key)
     value = _value_of_key(column.kind, key)
     if value is None:
@@ -476,7 +476,7 @@ def _holds_key(scope: SqlScope, plan: ExpandPlan, key: RecordId) -> tuple[str, t
 
 
 def _value_of_key(kind: ColumnKind, key: RecordId) -> Any:
-    """Give the value that is written as this key, if there is one of that kind."""
+    """Return the value that is written as this key, if there is one of that kind."""
     if kind in {ColumnKind.INTEGER, ColumnKind.NUMBER, ColumnKind.BOOLEAN}:
         try:
             value = msgspec.json.decode(key)

@@ -49,7 +49,7 @@ class FoundRow(NamedTuple):
     changed: bytes | None
 
     def intact_body(self) -> bytes:
-        """Give the body.
+        """Return the body.
 
         Raises:
             IntegrityBroken: the row is not what was stored.
@@ -188,12 +188,12 @@ def read_chunks(database: Database, rid: int, fid: int, start: int, end: int) ->
 
 
 def chunks_of(start: int, end: int) -> tuple[int, int]:
-    """Give the first and the last of the chunks in which the characters from start to end lie."""
+    """Return the first and the last of the chunks in which the characters from start to end lie."""
     return start // CHUNK_CHARS, (end - 1) // CHUNK_CHARS
 
 
 def text_of_chunks(rows: Sequence[tuple[Any, ...]], start: int, end: int) -> str:
-    """Give the characters from start to end out of the chunks in which they lie, each a checksum and a text.
+    """Return the characters from start to end out of the chunks in which they lie, each a checksum and a text.
 
     Raises:
         IntegrityBroken: a chunk is missing, or is not what was stored.

@@ -75,7 +75,7 @@ class SqlScope:
 
 
 def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> SqlScope | None:
-    """Give the scope of a reach; without filters it is remembered, as a client sends the same reach with every read."""
+    """Return the scope of a reach; without filters it is remembered, as a client sends the same reach with every read."""
     if filters:
         return _scope(catalog, reach, filters)
     scopes = catalog.memo.scopes
@@ -121,7 +121,7 @@ def passing(
     filters: Sequence[Filter],
     rids: Sequence[int],
 ) -> list[int]:
-    """Give those of some live records of these shelves, by row number, that pass the filters."""
+    """Return those of some live records of these shelves, by row number, that pass the filters."""
     # By number: several connectors may have a stream of the same name.
     by_stream: dict[tuple[int, StreamName], list[ConnectionId]] = {}
     for shelf in shelves:
@@ -235,7 +235,7 @@ def visible_rows(
 
 
 def bindable(value: Scalar) -> Scalar:
-    """Give a value that columns compare with: an integer that fits no column lies beyond all that do."""
+    """Return a value that columns compare with: an integer that fits no column lies beyond all that do."""
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
         return math.inf if value > 0 else -math.inf
     return int(value) if isinstance(value, bool) else value

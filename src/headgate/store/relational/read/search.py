@@ -165,7 +165,7 @@ class LexicalSearch:
         self._matcher = Matcher(database, text)
 
     def page(self) -> SearchPage:
-        """Give the page."""
+        """Return the page."""
         ranking = self.ranking()
         frozen = ranking.frozen
         if frozen is None:
@@ -297,7 +297,7 @@ class LexicalSearch:
         return frozen._replace(window=_RankWindow(top, edge)), newest
 
     def _ordered(self, matches: _Matches, near: Sequence[Occurrences], frozen: _Frozen) -> _Ordered:
-        """Give what matches are ordered by."""
+        """Return what matches are ordered by."""
         times = self._text.record_times[matches.records]
         by_time = np.where(times == _NO_TIME, _AFTER_ALL, -times)
         if self._plan.sort is SearchSort.TIME:
@@ -315,7 +315,7 @@ class LexicalSearch:
         return _Ordered(matches, -rounded(scores, frozen.rarities), by_time)
 
     def _in_order(self, every: _Ordered, seen: Place | None) -> list[RankedHit]:
-        """Give the next hits in order, and one more; only the keys of those that can be among them are read."""
+        """Return the next hits in order, and one more; only the keys of those that can be among them are read."""
         if seen is not None:
             every = every.chosen(~_is_before(every.keys(), np.array(seen[:3])[:, None]))
         keys = every.keys()
@@ -355,7 +355,7 @@ class LexicalSearch:
         return _sealed(frozen._replace(window=older, is_first_window=False), None)
 
     def understood(self, found: Sequence[FoundNeed]) -> Understood:
-        """Say how the query was understood."""
+        """Return how the query was understood."""
         question = self._question
         words = tuple(
             one.understood(need) for one, need in zip(found, question.needs, strict=True) if not need.is_part

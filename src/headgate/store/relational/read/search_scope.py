@@ -51,7 +51,7 @@ class SearchScope:
 
 
 def search_scope(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> SearchScope:
-    """Give where a search looks; a client sends the same reaches with every search, so that is remembered."""
+    """Return where a search looks; a client sends the same reaches with every search, so that is remembered."""
     known = catalog.memo.search_scopes.get(reaches)
     return known or catalog.memo.search_scopes.remember(reaches, _search_scope(catalog, reaches))
 

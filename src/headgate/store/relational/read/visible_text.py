@@ -107,7 +107,7 @@ class SegmentMemory:
     def visible_text(
         self, database: Database, reaches: tuple[SearchReach, ...], scope: SearchScope
     ) -> VisibleText:
-        """Give what a search may see; made again only when it has changed."""
+        """Return what a search may see; made again only when it has changed."""
         known = self._texts.get(reaches)
         version = database.snapshot_version()
         if known is not None and known[0] == version:
@@ -223,12 +223,12 @@ class VisibleText:
     _filters: FilterTable = field(repr=False)
 
     def rids(self, records: Numbers) -> Numbers:
-        """Give the row numbers of records."""
+        """Return the row numbers of records."""
         places = np.searchsorted(self._record_starts, records, "right") - 1
         return self._shelves[places] << RID_SHIFT | (records - self._record_starts[places])
 
     def field_names(self, texts: Numbers) -> list[FieldName]:
-        """Give the name of each text's field."""
+        """Return the name of each text's field."""
         runs: list[int] = self.columns.runs_of(texts).tolist()
         return [self.fields[run].name for run in runs]
 
@@ -286,7 +286,7 @@ class VisibleText:
         ]
 
     def _leaf_ids(self, low: bytes, high: bytes) -> list[int]:
-        """Give the leaves that may hold words from one to another, both included."""
+        """Return the leaves that may hold words from one to another, both included."""
         lids: list[int] = []
         for view in self.views:
             leaves, first = view.directory.leaves(low, high), view.gid << LEAF_SHIFT
@@ -369,7 +369,7 @@ class VisibleText:
 
 
 def _part_of(leaf: Leaf, place: int) -> bytes:
-    """Give the occurrences of the word at a place of a leaf."""
+    """Return the occurrences of the word at a place of a leaf."""
     counts = memoryview(leaf.counts).cast("I")
     if len(counts) == 1:
         return leaf.occurrences

@@ -22,7 +22,7 @@ def create(database: Database, connection: Connection) -> None:
 
 
 def make_shelves(database: Database, connector_key: ConnectorKey) -> None:
-    """Give every connection of a connector its shelves, in the order the connections were made.
+    """Return every connection of a connector its shelves, in the order the connections were made.
 
     Their numbers settle ties between connections. If a shelf were numbered when its first record comes in, the
     order of ties would show which connection had a record first, even a hidden one.
@@ -38,7 +38,7 @@ def make_hidden_shelf(database: Database, connection_id: ConnectionId, stid: int
 
 
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
-    """Give a connection another name.
+    """Return a connection another name.
 
     Raises:
         ConnectionNotFound: there is none of that id.
@@ -81,7 +81,7 @@ def _empty(database: Database, shelf: Shelf) -> None:
 
 
 def state(database: Database, connection_id: ConnectionId) -> bytes | None:
-    """Give the document that a collector last stored for itself.
+    """Return the document that a collector last stored for itself.
 
     Raises:
         ConnectionNotFound: there is none of that id.

@@ -53,7 +53,7 @@ class BlobFiles:
             directory.mkdir(mode=0o700, exist_ok=True)
 
     def path(self, blob_id: BlobId) -> Path:
-        """Say where a file lies.
+        """Return where a file lies.
 
         Raises:
             BlobNotFound: no file can have that name; records may hold any text in the place of one.

@@ -49,7 +49,7 @@ def with_change(changed: bytes | None, names: Iterable[str], mark: ChangeMark) -
 
 
 def emitted_at_of(marks: Mapping[str, ChangeMark], visible: Iterable[str] | None, otherwise: int) -> int:
-    """Give the time of the last change of a visible field; None: of any field."""
+    """Return the time of the last change of a visible field; None: of any field."""
     names = marks if visible is None else (ALL_FIELDS, *visible)
     found = [marks[name] for name in names if name in marks]
     if not found:

@@ -113,7 +113,7 @@ def _laid_out(database: Database, old: StreamTable, stream: StreamDeclaration) -
 def _add_field(
     database: Database, stid: int, field: Field, kind: ColumnKind | None, old: StreamTable | None
 ) -> bool:
-    """Give a field its number and its column; says whether a column was added."""
+    """Return a field its number and its column; says whether a column was added."""
     known = old is not None and field.name in old.fids
     column = old.columns.get(field.name) if old is not None else None
     if known and (column.kind if column else None) is kind:
@@ -132,7 +132,7 @@ def _add_field(
 
 
 def kind_of(field: Field, stream: StreamDeclaration) -> ColumnKind | None:
-    """Say how a field's values are held for comparing, if they compare at all."""
+    """Return how a field's values are held for comparing, if they compare at all."""
     if field.kind is not FieldKind.TEXT:
         return _KINDS.get(field.kind)
     aggregations = stream.query.aggregations

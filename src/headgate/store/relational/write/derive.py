@@ -16,12 +16,12 @@ from headgate.store.relational.write import exact_values
 
 
 def digest_of(record_id: str, long: bytes | None, body: bytes) -> bytes:
-    """Give the digest that a record is checked against whenever it is read."""
+    """Return the digest that a record is checked against whenever it is read."""
     return hashlib.sha256(b"%b\0%b\0%b" % (record_id.encode(), long or b"", body)).digest()
 
 
 def sort_of(stream: StreamTable, values: Mapping[str, Any]) -> int | float | str | None:
-    """Give the value that places a record in its stream's order."""
+    """Return the value that places a record in its stream's order."""
     name = stream.declaration.cursor_field
     if name is None:
         return None
@@ -33,14 +33,14 @@ def sort_of(stream: StreamTable, values: Mapping[str, Any]) -> int | float | str
 
 
 def ts_of(stream: StreamTable, values: Mapping[str, Any]) -> int | None:
-    """Give a record's place in time, if it has one."""
+    """Return a record's place in time, if it has one."""
     name = stream.time_field
     value = None if name is None else values.get(name)
     return instant(value) if isinstance(value, str) else None
 
 
 def typed_row(stream: StreamTable, rid: int, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Give a record's row of the typed table, in the order of the stream's columns."""
+    """Return a record's row of the typed table, in the order of the stream's columns."""
     get = values.get
     return rid, *[
         None if (value := get(name)) is None else convert(value) for name, convert in stream.converters
@@ -60,7 +60,7 @@ def put_typed_rows(database: Database, stream: StreamTable, rows: Sequence[tuple
 def search_texts(
     stream: StreamTable, values: Mapping[str, Any], changed: Collection[str] | None = None
 ) -> list[tuple[int, str]]:
-    """Give the texts of a record that are searched, by number of field; only of those that changed, if they are known.
+    """Return the texts of a record that are searched, by number of field; only of those that changed, if they are known.
 
     One that is missing is empty: so every live record is in the index for every searched field, and a check of the
     store can compare them.
@@ -75,7 +75,7 @@ def search_texts(
 def blob_uses(
     stream: StreamTable, rid: int, values: Mapping[str, Any]
 ) -> Iterable[tuple[str, int, int, str | None]]:
-    """Give the files that a record refers to, field by field."""
+    """Return the files that a record refers to, field by field."""
     for name, value in values.items():
         fid = stream.fids.get(FieldName(name))
         if fid is not None and type(value) is dict:

@@ -119,7 +119,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
 
 
 def _shelves(catalog: Catalog, *, is_hidden: bool) -> list[Shelf]:
-    """Give the shelves of one kind, also of streams that are declared no longer: a later version may have them again."""
+    """Return the shelves of one kind, also of streams that are declared no longer: a later version may have them again."""
     return [
         shelf
         for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)

@@ -59,7 +59,7 @@ def chunks(rid: int, fid: int, text: str) -> Iterable[tuple[int, int, int, bytes
 
 
 def chunk_sum(piece: str) -> bytes:
-    """Give the checksum that a chunk is checked against whenever it is read."""
+    """Return the checksum that a chunk is checked against whenever it is read."""
     return hashlib.blake2b(piece.encode(), digest_size=_SUM_BYTES).digest()
 
 

@@ -86,7 +86,7 @@ class RecordCheck:
 def invalid_rows(
     stream: StreamTable, rid: int, problems: Iterable[RecordProblem]
 ) -> Iterator[tuple[int, str, int | None, str]]:
-    """Give the rows that mark a record as invalid."""
+    """Yield the rows that mark a record as invalid."""
     for one in problems:
         yield rid, one.pointer, None if one.unreadable is None else stream.fids[one.unreadable], one.message
 

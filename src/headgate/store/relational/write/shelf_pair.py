@@ -92,7 +92,7 @@ class ShelfPair:
         return ShelfChanges(self.database, self.stream, sid, next_n, seq, self.received_at)
 
     def _row(self, *, is_hidden: bool) -> tuple[int, int] | None:
-        """Give the number of a shelf, and of its next record."""
+        """Return the number of a shelf, and of its next record."""
         found = self.database.one(
             self.database.sql["shelf_to_fill"], (self.connection_id, self.stream.stid, int(is_hidden))
         )

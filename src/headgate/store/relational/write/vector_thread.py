@@ -41,7 +41,7 @@ class VectorStore(Protocol):
         ...
 
     def has_turn(self) -> bool:
-        """Say whether this process makes the vectors: of several, one does."""
+        """Return whether this process makes the vectors: of several, one does."""
         ...
 
     def end_turn(self) -> None:

@@ -48,7 +48,7 @@ class WordFilling:
     name = "word index"
 
     def plan(self, database: Database) -> bool:
-        """Say whether the index lacks anything."""
+        """Return whether the index lacks anything."""
         return not is_current(database)
 
     def step(self, database: Database) -> bool:

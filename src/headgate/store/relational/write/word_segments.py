@@ -140,7 +140,7 @@ def _insert(database: Database, sid: int, fid: int, segment: Segment) -> None:
 
 
 def leaf_sum(leaf: Leaf) -> int:
-    """Give the checksum that a leaf is checked against whenever it is read."""
+    """Return the checksum that a leaf is checked against whenever it is read."""
     words, counts, occurrences = leaf
     return zlib.crc32(occurrences, zlib.crc32(counts, zlib.crc32(words)))
 
@@ -255,7 +255,7 @@ class WordMerging:
     name = "merging of the word index"
 
     def plan(self, database: Database) -> bool:
-        """Say whether anything is worth merging."""
+        """Return whether anything is worth merging."""
         return self._next(database) is not None
 
     def step(self, database: Database) -> bool:

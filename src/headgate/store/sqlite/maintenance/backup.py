@@ -278,7 +278,7 @@ def _end_credentials(path: Path, at: int) -> EndedCredentials:
 
 
 def _is_done(source: Path, manifest: Manifest, home: Home, *, ended: bool) -> bool:
-    """Say whether a home holds exactly this backup, unused since it was restored."""
+    """Return whether a home holds exactly this backup, unused since it was restored."""
     store = home.path / FILE
     if list(home.path.glob(f"{FILE}*")) != [store]:
         return False
