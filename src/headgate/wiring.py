@@ -40,7 +40,7 @@ from headgate.model.ids import ConnectionId, GrantId, RequestId, client_id
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
 from headgate.reading.elsewhere import LocalWithoutModel
-from headgate.reading.local import ReadContext
+from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
@@ -351,7 +351,10 @@ def serve_session(settings: Settings, token: str, session: StdioSession) -> None
             if access.is_owner:
                 raise OwnerCredentialRefused
             context = ReadContext(access, RequestId(f"req_{secrets.token_hex(8)}"), via)
-            port = LocalWithoutModel(services.read_services, context, token, served)
+            if not has_model(settings.semantic_model):
+                port = LocalResourceServer(services.read_services, context)
+            else:
+                port = LocalWithoutModel(services.read_services, context, token, served)
             return Reader(port, handles, address, context.request_id)
 
         async with services.running():

@@ -23,7 +23,7 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 PASSWORD = "six green boats at noon"
 PAGES = (
-    *("", "/data", "/agents", "/agents/demo-agent", "/activity", "/connect", "/add", "/settings", "/styles"),
+    *("", "/data", "/agents", "/agents/demo-agent", "/activity", "/connect", "/add", "/settings"),
     *("/search?q=sheet", "/rules", "/agents/demo-agent/look"),
 )
 

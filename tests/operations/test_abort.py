@@ -303,3 +303,16 @@ async def test_wherever_a_tree_is_cut_only_what_hangs_below_is_ended_by_it(ended
     await outcome(task)
     await watched.all_over()
     assert held.in_flight == ()
+
+
+async def test_a_tree_that_is_ended_twice_is_ended_once():
+    watched = Watched()
+    held = tree(watched)
+    task = asyncio.create_task(held.execute("ns/root", request_id="root"))
+    await watched.started("leaf1", "leaf2")
+    assert len(held.abort("root")) == 5
+    held.abort("root")
+    await outcome(task)
+    await watched.all_over()
+    assert sorted(watched.ended) == sorted({*watched.ended})
+    assert held.in_flight == ()

@@ -242,7 +242,7 @@ def _record_count(engine: str, directory: Path) -> int:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from headgate.home import Home
+from headgate.home import Home, home_in
 from headgate.store import maintenance
 from headgate.store.relational import copying
 

@@ -116,7 +116,7 @@ def test_the_descriptions_say_what_a_model_cannot_guess():
     def about(tool: str, name: str) -> str:
         return BY_NAME[tool]["inputSchema"]["properties"][name]["description"]
 
-    assert "All words first, then most" in BY_NAME["search"]["description"]
+    assert "Records with all the words rank first" in BY_NAME["search"]["description"]
     assert "one of q and query" in about("search", "q")
     assert BY_NAME["search"]["inputSchema"]["properties"]["mode"]["enum"] == ["lexical"]
     assert "prints every row" in BY_NAME["query_records"]["description"]

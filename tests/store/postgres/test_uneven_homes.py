@@ -42,7 +42,6 @@ _NAMED = {
     "records_to_move": ("text", "rid"),
     "stored_records": ("int, text", "key"),
     "numbers_by_key": ("int, text", "key"),
-    "changed_values": ("text", "sid"),
     "visible_segments": ("text", "sid"),
     "visible_vector_blocks": ("text", "sid"),
 }

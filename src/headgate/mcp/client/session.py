@@ -228,16 +228,16 @@ class UpstreamSession:
             raise UpstreamTimeout
         return not scope.cancelled_caught
 
-    async def _discover(self, state: RequestState, version: str = LATEST_MODERN_VERSION) -> None:
-        params, headers = Era(version, self._offered).stamp("server/discover", {}, {})
+    async def _discover(self, state: RequestState, agreed: str | None = None) -> None:
+        params, headers = Era(agreed or LATEST_MODERN_VERSION, self._offered).stamp("server/discover", {}, {})
         message = await self._answer_to("server/discover", params, headers, state)
         match message:
             case IncomingMessage(
                 error=(types.UNSUPPORTED_PROTOCOL_VERSION, _), error_data={"supported": [*spoken]}
             ):
-                other = _newest(spoken)
-                if other is not None and version == LATEST_MODERN_VERSION != other:
-                    await self._discover(state, other)
+                # One more try with what the server names, even where that is what it has just refused.
+                if agreed is None and (version := _newest(spoken)) is not None:
+                    await self._discover(state, version)
                     return
             case _:
                 pass

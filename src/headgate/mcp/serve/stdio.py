@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -18,7 +19,21 @@ from headgate.mcp.serve.results import ServerIdentity
 from headgate.mcp.serve.tools import Surface
 
 if TYPE_CHECKING:
+    from anyio import Event
+
     from headgate.mcp.serve.call import ReaderOfCall
+
+
+#: How long calls under way are waited for after the client has closed the input.
+_LAST_ANSWERS_SECONDS = 10.0
+
+
+class _MessageHead(msgspec.Struct):
+    id: int | str | None = None
+    method: str | None = None
+
+
+_read_head = msgspec.json.Decoder(_MessageHead).decode
 
 
 @dataclass(slots=True)
@@ -31,6 +46,9 @@ class StdioSession:
     outgoing: BinaryIO = field(init=False)
     _waiting: list[bytes] = field(default_factory=list[bytes], init=False)
     _answered: int | str | None = field(default=None, init=False)
+    #: The calls that wait for an answer: the SDK ends them when the input ends, and a pipe ends at once.
+    _calls: set[int | str] = field(default_factory=set[int | str], init=False)
+    _has_answered: Event | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.incoming, self.outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -66,21 +84,38 @@ class StdioSession:
 
     async def __aiter__(self) -> AsyncGenerator[str]:
         """Yield to the SDK the messages that began the session, and then the rest."""
+        from anyio import Event, move_on_after  # noqa: PLC0415 - as above
         from anyio.to_thread import run_sync  # noqa: PLC0415 - as above
 
         for line in self._waiting:
-            yield line.decode("utf-8", "replace")
+            yield self._noted(line)
         while line := await run_sync(self.incoming.readline, abandon_on_cancel=True):
-            yield line.decode("utf-8", "replace")
+            yield self._noted(line)
+        with move_on_after(_LAST_ANSWERS_SECONDS):
+            while self._calls:
+                self._has_answered = Event()
+                await self._has_answered.wait()
+
+    def _noted(self, line: bytes) -> str:
+        with suppress(msgspec.DecodeError):
+            head = _read_head(line)
+            if head.id is not None and head.method == "tools/call":
+                self._calls.add(head.id)
+        return line.decode("utf-8", "replace")
 
     async def write(self, text: str) -> None:
         """Write a line of the SDK, unless it is an answer that the client already has."""
         from anyio.to_thread import run_sync  # noqa: PLC0415 - as above
 
-        if self._answered is not None and msgspec.json.decode(text).get("id") == self._answered:
+        head = _read_head(text)
+        if self._answered is not None and head.id == self._answered:
             self._answered = None
             return
         await run_sync(self._write, text.encode())
+        if head.id is not None and head.method is None:
+            self._calls.discard(head.id)
+            if self._has_answered is not None:
+                self._has_answered.set()
 
     async def flush(self) -> None:
         """Do nothing: every line is flushed as it is written."""
