@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 ARCHITECTURE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
@@ -68,9 +70,10 @@ def test_every_module_that_remembers_between_requests_is_on_the_page_of_caches()
             assert any(place == one or (one.endswith("/") and place.startswith(one)) for one in named), place
 
 
-def test_generated_pages_are_up_to_date():
+@pytest.mark.parametrize("script", ["reference.py", "packages.py"])
+def test_generated_pages_are_up_to_date(script: str):
     outcome = subprocess.run(
-        [sys.executable, ROOT / "tools" / "reference.py", "--check"],
+        [sys.executable, ROOT / "tools" / script, "--check"],
         capture_output=True,
         text=True,
         check=False,
