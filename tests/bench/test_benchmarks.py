@@ -67,6 +67,7 @@ def test_both_engines_are_compared_by_one_command_and_copied_once(place: Path, s
     assert re.search(r"^ingest in one stream.* 3000  (ok|MISS)$", second, re.MULTILINE)
 
 
+@pytest.mark.soak
 def test_workers_are_compared_by_one_command(place: Path, server: Server):
     del server
     text = bench(place, "workers", "--records", "100", "--seconds", "0.2", "--turns", "1")
@@ -75,6 +76,7 @@ def test_workers_are_compared_by_one_command(place: Path, server: Server):
     assert all(int(figure) > 0 for row in rows for figure in row)
 
 
+@pytest.mark.soak
 def test_many_homes_are_simulated_by_one_command(place: Path, server: Server):
     del server
     text = bench(place, "scale", "--homes", "12", "--records", "40")

@@ -184,7 +184,7 @@ class InspectorPeer:
 
 @needs_node
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
-@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("era", [pytest.param("legacy", marks=pytest.mark.soak), "modern"])
 async def test_the_inspector_goes_every_journey(shipped: Product, era: str, journey: Journey, tmp_path: Path):
     await journey(InspectorPeer(shipped, era, tmp_path))
 
