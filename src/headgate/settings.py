@@ -366,7 +366,7 @@ def _file_text(setting: Setting, value: Any, file_path: Path) -> str:
     """
     if isinstance(value, list) and setting.read in {_names, _ids}:
         names = cast("list[Any]", value)
-        if all(isinstance(one, str) and one.split() == [one] and "," not in one for one in names):
+        if all(isinstance(name, str) and name.split() == [name] and "," not in name for name in names):
             return ",".join(names)
     if isinstance(value, list | dict):
         rule = "takes a list of names" if setting.read in {_names, _ids} else "takes one value"

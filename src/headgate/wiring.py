@@ -125,7 +125,9 @@ class HomeStores:
     async def catalog(self) -> SourceCatalog:
         """Read the declarations and connections of the store."""
         connections = await self.store.connections()
-        return SourceCatalog(await self.store.declarations(), {one.id: one for one in connections})
+        return SourceCatalog(
+            await self.store.declarations(), {connection.id: connection for connection in connections}
+        )
 
 
 @asynccontextmanager

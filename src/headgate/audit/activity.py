@@ -97,32 +97,32 @@ class Conversation:
     @property
     def records(self) -> int:
         """How many records were shown, counted each time."""
-        return sum(one.event.record_count for one in self.reads)
+        return sum(read.event.record_count for read in self.reads)
 
     @property
     def calls(self) -> int:
         """How many reads there were; an entry may stand for several refusals."""
-        return sum(one.event.read_count for one in self.reads)
+        return sum(read.event.read_count for read in self.reads)
 
     @property
     def refusals(self) -> int:
         """How many reads were refused."""
-        return sum(one.event.read_count for one in self.reads if one.event.outcome != ANSWERED)
+        return sum(read.event.read_count for read in self.reads if read.event.outcome != ANSWERED)
 
     @property
     def tools(self) -> list[tuple[str, int]]:
         """The tools and routes, the most used first."""
         found: Counter[str] = Counter()
-        for one in self.reads:
-            found[one.event.via.removeprefix(_MCP)] += one.event.read_count
+        for read in self.reads:
+            found[read.event.via.removeprefix(_MCP)] += read.event.read_count
         return found.most_common()
 
     @property
     def streams(self) -> list[tuple[str, int]]:
         """The streams, and how many records of each were shown."""
         found: Counter[str] = Counter()
-        for one in self.reads:
-            found.update(one.event.stream_counts)
+        for read in self.reads:
+            found.update(read.event.stream_counts)
         return found.most_common()
 
 
@@ -190,11 +190,11 @@ def conversations(reads: Iterable[LoggedRead]) -> list[Conversation]:
     """Group reads, given newest first, into conversations: one client, with short pauses."""
     found: list[Conversation] = []
     current: dict[ClientId | None, Conversation] = {}
-    for one in reads:
-        client = one.event.client_id
+    for read in reads:
+        client = read.event.client_id
         known = current.get(client)
-        if known is None or known.began_at - one.event.at > GAP_US:
+        if known is None or known.began_at - read.event.at > GAP_US:
             known = current[client] = Conversation(client)
             found.append(known)
-        known.reads.append(one)
+        known.reads.append(read)
     return found

@@ -151,7 +151,7 @@ class Admission:
                     request_id=request_id,
                     token_kind=issued.kind.value,
                     client_id=issued.client_id,
-                    grant_ids=tuple(one.grant.id for one in found.grants),
+                    grant_ids=tuple(grant.grant.id for grant in found.grants),
                     package_id=issued.package_id,
                     via=via,
                     outcome=code,
@@ -165,7 +165,7 @@ def _is_valid(issued: IssuedToken, now: int) -> bool:
 
 def _last_end(state: _TokenState, now: int) -> int:
     """Return the last of the ends that have passed."""
-    ends = [state.issued.expires_at, *(one.grant.expires_at for one in state.grants)]
+    ends = [state.issued.expires_at, *(grant.grant.expires_at for grant in state.grants)]
     return max(end for end in ends if end is not None and end <= now)
 
 
@@ -177,9 +177,9 @@ def _check_scope(issued: IssuedToken, route: str) -> None:
 def _read_state(found: Holder, now: int) -> _TokenState:
     """Work out the access ahead, where no request can change it: no grant has ended or counts records."""
     issued, grants = found.token, found.grants
-    ends = [issued.expires_at, *(one.grant.expires_at for one in grants)]
+    ends = [issued.expires_at, *(grant.grant.expires_at for grant in grants)]
     is_plain = _is_valid(issued, now) and all(
-        one.state(now) in READABLE and one.daily_records is None for one in grants
+        grant.state(now) in READABLE and grant.daily_records is None for grant in grants
     )
     is_plain = is_plain and issued.scope is None
     has_reason = bool(grants) or issued.kind is TokenKind.OWNER
@@ -211,7 +211,7 @@ def _access(issued: IssuedToken, granted: tuple[IssuedGrant, ...], version: int)
 def _granted(state: _TokenState, now: int) -> tuple[IssuedGrant, ...]:
     if state.issued.kind is TokenKind.OWNER:
         return ()
-    active = tuple(one for one in state.grants if one.state(now) in READABLE)
+    active = tuple(grant for grant in state.grants if grant.state(now) in READABLE)
     if active:
         return active
     if state.issued.kind is TokenKind.MCP_PACKAGE:

@@ -50,7 +50,9 @@ class ClientOverview:
     @property
     def active(self) -> tuple[GrantOverview, ...]:
         """The grants that can be read under; one for a single use stays readable after its token was issued."""
-        return tuple(one for one in self.grants if one.state in {GrantState.ACTIVE, GrantState.CONSUMED})
+        return tuple(
+            grant for grant in self.grants if grant.state in {GrantState.ACTIVE, GrantState.CONSUMED}
+        )
 
     def readable(self, grant_id: GrantId | None = None) -> tuple[IssuedGrant, ...]:
         """Return the grants of one token: those of a package, or one alone; without an id, the newest.
@@ -71,9 +73,9 @@ class ClientOverview:
     def today(self) -> int:
         """How many records were shown today; a read under a package is counted for each of its grants."""
         counts: dict[str, int] = {}
-        for one in self.grants:
-            at = one.issued.package_id or one.issued.grant.id
-            counts[at] = max(counts.get(at, 0), one.today)
+        for grant in self.grants:
+            at = grant.issued.package_id or grant.issued.grant.id
+            counts[at] = max(counts.get(at, 0), grant.today)
         return sum(counts.values())
 
 
@@ -130,7 +132,7 @@ class Clients:
 
     async def reads_by_day(self, days: int) -> dict[int, dict[ClientId, int]]:
         """Count the records that each client was shown on each of the last days, counted from 1970."""
-        grants = {one.grant.id: one for one in await self._ledger.grants()}
+        grants = {grant.grant.id: grant for grant in await self._ledger.grants()}
         first = self._clock() // DAY_US - days + 1
         # A read under a package is counted for each of its grants, so the largest count is the package's.
         counts: dict[tuple[int, ClientId, str], int] = {}
@@ -149,7 +151,7 @@ class Clients:
         """Find the days of the last month on which a client read more than so many times its usual."""
         first = self._clock() // DAY_US - USUAL_DAYS
         reads = await self.reads_by_day(2 * USUAL_DAYS)
-        return tuple(one for one in find_alarms(reads, factor) if one.day >= first)
+        return tuple(alarm for alarm in find_alarms(reads, factor) if alarm.day >= first)
 
     async def grant(self, grant_id: GrantId) -> IssuedGrant:
         """Find a grant that can be read under.
@@ -191,8 +193,8 @@ class Clients:
 
     async def _stop(self, grants: Iterable[GrantOverview]) -> int:
         ended = 0
-        for one in tuple(grants):
-            await self._ledger.revoke(one.issued.grant.id, self._clock())
+        for grant in tuple(grants):
+            await self._ledger.revoke(grant.issued.grant.id, self._clock())
             ended += 1
         return ended
 
@@ -200,9 +202,9 @@ class Clients:
         """List the owner's tokens that can still be used, newest first."""
         now = self._now()
         return tuple(
-            one
-            for one in await self._ledger.owner_tokens()
-            if one.revoked_at is None and (one.expires_at is None or now < one.expires_at)
+            token
+            for token in await self._ledger.owner_tokens()
+            if token.revoked_at is None and (token.expires_at is None or now < token.expires_at)
         )
 
     async def revoke_owner_token(self, mark: str) -> None:
@@ -211,9 +213,9 @@ class Clients:
         Raises:
             NotFound: there is none.
         """
-        for one in await self.owner_tokens():
-            if token_mark(one) == mark:
-                await self._ledger.revoke_token(one.digest, self._clock())
+        for token in await self.owner_tokens():
+            if token_mark(token) == mark:
+                await self._ledger.revoke_token(token.digest, self._clock())
                 return
         raise NotFound("There is no such token.", hint="Run 'headgate owner tokens' for the list.")
 
@@ -235,8 +237,8 @@ def _grant(issued: IssuedGrant, shown: ShownRecords, now: int) -> GrantOverview:
 async def client_names(store: OAuthStore) -> dict[str, str]:
     """Return the names that approved clients claim, by their ids; of two with one name each has the end of its id."""
     documents = await store.all(entries.KINDS[OAuthClient])
-    clients = [msgspec.json.decode(one, type=OAuthClient) for one in documents]
-    approved = {one.id: one.name for one in clients if one.is_approved}
+    clients = [msgspec.json.decode(document, type=OAuthClient) for document in documents]
+    approved = {client.id: client.name for client in clients if client.is_approved}
     # No client can pass for the owner, whose entries stand beside its own.
     often = Counter([*approved.values(), "You"])
     return {id_: name if often[name] == 1 else f"{name} ({id_[-4:]})" for id_, name in approved.items()}

@@ -85,7 +85,7 @@ class ConsentChoice:
     @property
     def picked(self) -> tuple[StreamChoice, ...]:
         """The streams that would be granted."""
-        return tuple(one for one in self.streams if one.is_picked)
+        return tuple(stream for stream in self.streams if stream.is_picked)
 
 
 def offers(catalog: SourceCatalog, precise: PreciseRequest | None) -> tuple[StreamOffer, ...]:
@@ -95,7 +95,9 @@ def offers(catalog: SourceCatalog, precise: PreciseRequest | None) -> tuple[Stre
         InvalidAuthorizationDetails: what was asked for is not there.
     """
     requests = _everything(catalog) if precise is None else precise.selections
-    found = tuple(offer for one in requests for offer in _offers(one, catalog, is_asked=precise is not None))
+    found = tuple(
+        offer for request in requests for offer in _offers(request, catalog, is_asked=precise is not None)
+    )
     if precise is not None and not found:
         raise InvalidAuthorizationDetails("Nothing of what was asked for is connected here.")
     return found
@@ -119,7 +121,7 @@ def _offers(request: SelectionRequest, catalog: SourceCatalog, *, is_asked: bool
         if narrowed is None:
             continue
         for most in resolve(narrowed, catalog).streams:
-            named = any(connection in (one.connection_ids or ()) for one in request.streams)
+            named = any(connection in (stream.connection_ids or ()) for stream in request.streams)
             yield StreamOffer(
                 connection,
                 catalog.connections[connection].label or connection,
@@ -135,9 +137,9 @@ def _on(request: SelectionRequest, connection: ConnectionId) -> SelectionRequest
     if request.preset is not None:
         return request
     streams = [
-        replace(one, connection_ids=(connection,))
-        for one in request.streams
-        if one.connection_ids is None or connection in one.connection_ids
+        replace(stream, connection_ids=(connection,))
+        for stream in request.streams
+        if stream.connection_ids is None or connection in stream.connection_ids
     ]
     return replace(request, streams=tuple(streams)) if streams else None
 
@@ -189,7 +191,9 @@ def with_preset(choice: ConsentChoice, preset: str) -> ConsentChoice:
     if preset not in PRESETS:
         return choice
     narrow = {"headers": _headers, "no_bodies": _no_bodies, "last_90_days": _last_90_days}[preset]
-    return replace(choice, streams=tuple(narrow(one) if one.is_picked else one for one in choice.streams))
+    return replace(
+        choice, streams=tuple(narrow(stream) if stream.is_picked else stream for stream in choice.streams)
+    )
 
 
 def _headers(choice: StreamChoice) -> StreamChoice:
@@ -215,7 +219,7 @@ def _last_90_days(choice: StreamChoice) -> StreamChoice:
 
 def _with_fields(choice: StreamChoice, keeps: Callable[[FieldName], bool]) -> StreamChoice:
     always = choice.offer.always
-    return replace(choice, fields=tuple(one for one in choice.fields if one in always or keeps(one)))
+    return replace(choice, fields=tuple(field for field in choice.fields if field in always or keeps(field)))
 
 
 def terms_of(choice: ConsentChoice, catalog: SourceCatalog, now: int) -> tuple[Terms, ...]:
@@ -237,7 +241,7 @@ def terms_of(choice: ConsentChoice, catalog: SourceCatalog, now: int) -> tuple[T
         resolve(
             SelectionRequest(
                 catalog.declarations[key].source_id,
-                tuple(replace(one, connection_ids=tuple(connections)) for one in streams),
+                tuple(replace(stream, connection_ids=tuple(connections)) for stream in streams),
             ),
             catalog,
         )
@@ -298,8 +302,8 @@ def conditions_of(choice: ConsentChoice, client_id: str, precise: PreciseRequest
 def review_of(terms: Sequence[Terms], conditions: Conditions, calls: Sequence[str]) -> str:
     """Name what a page shows: another value for any other terms, conditions, declaration or remote tools."""
     shown = [
-        [one.connector_key, one.source.version, [stream_document(stream) for stream in one.streams]]
-        for one in terms
+        [term.connector_key, term.source.version, [stream_document(stream) for stream in term.streams]]
+        for term in terms
     ]
     document = msgspec.json.encode([shown, msgspec.to_builtins(conditions), calls], order="deterministic")
     return hashlib.sha256(document).hexdigest()

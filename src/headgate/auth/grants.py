@@ -156,8 +156,8 @@ def granted_terms(
     """Make grants of concrete terms: one alone for a client, several as a package."""
     package_id = PackageId(fresh_id("pkg")) if len(terms) > 1 else None
     grants = [
-        IssuedGrant(_grant(one, conditions, now), package_id, daily_records=conditions.daily_records)
-        for one in terms
+        IssuedGrant(_grant(term, conditions, now), package_id, daily_records=conditions.daily_records)
+        for term in terms
     ]
     return grants, TokenKind.CLIENT if package_id is None else TokenKind.MCP_PACKAGE, package_id
 
@@ -219,7 +219,7 @@ async def revoke_grant(
     if issued.scope is not None:
         raise PermissionRefused(f"The owner limited this token to {issued.scope.value}.")
     if issued.kind is not TokenKind.OWNER:
-        held = {one.grant.id for one in found.grants}
+        held = {grant.grant.id for grant in found.grants}
         if grant_id not in held:
             raise PermissionRefused("This is not a grant of this token.")
     if not await ledger.revoke(grant_id, clock()):

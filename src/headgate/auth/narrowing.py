@@ -42,9 +42,9 @@ def narrow(issued: IssuedGrant, asked: Narrowing, catalog: SourceCatalog) -> Iss
     """
     grant = issued.grant
     streams = tuple(
-        _stream(one, asked.streams[one.name], _declared(issued, one.name, catalog))
-        for one in grant.streams
-        if one.name in asked.streams
+        _stream(stream, asked.streams[stream.name], _declared(issued, stream.name, catalog))
+        for stream in grant.streams
+        if stream.name in asked.streams
     )
     if not streams:
         raise InvalidRequest("This would leave the grant empty.", hint="Revoke it instead.", param="streams")

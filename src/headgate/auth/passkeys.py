@@ -72,7 +72,7 @@ class Passkeys:
         self._sealer = sealer
         self._clock = clock
         self._latest = latest
-        self._parties = {one.id: one for one in names}
+        self._parties = {name.id: name for name in names}
 
     def party(self, name: str) -> PasskeyParty | None:
         """Find the configured name by which a browser calls; None if passkeys cannot be made for it."""

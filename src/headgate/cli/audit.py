@@ -63,13 +63,13 @@ def _list_alarms(context: typer.Context, client: str | None, limit: int, *, as_j
     async def find(stores: HomeStores) -> list[dict[str, Any]]:
         return [
             {
-                "client_id": one.client_id,
-                "day": iso(one.day * DAY_US)[:10],
-                "records": one.records,
-                "usual": one.usual,
+                "client_id": alarm.client_id,
+                "day": iso(alarm.day * DAY_US)[:10],
+                "records": alarm.records,
+                "usual": alarm.usual,
             }
-            for one in await stores.clients().alarms(factor)
-            if client in {None, one.client_id}
+            for alarm in await stores.clients().alarms(factor)
+            if client in {None, alarm.client_id}
         ][:limit]
 
     found = _run(context, find)
@@ -220,8 +220,10 @@ def _print(documents: list[dict[str, Any]], if_none: str, *, as_json: bool) -> N
         return
     if not documents:
         typer.echo(if_none, err=True)
-    for one in documents:
-        who = one["client_id"] or one["token_kind"]
-        shown = f"{many(one['record_count'], 'record')}, {many(one['size_bytes'], 'byte')}"
-        words = f"  {json.dumps(one['words'])}" if "words" in one else ""
-        typer.echo(f"{one['seq']:>6}  {one['at']}  {who}  {one['via']}  {one['outcome']}  {shown}{words}")
+    for document in documents:
+        who = document["client_id"] or document["token_kind"]
+        shown = f"{many(document['record_count'], 'record')}, {many(document['size_bytes'], 'byte')}"
+        words = f"  {json.dumps(document['words'])}" if "words" in document else ""
+        typer.echo(
+            f"{document['seq']:>6}  {document['at']}  {who}  {document['via']}  {document['outcome']}  {shown}{words}"
+        )

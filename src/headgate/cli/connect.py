@@ -199,15 +199,16 @@ def _issue(context: typer.Context, program: AgentProgram, choice: Choice, terms:
 
 
 def _list_programs(context: typer.Context, *, as_json: bool) -> None:
-    files = {one.name: _file(context, one) for one in PROGRAMS.values()}
+    files = {program.name: _file(context, program) for program in PROGRAMS.values()}
     if as_json:
         rows = [
-            {"name": one.name, "title": one.title, "file": str(files[one.name])} for one in PROGRAMS.values()
+            {"name": program.name, "title": program.title, "file": str(files[program.name])}
+            for program in PROGRAMS.values()
         ]
         typer.echo(json.dumps(rows, indent=2))
         return
-    for one in PROGRAMS.values():
-        typer.echo(f"{one.name:<15} {one.title:<15} {files[one.name]}")
+    for program in PROGRAMS.values():
+        typer.echo(f"{program.name:<15} {program.title:<15} {files[program.name]}")
     echo(context, "Connect one with 'headgate connect NAME'.", err=True)
 
 

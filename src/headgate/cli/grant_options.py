@@ -72,9 +72,9 @@ def connection_named(catalog: SourceCatalog, name: ConnectionId) -> ConnectionId
     if name in catalog.connections:
         return name
     found = [
-        one.id
-        for one in catalog.connections.values()
-        if (one.display_name or "").casefold() == name.casefold()
+        connection.id
+        for connection in catalog.connections.values()
+        if (connection.display_name or "").casefold() == name.casefold()
     ]
     if len(found) > 1:
         raise InvalidRequest(
@@ -90,7 +90,8 @@ def offered_values(catalog: SourceCatalog, choice: Choice, param: str | None) ->
     match param:
         case "connection":
             names = [
-                f"{one.display_name or one.connector_key} ({one.id})" for one in catalog.connections.values()
+                f"{connection.display_name or connection.connector_key} ({connection.id})"
+                for connection in catalog.connections.values()
             ]
             return f"Connections are {', '.join(sorted(names))}."
         case "stream":
@@ -138,9 +139,11 @@ def read_choice(
 ) -> Choice:
     """Read the options that say what a grant shows."""
     return Choice(
-        connection_ids=tuple(read_option("connection", connection_id, one) for one in connections or ()),
-        streams=tuple(read_option("stream", stream_name, one) for one in streams or ()),
-        fields=_merged(_fields(one) for one in fields or ()),
+        connection_ids=tuple(
+            read_option("connection", connection_id, connection) for connection in connections or ()
+        ),
+        streams=tuple(read_option("stream", stream_name, stream) for stream in streams or ()),
+        fields=_merged(_fields(field) for field in fields or ()),
         since=_time("since", since),
         until=_time("until", until),
     )

@@ -65,7 +65,10 @@ async def _preview(settings: Settings, choice: Choice) -> tuple[Sequence[GrantPr
         except InvalidAuthorizationDetails as refusal:
             raise refused_choice(refusal, catalog, named) from None
         found = await preview(services.read_services, terms, RequestId("req_preview"), "cli:preview")
-        return found, {one.id: one.display_name or one.id for one in catalog.connections.values()}
+        return found, {
+            connection.id: connection.display_name or connection.id
+            for connection in catalog.connections.values()
+        }
 
 
 def _counts(found: Sequence[GrantPreview], labels: Mapping[str, str]) -> list[str]:
@@ -99,7 +102,11 @@ def _samples(found: Sequence[GrantPreview]) -> list[str]:
 
 def _sample(fields: Sequence[SampleField]) -> str:
     """Write what tells a record apart first, and leave out what is empty."""
-    shown = [one for one in fields if not one.is_withheld and not one.name.endswith("id") and _has_value(one)]
+    shown = [
+        field
+        for field in fields
+        if not field.is_withheld and not field.name.endswith("id") and _has_value(field)
+    ]
     shown.sort(key=_rank)
     return ", ".join(f"{one.name}={one.value}" for one in shown[:_SAMPLE_FIELDS])
 

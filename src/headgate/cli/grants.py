@@ -141,10 +141,14 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
 
     async def work(stores: HomeStores) -> list[tuple[dict[str, Any], GrantOverview]]:
         overviews = {
-            one.issued.grant.id: one for client in await stores.clients().overview() for one in client.grants
+            grant.issued.grant.id: grant
+            for client in await stores.clients().overview()
+            for grant in client.grants
         }
         now = stores.judged_at()
-        return [(issued_document(one, now), overviews[one.grant.id]) for one in await stores.ledger.grants()]
+        return [
+            (issued_document(grant, now), overviews[grant.grant.id]) for grant in await stores.ledger.grants()
+        ]
 
     found = with_stores_if_any(settings_of(context).settings, work)
     if as_json:
@@ -195,7 +199,8 @@ def show(
             documents = [issued_document(one, now) for one in found]
             return json.dumps(documents[0] if found[0].grant.id == grant else documents, indent=2)
         labels: dict[str, str] = {
-            one.id: one.display_name or one.id for one in await stores.store.connections()
+            connection.id: connection.display_name or connection.id
+            for connection in await stores.store.connections()
         }
         words = [in_words(one, labels, now) for one in found]
         if found[0].grant.id == grant:

@@ -32,10 +32,11 @@ def printable(value: object, most: int = _CELL_CHARS) -> str:
 
 def preview_text(preview: ImportPreview) -> str:
     """Draw the columns and first rows of every stream that has any."""
-    shown = [one for one in preview.streams if one.rows] or preview.streams
+    shown = [stream for stream in preview.streams if stream.rows] or preview.streams
     lines = [line for one in shown for line in _stream_lines(one)]
     lines += [
-        f"  rejected: {printable(one.place, 60)}: {printable(one.reason, 80)}" for one in preview.rejects
+        f"  rejected: {printable(reject.place, 60)}: {printable(reject.reason, 80)}"
+        for reject in preview.rejects
     ]
     return "\n".join(lines)
 
@@ -83,8 +84,8 @@ def report_lines(report: ImportReport) -> Iterable[str]:
         yield f"  with {many(report.attachment_count, 'file')}"
     if report.reject_count:
         yield f"  {report.reject_count:,} rejected:"
-        for one in report.rejects[:_REJECTS_SHOWN]:
-            yield f"    {printable(one.place, 60)}: {printable(one.reason, 120)}"
+        for reject in report.rejects[:_REJECTS_SHOWN]:
+            yield f"    {printable(reject.place, 60)}: {printable(reject.reason, 120)}"
         if report.reject_count > _REJECTS_SHOWN:
             yield f"    and {report.reject_count - _REJECTS_SHOWN:,} more"
     if report.failure:

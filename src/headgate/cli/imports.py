@@ -153,16 +153,16 @@ def _print_reports(
     grant = next_command(context, reports)
     if as_json:
         document = {
-            "imports": [dataclasses.asdict(one) for one in reports],
+            "imports": [dataclasses.asdict(report) for report in reports],
             "unknown_files": list(unknown),
             "next": grant,
         }
         typer.echo(json_text(document, indent=2))
         return
-    for one in reports:
-        resumed = ", from where it was interrupted" if one.is_resumed else ""
-        typer.echo(f"{printable(one.display_name, 60)} ({one.connection_id}){resumed}")
-        for line in report_lines(one):
+    for report in reports:
+        resumed = ", from where it was interrupted" if report.is_resumed else ""
+        typer.echo(f"{printable(report.display_name, 60)} ({report.connection_id}){resumed}")
+        for line in report_lines(report):
             typer.echo(line)
     _print_unknown(unknown)
     typer.echo(f"Let an agent read it:\n  {grant}")

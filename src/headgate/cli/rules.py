@@ -32,7 +32,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the rules, and how many records each hides."""
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
-        return [_document(one.rule, hidden=one.hidden) for one in await active_rules(stores.store)]
+        return [_document(rule.rule, hidden=rule.hidden) for rule in await active_rules(stores.store)]
 
     found = with_stores(settings_of(context).settings, work)
     if as_json:

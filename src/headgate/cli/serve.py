@@ -113,10 +113,11 @@ def _client_lines(server: HttpServer, home: Path) -> list[tuple[str, str]]:
     """Write one line for each program: its command, or ours that writes its file."""
     lines = [
         (
-            one.title,
-            shell_line(one, server) or _connect_line(one.name, home, is_http=one.url_member is not None),
+            program.title,
+            shell_line(program, server)
+            or _connect_line(program.name, home, is_http=program.url_member is not None),
         )
-        for one in PROGRAMS.values()
+        for program in PROGRAMS.values()
     ]
     return [*lines, ("Inspector", inspector_line(server))]
 

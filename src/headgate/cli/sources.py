@@ -45,7 +45,7 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
     files, live = sources(), _live_sources(context)
 
     async def work(stores: HomeStores) -> list[dict[str, Any]]:
-        return [await _row(stores, one) for one in await stores.store.connections()]
+        return [await _row(stores, connection) for connection in await stores.store.connections()]
 
     rows = with_stores_if_any(settings_of(context).settings, work)
     if as_json:
@@ -56,8 +56,8 @@ def list_(context: typer.Context, *, as_json: AsJson = False) -> None:
         typer.echo(json_text({"connections": rows, "sources": known}, indent=2))
         return
     shown = [
-        (one["connection_id"], one["connector_key"], printable(one["display_name"], 50), _when(one))
-        for one in rows
+        (row["connection_id"], row["connector_key"], printable(row["display_name"], 50), _when(row))
+        for row in rows
     ]
     for line in table([("connection", "source", "name", "last import"), *shown]) if shown else ():
         typer.echo(line)
@@ -93,7 +93,7 @@ def show(context: typer.Context, connection: _Which, *, as_json: AsJson = False)
         found = await find_connection(stores, connection)
         declared = (await stores.store.declarations())[found.connector_key]
         reaches = [Reach(name, (found.id,), (), with_hidden=True) for name in declared.streams]
-        counts = {one.stream: one.record_count for one in await stores.store.summaries(reaches)}
+        counts = {summary.stream: summary.record_count for summary in await stores.store.summaries(reaches)}
         streams = {str(name): counts.get(name, 0) for name in declared.streams}
         return {**await _row(stores, found), "streams": streams}
 
@@ -201,7 +201,11 @@ def sync(
     async def work(stores: HomeStores) -> list[ImportReport]:
         reports: list[ImportReport] = []
         every = await stores.store.connections()
-        chosen = [await find_connection(stores, one) for one in connections] if connections else every
+        chosen = (
+            [await find_connection(stores, connection) for connection in connections]
+            if connections
+            else every
+        )
         for one in chosen:
             try:
                 report = await _fetch(settings, stores, one, is_named=bool(connections))
@@ -237,9 +241,9 @@ async def _fetch(
 def _print(context: typer.Context, reports: Sequence[ImportReport]) -> None:
     if not reports:
         echo(context, "There is no account to fetch from. See 'headgate sources add --help'.", err=True)
-    for one in reports:
-        typer.echo(f"{printable(one.display_name, 60)} ({one.connection_id})")
-        for line in report_lines(one):
+    for report in reports:
+        typer.echo(f"{printable(report.display_name, 60)} ({report.connection_id})")
+        for line in report_lines(report):
             typer.echo(line)
 
 

@@ -285,14 +285,17 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
     """
     with needs_extra("serve"):
         connections = maintenance.commands_of(home).stats().connections
-    found = [one for one in connections if one.connection_id == name] or [
-        one for one in connections if (one.display_name or "").casefold() == name.casefold()
+    found = [connection for connection in connections if connection.connection_id == name] or [
+        connection
+        for connection in connections
+        if (connection.display_name or "").casefold() == name.casefold()
     ]
     if not found and name.startswith(_CONNECTION_ID):
         return None
     if len(found) != 1:
         names = ", ".join(
-            f"{one.display_name or one.connector_key} ({one.connection_id})" for one in connections
+            f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
+            for connection in connections
         )
         problem = "There is no connection" if not found else f"{len(found)} connections are called"
         raise NotFound(
@@ -376,15 +379,15 @@ def _table(found: StoreStats) -> str:
 def _rows(connection: ConnectionStats) -> Iterator[_StatsRow]:
     """Make a row for each stream; the first one names the connection."""
     name = f"{connection.display_name or connection.connector_key} ({connection.connection_id})"
-    for one in connection.streams:
+    for stream in connection.streams:
         yield _StatsRow(
             name,
-            one.stream if one.is_declared else f"{one.stream} (no longer declared)",
-            f"{one.record_count:,}",
-            _size(one.about_bytes),
-            _day(one.oldest),
-            _day(one.newest),
-            _day(one.last_updated),
+            stream.stream if stream.is_declared else f"{stream.stream} (no longer declared)",
+            f"{stream.record_count:,}",
+            _size(stream.about_bytes),
+            _day(stream.oldest),
+            _day(stream.newest),
+            _day(stream.last_updated),
         )
         name = ""
     if not connection.streams:

@@ -44,7 +44,7 @@ class WatchEvent:
             return {**event, "event": "failed", "message": self.failure}
         if not self.reports:
             return {**event, "event": "unchanged"}
-        imports = [dataclasses.asdict(one) for one in self.reports]
+        imports = [dataclasses.asdict(report) for report in self.reports]
         return {**event, "imports": imports, "unknown_files": list(self.unknown)}
 
     def text(self) -> str:
@@ -52,7 +52,7 @@ class WatchEvent:
         name = printable(self.path.name, 60)
         if self.failure:
             return f"{name}: {printable(self.failure, 200)}"
-        lines = [line for one in self.reports for line in report_lines(one)]
+        lines = [line for report in self.reports for line in report_lines(report)]
         return "\n".join([f"{name}:" if lines else f"{name}: nothing new", *lines])
 
 

@@ -119,13 +119,13 @@ async def _with_head(rows: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 def _table_rows(documents: Iterable[Mapping[str, Any]]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
-    for one in documents:
-        streams = dict.fromkeys(part["stream"] for part in one["parts"])
-        fields = dict.fromkeys(name for part in one["parts"] for name in part["fields"])
+    for document in documents:
+        streams = dict.fromkeys(part["stream"] for part in document["parts"])
+        fields = dict.fromkeys(name for part in document["parts"] for name in part["fields"])
         row = (
-            one["seq"], one["at"], one["client_id"] or one["token_kind"], one["via"], one["outcome"],
-            one["record_count"], one["size_bytes"], " ".join(streams), " ".join(fields), one.get("refusals", 1),
-            one.get("words", ""),
+            document["seq"], document["at"], document["client_id"] or document["token_kind"], document["via"], document["outcome"],
+            document["record_count"], document["size_bytes"], " ".join(streams), " ".join(fields), document.get("refusals", 1),
+            document.get("words", ""),
         )  # fmt: skip
         writer.writerow(safe_cell(value) for value in row)
     return out.getvalue().encode()
@@ -189,13 +189,13 @@ async def _view(
     clients = await console.clients.overview()
     alarms = await console.clients.alarms(console.alarm_factor)
     return ActivityView(
-        lines=tuple(conversation_line(one, names) for one in conversations(found.reads)),
+        lines=tuple(conversation_line(conversation, names) for conversation in conversations(found.reads)),
         clients=tuple((one.client_id, one.name) for one in clients),
         client=client,
         stream=stream,
         only=only,
         older_path=older,
-        alarms=tuple(alarm_words(one, names) for one in alarms),
+        alarms=tuple(alarm_words(alarm, names) for alarm in alarms),
         alarm_factor=console.alarm_factor,
         export_query=urlencode(chosen_texts),
         newest=newest,

@@ -77,7 +77,7 @@ class AgentsView:
     @property
     def active(self) -> int:
         """How many can read now."""
-        return sum(one.can_read for one in self.agents)
+        return sum(agent.can_read for agent in self.agents)
 
 
 def agent_path(client: str) -> str:
@@ -149,7 +149,7 @@ def _card(client: ClientOverview, names: dict[str, str]) -> AgentCard:
 def _summary(streams: list[StreamWords]) -> str:
     if not streams:
         return "Can read nothing now."
-    parts = dict.fromkeys(f"{one.stream} of {one.sources}" for one in streams)
+    parts = dict.fromkeys(f"{stream.stream} of {stream.sources}" for stream in streams)
     return f"Can read {'; '.join(parts)}."
 
 

@@ -55,7 +55,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     view = ConnectView(
         url,
         tuple((way, _state(way, agents)) for way in _ways(url)),
-        tuple(ConnectedAgent(one.name, agent_path(one.client_id), _has_read(one)) for one in agents),
+        tuple(ConnectedAgent(agent.name, agent_path(agent.client_id), _has_read(agent)) for agent in agents),
         url.startswith("https://"),
     )
     if asked.is_partial:
@@ -65,7 +65,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 def _state(way: Way, agents: Sequence[ClientOverview]) -> str:
     """Return how far a program is: nothing, ``waits`` for its first read, or ``good``."""
-    found = [one for one in agents if _is_way(way, one)]
+    found = [agent for agent in agents if _is_way(way, agent)]
     if any(_has_read(one) for one in found):
         return "good"
     return "waits" if found else ""

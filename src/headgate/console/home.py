@@ -67,7 +67,9 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
             *_alarms(alarms, names),
             *_attention(clients, now),
         ),
-        latest=tuple(conversation_line(one, names) for one in conversations(log.reads)[:_LATEST]),
+        latest=tuple(
+            conversation_line(conversation, names) for conversation in conversations(log.reads)[:_LATEST]
+        ),
         has_clients=bool(clients),
         now=now,
     )
@@ -75,15 +77,15 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 def _troubles(troubles: Sequence[Trouble]) -> Iterator[Attention]:
-    for one in troubles:
-        what = f"{one.loop}, {one.subject}" if one.subject else one.loop
-        text = f"Work in the background fails ({what}): {one.message} Headgate tries again."
-        yield Attention(text, _TROUBLE_PAGES.get(one.loop, "/console/settings"))
+    for trouble in troubles:
+        what = f"{trouble.loop}, {trouble.subject}" if trouble.subject else trouble.loop
+        text = f"Work in the background fails ({what}): {trouble.message} Headgate tries again."
+        yield Attention(text, _TROUBLE_PAGES.get(trouble.loop, "/console/settings"))
 
 
 def _alarms(alarms: Sequence[Alarm], names: Mapping[str, str]) -> Iterator[Attention]:
-    for one in alarms:
-        yield Attention(alarm_words(one, names), agent_path(one.client_id))
+    for alarm in alarms:
+        yield Attention(alarm_words(alarm, names), agent_path(alarm.client_id))
 
 
 def _attention(clients: Sequence[ClientOverview], now: int) -> tuple[Attention, ...]:

@@ -87,18 +87,18 @@ def _page(asked: OwnerRequest, view: NarrowView, status: int = 200) -> HttpReply
 
 
 def _as_it_is(issued: IssuedGrant) -> Form:
-    fields = {f"fields/{one.name}": [*map(str, one.fields)] for one in issued.grant.streams}
-    return Form({**fields, "keep": [str(one.name) for one in issued.grant.streams]})
+    fields = {f"fields/{stream.name}": [*map(str, stream.fields)] for stream in issued.grant.streams}
+    return Form({**fields, "keep": [str(stream.name) for stream in issued.grant.streams]})
 
 
 def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
     days, daily = form.get("days"), form.get("daily_records").strip()
     streams = {
-        one.name: NarrowedStream(
-            frozenset(map(FieldName, form.all(f"fields/{one.name}"))), _since(form, one.name)
+        stream.name: NarrowedStream(
+            frozenset(map(FieldName, form.all(f"fields/{stream.name}"))), _since(form, stream.name)
         )
-        for one in issued.grant.streams
-        if one.name in form.all("keep")
+        for stream in issued.grant.streams
+        if stream.name in form.all("keep")
     }
     records = _number(daily, _MOST_RECORDS, "daily_records") if daily else None
     if records is not None and issued.daily_records is not None and records > issued.daily_records:

@@ -141,13 +141,13 @@ async def settings_page_view(
     """Collect what the page of settings shows."""
     tokens = tuple(
         TokenLine(
-            token_mark(one),
-            one.name or "unnamed",
-            "everything" if one.scope is None else one.scope.value,
-            day(one.issued_at),
-            "no end" if one.expires_at is None else day(one.expires_at),
+            token_mark(token),
+            token.name or "unnamed",
+            "everything" if token.scope is None else token.scope.value,
+            day(token.issued_at),
+            "no end" if token.expires_at is None else day(token.expires_at),
         )
-        for one in await console.clients.owner_tokens()
+        for token in await console.clients.owner_tokens()
     )
     return SettingsView(
         console.facts,

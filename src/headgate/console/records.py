@@ -164,10 +164,10 @@ def _card(rows: list[Mapping[str, Any]], dated: Mapping[StreamPlace, Span | None
         id=first["connection_id"],
         name=first.get("display_name") or first["connector_key"],
         connector=first["connector_key"],
-        records=sum(one.records for one in streams),
+        records=sum(stream.records for stream in streams),
         streams=tuple(streams),
         updated_at=max(times, default=None),
-        span=_hull([one.span for one in streams if one.span is not None]),
+        span=_hull([stream.span for stream in streams if stream.span is not None]),
     )
 
 

@@ -141,11 +141,11 @@ async def _view(
     console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = ""
 ) -> RulesView:
     rules = await active_rules(console.reads.store)
-    used = {one.rule.text for one in rules if one.rule.kind is RuleKind.SET}
+    used = {rule.rule.text for rule in rules if rule.rule.kind is RuleKind.SET}
     sources = (await console.reads.catalog()).declarations.values()
     streams = {name: stream for source in sources for name, stream in source.streams.items()}
     return RulesView(
-        rules=tuple(_line(one) for one in rules),
+        rules=tuple(_line(rule) for rule in rules),
         sets=tuple(SetLine(name.value, *words, name.value in used) for name, words in _SETS.items()),
         streams=tuple(sorted(streams)),
         fields=tuple(sorted({name for stream in streams.values() for name in stream.fields})),

@@ -184,7 +184,9 @@ async def _page(
         is_on=console.gateway is not None,
         servers=await _cards(console),
         callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
-        everything=tuple(names.get(one, one) for one in console.gateway_callers.named_in_settings),
+        everything=tuple(
+            names.get(setting, setting) for setting in console.gateway_callers.named_in_settings
+        ),
         clients=tuple((one.client_id, one.name) for one in await console.clients.overview() if one.active),
         url=_url(console),
         problem=problem,
@@ -219,7 +221,9 @@ def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
 
 
 async def _cards(console: ConsoleServices) -> tuple[ServerCard, ...]:
-    return () if console.gateway is None else tuple(_card(one) for one in await console.gateway.servers())
+    return (
+        () if console.gateway is None else tuple(_card(server) for server in await console.gateway.servers())
+    )
 
 
 def _card(server: RemoteServer) -> ServerCard:

@@ -131,7 +131,7 @@ async def _ended_tokens(settings: Settings, tokens: Mapping[str, str]) -> list[F
             if holder is None:
                 found.append(problem("token files", f"{name}: This home does not know the token.", _SAVE))
                 continue
-            states = {one.state(stores.judged_at()) for one in holder.grants}
+            states = {grant.state(stores.judged_at()) for grant in holder.grants}
             if not states & READABLE:
                 ended = " and ".join(sorted(states)) or "gone"
                 who = holder.token.client_id

@@ -57,7 +57,7 @@ class StoreStats:
     @property
     def record_count(self) -> int:
         """The number of records of all connections."""
-        return sum(one.record_count for connection in self.connections for one in connection.streams)
+        return sum(stream.record_count for connection in self.connections for stream in connection.streams)
 
 
 @dataclass(frozen=True, slots=True)

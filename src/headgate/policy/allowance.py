@@ -46,7 +46,11 @@ class SourceCatalog:
 
     def connections_of(self, connector_key: ConnectorKey) -> tuple[ConnectionId, ...]:
         """Return the connections of a connector, oldest first."""
-        return tuple(found.id for found in self.connections.values() if found.connector_key == connector_key)
+        return tuple(
+            connection.id
+            for connection in self.connections.values()
+            if connection.connector_key == connector_key
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class StreamScope:
         """Turn the scope into a reach that selects these fields."""
         return Reach(
             stream=self.stream,
-            connection_ids=tuple([one.id for one in self.connections]),
+            connection_ids=tuple([connection.id for connection in self.connections]),
             fields=fields,
             time=self.time,
             resources=self.resources,
@@ -90,7 +94,7 @@ class StreamScope:
 
     def on(self, connection_id: ConnectionId) -> StreamScope | None:
         """Narrow the scope to one of its connections."""
-        found = [one for one in self.connections if one.id == connection_id]
+        found = [connection for connection in self.connections if connection.id == connection_id]
         return self.among(found) if found else None
 
     def allows_as(self, other: StreamScope) -> bool:
@@ -179,7 +183,7 @@ def _fields_since(granted: StreamGrant, versions: Sequence[SourceDeclaration]) -
     One that was dropped and comes back may mean something else, and one that is described otherwise does.
     """
     streams = [version.streams.get(granted.name) for version in versions]
-    declared = [dict[FieldName, Field]() if one is None else one.fields for one in streams]
+    declared = [dict[FieldName, Field]() if stream is None else stream.fields for stream in streams]
     return tuple(
         name
         for name in granted.fields

@@ -79,7 +79,7 @@ def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
         return first
     if not all(first.allows_as(other) for other in others):
         return None
-    connections = {one.id: one for scope in scopes for one in scope.connections}
+    connections = {connection.id: connection for scope in scopes for connection in scope.connections}
     return replace(first, connections=tuple(connections.values()), parts=tuple(scopes))
 
 

@@ -143,7 +143,7 @@ def _child(allowance: Allowance, scope: StreamScope, capability: RelationCapabil
 def _child_of_grant(allowance: Allowance, scope: StreamScope, capability: RelationCapability) -> StreamScope:
     for other in allowance.by_stream.get(capability.relation.stream, ()):
         if (other.grant_id, other.connector_key) == (scope.grant_id, scope.connector_key):
-            shared = [one for one in other.connections if one in scope.connections]
+            shared = [connection for connection in other.connections if connection in scope.connections]
             if shared:
                 return other.among(shared)
     raise InsufficientScope(f"Relation '{capability.relation.name}' is outside this grant.", param="expand")

@@ -177,7 +177,7 @@ def _test_of(rule: HidingRule) -> _Test:
             return lambda texts: any(equals(one) or _has_address(one, equals) for one in texts.folded(field))
         case RuleKind.WORDS:
             phrases = {_phrase(form) for form in _forms(rule.text)}
-            return lambda texts: any(phrase in one for one in texts.words(field) for phrase in phrases)
+            return lambda texts: any(phrase in word for word in texts.words(field) for phrase in phrases)
         case RuleKind.PATTERN:
             matches = _pattern(rule.text)
             return lambda texts: any(matches(one) for one in texts.plain(field))

@@ -295,11 +295,11 @@ def _understood(found: Understood) -> Body:
     """Return how a query was understood: its words with other forms that were found, and what was left out."""
     words = [
         {
-            "word": one.word,
-            **({"forms": list(one.forms)} if one.forms else {}),
-            **({"corrected_to": list(one.corrected)} if one.corrected else {}),
+            "word": word.word,
+            **({"forms": list(word.forms)} if word.forms else {}),
+            **({"corrected_to": list(word.corrected)} if word.corrected else {}),
         }
-        for one in found.words
+        for word in found.words
     ]
     body: Body = {"words": words}
     if found.left_out:

@@ -195,6 +195,6 @@ def _filters(filters: Iterable[Filter]) -> Iterator[tuple[str, object]]:
 
 
 def _expand(requests: Iterable[ExpandRequest]) -> Iterator[tuple[str, object]]:
-    for one in requests:
-        yield "expand", one.name
-        yield f"expand_limit[{one.name}]", one.limit
+    for request in requests:
+        yield "expand", request.name
+        yield f"expand_limit[{request.name}]", request.limit

@@ -461,7 +461,7 @@ class LocalResourceServer(msgspec.Struct):
         body |= {"links": {"self": links.aggregate_link(query)}, "meta": self._meta()}
         fields = aggregated_fields(decision.plan)
         connections = decision.plan.reach.connection_ids
-        return _Served(body, tuple(Disclosed(one, query.stream, fields) for one in connections))
+        return _Served(body, tuple(Disclosed(connection, query.stream, fields) for connection in connections))
 
     async def _search(
         self, decisions: DecisionMemo, most: int | None, query: SearchQuery, title_chars: int | None
@@ -484,7 +484,7 @@ class LocalResourceServer(msgspec.Struct):
         labels = labels_of(decisions.allowance, decision.scopes)
         draw = bodies.hit_row if title_chars is None else bodies.titled_hit_row
         rows = [draw(hit, labels, query.mode) for hit in page.hits]
-        searched = {one.id for scope in decision.scopes for one in scope.connections}
+        searched = {connection.id for scope in decision.scopes for connection in scope.connections}
         lacks = (index_building(),) if page.is_index_building else ()
         lacks += (search_partial(),) if page.is_cut else ()
         if plan.limit < decision.plan.limit and page.next is not None:

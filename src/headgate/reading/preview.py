@@ -51,12 +51,12 @@ async def preview(
     found: list[GrantPreview] = []
     shown: list[Disclosed] = []
     catalog = await services.catalog()
-    for one in terms:
+    for term in terms:
         # Decided as it will be when the client reads, but with every field: the page strikes out what is withheld.
-        access = Access(TokenKind.CLIENT, SubjectId("owner"), ClientId("preview"), (_whole(one),))
+        access = Access(TokenKind.CLIENT, SubjectId("owner"), ClientId("preview"), (_whole(term),))
         for scope in allow(access, catalog, services.rules).scopes:
-            granted = next(stream for stream in one.streams if stream.name == scope.stream)
-            made, parts = await _stream(services, scope, granted, one)
+            granted = next(stream for stream in term.streams if stream.name == scope.stream)
+            made, parts = await _stream(services, scope, granted, term)
             found.append(made)
             shown += parts
     services.discloser.write(
@@ -113,7 +113,7 @@ def _text(value: Any) -> str:
 
 def _whole(terms: Terms) -> Grant:
     streams = tuple(
-        replace(one, fields=tuple(terms.source.streams[one.name].fields)) for one in terms.streams
+        replace(stream, fields=tuple(terms.source.streams[stream.name].fields)) for stream in terms.streams
     )
     return Grant(
         id=GrantId("preview"),
@@ -162,10 +162,10 @@ async def _read(services: ReadServices, access: Access, places: set[StreamPlace]
     """Read the first and the last time of streams that have times; no record leaves the store."""
     found: dict[StreamPlace, Span] = {}
     for scope in (await services.decisions(access)).allowance.scopes:
-        for one in scope.connections if scope.declaration.consent_time_field else ():
-            if (one.id, scope.stream) in places:
-                span = await _span(services, scope.among((one,)))
-                found |= {} if span is None else {(one.id, scope.stream): span}
+        for connection in scope.connections if scope.declaration.consent_time_field else ():
+            if (connection.id, scope.stream) in places:
+                span = await _span(services, scope.among((connection,)))
+                found |= {} if span is None else {(connection.id, scope.stream): span}
     return found
 
 

@@ -37,7 +37,7 @@ async def active_rules(store: Store) -> tuple[ActiveRule, ...]:
     """List the rules with what each hides, the oldest first."""
     rules = await store.rules()
     counts: Mapping[RuleId, int] = await store.hidden_counts() if rules else {}
-    return tuple(ActiveRule(one, counts.get(one.id, 0)) for one in rules)
+    return tuple(ActiveRule(rule, counts.get(rule.id, 0)) for rule in rules)
 
 
 async def try_rule(store: Store, chosen: ChosenRule) -> RuleCount:

@@ -86,11 +86,11 @@ def stream_metadata(scope: StreamScope, summaries: Summaries) -> Body:
             {"id": view.id, "label": view.label, "fields": list(view.fields)}
             for view in capability.views.values()
         ],
-        "relationships": [_relationship(one) for one in capability.relations.values()],
+        "relationships": [_relationship(relation) for relation in capability.relations.values()],
         "query": _query(scope),
-        "granted_connections": [_connection(one) for one in scope.connections],
+        "granted_connections": [_connection(connection) for connection in scope.connections],
         "field_capabilities": {name: _field(one) for name, one in visible.items()},
-        "expand_capabilities": [_expand(one) for one in capability.relations.values()],
+        "expand_capabilities": [_expand(relation) for relation in capability.relations.values()],
         "record_count": _count(scope, summaries),
         "freshness": _freshness(scope, summaries),
     }
@@ -142,7 +142,7 @@ def _compact_connector(group: Sequence[StreamScope], summaries: Summaries) -> Bo
     rows = [_compact_stream(scope, summaries) for scope in group]
     for row, scope in zip(rows, group, strict=True):
         if scope.connections != shared:
-            row["granted_connections"] = [_connection(one) for one in scope.connections]
+            row["granted_connections"] = [_connection(connection) for connection in scope.connections]
     return _connector(group) | {
         "granted_connections": [_connection(one) for one in shared],
         "streams": rows,
@@ -159,7 +159,7 @@ def _compact_stream(scope: StreamScope, summaries: Summaries) -> Body:
         "primary_key": [name for name in scope.declaration.primary_key if name in capability.fields],
         "cursor_field": capability.sort_field,
         "field_capabilities": {name: flag_line(_field(one)) for name, one in capability.fields.items()},
-        "expand_capabilities": [_expand(one) for one in capability.relations.values()],
+        "expand_capabilities": [_expand(relation) for relation in capability.relations.values()],
         "views": list(capability.views),
         "count": bool(capability.counts),
     }
@@ -210,7 +210,11 @@ def _query(scope: StreamScope) -> Body:
     body: Body = {
         "range_filters": {name: list(fields[name].operators) for name in names(Use.RANGE_FILTER)},
         "search": {"lexical_fields": names(Use.LEXICAL_SEARCH)},
-        "expand": [one.relation.name for one in scope.capability.relations.values() if one.refused is None],
+        "expand": [
+            relation.relation.name
+            for relation in scope.capability.relations.values()
+            if relation.refused is None
+        ],
     }
     if scope.capability.counts is not None:
         body["aggregations"] = {"count": scope.capability.counts} | {
@@ -316,7 +320,7 @@ def _freshness(scope: StreamScope, summaries: Summaries) -> Body:
 
 
 def _of(scope: StreamScope, summaries: Summaries) -> list[StreamFacts]:
-    found = (summaries.get((one.id, scope.stream)) for one in scope.connections)
+    found = (summaries.get((connection.id, scope.stream)) for connection in scope.connections)
     return [one for one in found if one is not None]
 
 

@@ -205,7 +205,7 @@ class ReadServices:
             memo = replace(memo, epoch=epoch)
         else:
             declarations = dict(await self.store.declarations())
-            connections = {one.id: one for one in await self.store.connections()}
+            connections = {connection.id: connection for connection in await self.store.connections()}
             catalog = SourceCatalog(declarations, connections, await self.store.declared_versions())
             memo = _CatalogMemo(version, epoch, catalog)
         self._memo = memo

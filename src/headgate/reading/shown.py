@@ -96,7 +96,11 @@ def hits_shown(
     page: SearchPage, rows: Sequence[Body], scopes: Sequence[StreamScope]
 ) -> tuple[Disclosed, ...]:
     """Name the fields that hits show: those of the snippets, of the title, and of the record's time."""
-    times = {(one.id, scope.stream): _time_field(scope) for scope in scopes for one in scope.connections}
+    times = {
+        (connection.id, scope.stream): _time_field(scope)
+        for scope in scopes
+        for connection in scope.connections
+    }
     return tuple(
         part
         for hit, row in zip(page.hits, rows, strict=True)
@@ -108,7 +112,7 @@ def hits_shown(
 
 def _hit_fields(hit: Hit, row: Body, time_field: FieldName | None) -> tuple[FieldName, ...]:
     time = None if hit.authored_at is None else time_field
-    named = [*(one.field for one in hit.snippets), *row.get("data", ()), time]
+    named = [*(snippet.field for snippet in hit.snippets), *row.get("data", ()), time]
     return tuple(dict.fromkeys(name for name in named if name is not None))
 
 

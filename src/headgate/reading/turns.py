@@ -128,9 +128,9 @@ async def draw(size_bytes: int, work: Callable[[*_Given], _T], *given: *_Given) 
 
 def size_of(entries: Iterable[Record | Tombstone]) -> int:
     """Add up the bytes of records and of those they are expanded with."""
-    return sum([_size(one) for one in entries if isinstance(one, Record)])
+    return sum([_size(entry) for entry in entries if isinstance(entry, Record)])
 
 
 def _size(record: Record) -> int:
     children = record.expanded.values() if record.expanded else ()
-    return len(record.body) + sum([size_of(one.records) for one in children])
+    return len(record.body) + sum([size_of(child.records) for child in children])

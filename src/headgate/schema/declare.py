@@ -389,8 +389,10 @@ def _limits(default: int | None, most: int | None) -> tuple[int, int]:
 
 def _preset(preset: PresetDocument) -> SelectionPreset:
     streams = tuple(
-        PresetStream(StreamName(one.name), one.view, None if one.fields is None else _names(one.fields))
-        for one in preset.streams
+        PresetStream(
+            StreamName(stream.name), stream.view, None if stream.fields is None else _names(stream.fields)
+        )
+        for stream in preset.streams
     )
     return SelectionPreset(preset.id, preset.label, streams)
 

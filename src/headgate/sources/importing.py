@@ -338,7 +338,7 @@ class _Import:
         reaches = [
             Reach(StreamName(name), (self._connection.id,), (), with_hidden=True) for name in self._streams
         ]
-        found = {one.stream: one.record_count for one in await self._store.summaries(reaches)}
+        found = {summary.stream: summary.record_count for summary in await self._store.summaries(reaches)}
         return {name: found.get(StreamName(name), 0) for name in self._streams}
 
 

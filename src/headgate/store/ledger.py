@@ -159,8 +159,8 @@ class Ledger:
         """Keep grants and the token for them, all or nothing."""
 
         def work(database: Database) -> None:
-            for one in grants:
-                if database.one(database.sql["grant_exists"], (one.grant.id,)) is not None:
+            for grant in grants:
+                if database.one(database.sql["grant_exists"], (grant.grant.id,)) is not None:
                     raise GrantConsumed
             put_grants(database, grants)
             put_token(database, token)
@@ -364,7 +364,7 @@ def _head(database: Database) -> ChainHead | None:
 
 def put_grants(database: Database, grants: Sequence[IssuedGrant]) -> None:
     """Write grants inside a transaction."""
-    database.many(database.sql["insert_grant"], [_grant_row(one) for one in grants])
+    database.many(database.sql["insert_grant"], [_grant_row(grant) for grant in grants])
 
 
 def put_token(database: Database, token: IssuedToken) -> None:

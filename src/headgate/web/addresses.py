@@ -92,9 +92,10 @@ class AddressTable:
     """Finds the address of a request."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
-        methods = dict.fromkeys(one.method for one in addresses)
+        methods = dict.fromkeys(address.method for address in addresses)
         self._by_method = {
-            method: _MethodPaths([one for one in addresses if one.method == method]) for method in methods
+            method: _MethodPaths([address for address in addresses if address.method == method])
+            for method in methods
         }
 
     def find(self, method: str, raw_path: bytes) -> tuple[Address, Mapping[str, str]]:

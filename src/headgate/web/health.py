@@ -25,7 +25,7 @@ async def readyz(request: WebRequest) -> HttpReply:
     await reads.catalog()
     answer: dict[str, Any] = {"status": "ready" if reads.store.is_writable else "degraded"}
     troubles = request.services.supervisor.troubles()
-    failing = {(one.loop, one.code) for one in troubles if one.code not in _OF_THE_STORE}
+    failing = {(trouble.loop, trouble.code) for trouble in troubles if trouble.code not in _OF_THE_STORE}
     if failing:
         shown = [{"loop": loop, "code": code} for loop, code in sorted(failing)]
         answer = {"status": "degraded", "troubles": shown}

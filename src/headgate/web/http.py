@@ -283,7 +283,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Write a refusal; drop for a while what still arrives, because a reset would take the refusal away."""
         self._refusal = None
         phrase, text = _REFUSALS[status]
-        headers = b"".join(b"%b: %b\r\n" % one for one in self.server_state.default_headers)
+        headers = b"".join(b"%b: %b\r\n" % header for header in self.server_state.default_headers)
         self.transport.write(
             b"HTTP/1.1 %d %b\r\n%bcontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
             b"connection: close\r\n\r\n%b" % (status, phrase, headers, len(text), text)

@@ -72,10 +72,10 @@ def read_details(text: str) -> PreciseRequest:
         selections = tuple(map(_selection, details))
     except (msgspec.MsgspecError, InvalidRequest, ValueError, RecursionError):
         raise InvalidAuthorizationDetails from None
-    if not 1 <= len(details) <= _MAX_DETAILS or any(one.type != DETAIL_TYPE for one in details):
+    if not 1 <= len(details) <= _MAX_DETAILS or any(detail.type != DETAIL_TYPE for detail in details):
         raise InvalidAuthorizationDetails(f"Each of 1 to {_MAX_DETAILS} details has the type {DETAIL_TYPE}.")
     first = details[0]
-    is_single = any(one.access_mode is AccessMode.SINGLE_USE for one in details)
+    is_single = any(detail.access_mode is AccessMode.SINGLE_USE for detail in details)
     return PreciseRequest(
         selections,
         AccessMode.SINGLE_USE if is_single else AccessMode.CONTINUOUS,

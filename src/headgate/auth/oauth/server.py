@@ -54,7 +54,9 @@ class OAuthPlace:
     @property
     def resources(self) -> frozenset[str]:
         """Every spelling of the one resource: clients differ in the path and the slash at its end."""
-        return frozenset(f"{one}{path}" for one in self.origins for path in ("", "/", "/mcp", "/mcp/", "/v1"))
+        return frozenset(
+            f"{origin}{path}" for origin in self.origins for path in ("", "/", "/mcp", "/mcp/", "/v1")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class TokenServer(AuthorizationServer):
         found = entries.find(self.rows, TokenFamily, family_id)
         if found is None or found.is_revoked:
             return None
-        states = {one.state(self.now) for one in self.rows.grants(found.grant_ids)}
+        states = {grant.state(self.now) for grant in self.rows.grants(found.grant_ids)}
         readable = {GrantState.ACTIVE, GrantState.CONSUMED} if found.is_single_use else {GrantState.ACTIVE}
         return found if states & readable else None
 

@@ -164,12 +164,12 @@ def _cut_rows(
     short: list[_PageRow] = []
     entries: list[Json] = []
     links: list[Json] = []
-    for one in rows:
-        if _is_whole_row(one, inline_chars):
-            short.append(_with_fetch_id(one))
+    for row in rows:
+        if _is_whole_row(row, inline_chars):
+            short.append(_with_fetch_id(row))
             continue
         # A copy: a page that is still too large is cut again from the same rows.
-        copy: RecordBody = msgspec.json.decode(msgspec.json.encode(one.row))
+        copy: RecordBody = msgspec.json.decode(msgspec.json.encode(row.row))
         for record in _with_children(copy):
             entry, ladder = shorten_row(reader, record, inline_chars)
             record["fetch_id"] = reader.handles.result_id(ref_of(record))

@@ -230,12 +230,12 @@ def _changed(
     paths = list(changed)
     for at in range(0, len(paths), _FETCHED):
         answer = _report(run.account, "REPORT", url, fetch_of(paths[at : at + _FETCHED]), depth="1")
-        for one in run.parts_of(answer):
-            content = one.texts.get("calendar-data", "")
+        for part in run.parts_of(answer):
+            content = part.texts.get("calendar-data", "")
             if content:
                 ids: _Ids = []
-                yield from run.records(one.path, content.encode(), name, ids, changed.get(one.path, ()))
-                held[one.path] = [one.texts.get("getetag", ""), ids]
+                yield from run.records(part.path, content.encode(), name, ids, changed.get(part.path, ()))
+                held[part.path] = [part.texts.get("getetag", ""), ids]
 
 
 def _report(account: WebAccount, method: str, url: str, body: bytes, *, depth: str) -> HttpAnswer:

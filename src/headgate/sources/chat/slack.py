@@ -77,8 +77,8 @@ def _names(found: Recognised, root: str) -> _Names:
 
 def _objects(file: InputFile) -> Iterator[dict[str, Any]]:
     with file.open() as content:
-        for found in json_values(content, _ITEMS):
-            yield object_of(found.value)
+        for value in json_values(content, _ITEMS):
+            yield object_of(value.value)
 
 
 def _items(file: InputFile, content: IO[bytes], root: str, names: _Names) -> Iterator[Row | Reject]:

@@ -85,16 +85,16 @@ class _Chats:
 
     def read(self, content: IO[bytes]) -> Iterator[Row | Reject]:
         number = 0
-        for found in json_values(content, _WANTED, _BEGUN):
-            if found.problem is not None or found.path.endswith("messages.item"):
+        for value in json_values(content, _WANTED, _BEGUN):
+            if value.problem is not None or value.path.endswith("messages.item"):
                 number += 1
                 yield from self._channel()
-                yield self._message(found, f"{self._file.name}, message {number}")
-            elif found.path in _BEGUN:
+                yield self._message(value, f"{self._file.name}, message {number}")
+            elif value.path in _BEGUN:
                 yield from self._channel()
                 self._chat, self._is_given = {}, False
             else:
-                self._chat[found.path.rpartition(".")[2]] = found.value
+                self._chat[value.path.rpartition(".")[2]] = value.value
         yield from self._channel()
 
     @property

@@ -181,7 +181,7 @@ def _items(place: str, objects: GitObjects, name: str, commit: Commit | None) ->
         yield Reject(place, "The files that it changed are missing or damaged.")
     data = _commit(name, commit, files)
     yield Row("commits", data, place=place)
-    yield from (_change(data, one) for one in files or ())
+    yield from (_change(data, file) for file in files or ())
 
 
 def _commit(name: str, commit: Commit, files: Sequence[ChangedFile] | None) -> dict[str, Any]:

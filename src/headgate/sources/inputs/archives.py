@@ -73,7 +73,7 @@ def archive_tree(path: Path) -> Generator[InputTree]:
 
 
 def _label(name: str) -> str:
-    ending = next((one for one in (*_TARS, ".zip") if name.lower().endswith(one)), "")
+    ending = next((tar for tar in (*_TARS, ".zip") if name.lower().endswith(tar)), "")
     # A compressed file is the file: mail.mbox.gz has the name of mail.mbox.
     bare = name[: len(name) - len(ending)] if ending else PurePosixPath(name[: -len(".gz")]).stem
     return export_label(bare)

@@ -146,12 +146,12 @@ def _first(values: Values, *paths: Path) -> str | None:
 
 
 def _ending(values: Values, *endings: Path) -> str | None:
-    return next((found[0] for ending in endings for found in _ends(values, ending)), None)
+    return next((end[0] for ending in endings for end in _ends(values, ending)), None)
 
 
 def _single(values: Values, *endings: Path) -> str | None:
     """Return the value, unless there are several different ones, as in a batch of payments."""
-    every = {one for ending in endings for found in _ends(values, ending) for one in found}
+    every = {one for ending in endings for end in _ends(values, ending) for one in end}
     return every.pop() if len(every) == 1 else None
 
 
@@ -163,8 +163,8 @@ def _remittance(entry: Values) -> str | None:
     texts = [
         text
         for ending in (("RmtInf", "Ustrd"), ("CdtrRefInf", "Ref"))
-        for found in _ends(entry, ending)
-        for text in found
+        for end in _ends(entry, ending)
+        for text in end
     ]
     more = _first(entry, ("AddtlNtryInf",)) or _ending(entry, ("AddtlTxInf",))
     return clean(" ".join(texts), _MAX_VALUE) or more

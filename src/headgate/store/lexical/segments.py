@@ -264,7 +264,7 @@ def merge(parts: Sequence[Part]) -> Segment | None:
     postings = [_with_words_of(met, _read(part.leaves)) for part in parts]
     words = sorted(met)
     ids = {word: number for number, word in enumerate(words)}
-    keys = np.empty(sum(len(one.occurrences) for one in postings), "<u8")
+    keys = np.empty(sum(len(posting.occurrences) for posting in postings), "<u8")
     begun = filled = 0
     for part in parts:
         stays = int(part.stays.sum())

@@ -68,7 +68,10 @@ class EndpointEmbedder:
         except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
             raise ModelUnavailable from error
         vectors = {one.index: one.embedding for one in found}
-        if sorted(vectors) != list(range(len(texts))) or len({len(one) for one in vectors.values()}) != 1:
+        if (
+            sorted(vectors) != list(range(len(texts)))
+            or len({len(vector) for vector in vectors.values()}) != 1
+        ):
             raise ModelUnavailable
         return np.array([vectors[number] for number in range(len(texts))], np.float32)
 

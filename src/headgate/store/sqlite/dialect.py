@@ -67,7 +67,7 @@ class SqliteDialect:
         self, database: Database, stid: int, columns: Sequence[TypedColumn], rows: Sequence[tuple[Any, ...]]
     ) -> None:
         """Store typed rows in place of older ones."""
-        names = "".join(f", {_name(one.column)}" for one in columns)
+        names = "".join(f", {_name(column.column)}" for column in columns)
         marks = ", ?" * len(columns)
         table = self.typed_table(stid)
         database.many(SQL["put_typed_row"].format(table=table, names=names, marks=marks), rows)

@@ -90,12 +90,12 @@ def oauth_addresses(service: AuthorizationService) -> tuple[Address, ...]:
         *(
             Address(
                 "GET",
-                _WELL_KNOWN + one,
+                _WELL_KNOWN + document,
                 Callers.ANYONE,
                 partial(metadata, service),
                 sharing=Sharing.EVERY_PAGE,
             )
-            for one in documents
+            for document in documents
         ),
         *(
             Address("POST", prefix + path, Callers.ANYONE, handler, sharing=Sharing.LISTED)

@@ -102,10 +102,10 @@ async def invalid_records(call: Call) -> HttpReply:
     found = await call.services.intake.marked(call.needed_connection(), stream, after=after, limit=limit)
     rows = [
         {
-            "id": one.id,
-            "problems": [{"pointer": each.pointer, "message": each.message} for each in one.problems],
+            "id": record.id,
+            "problems": [{"pointer": each.pointer, "message": each.message} for each in record.problems],
         }
-        for one in found.records
+        for record in found.records
     ]
     return json_reply({"object": "list", "stream": stream, "data": rows, "next_after": found.next_after})
 

@@ -91,7 +91,7 @@ class WordIndexCheck:
                 return False
         words = [words_in(leaf.words) for leaf in leaves]
         is_filtered = held_words is None or held_words == word_filter(set(chain.from_iterable(words)))
-        is_named = [held[0] for held in words] == list(directory.firsts)
+        is_named = [word[0] for word in words] == list(directory.firsts)
         is_bounded = [*map(bounds_of, leaves)] == [*map(tuple, directory.bounds.tolist())]
         return is_named and is_bounded and is_filtered and total == occurrence_count
 

@@ -331,8 +331,12 @@ def _entry(
 def _is_elsewhere(database: Database, catalog: Catalog, candidate: _Candidate) -> bool:
     """Return whether a record that left its shelf is on the other one: a rule has hidden it, or hides it no longer."""
     here = catalog.by_sid[candidate.sid]
-    others = [one for one in catalog.shelves_at(here.connection_id, here.name) if one.sid != here.sid]
-    return any(database.one(database.sql["live_record"], (one.sid, candidate.record_id)) for one in others)
+    others = [
+        shelve for shelve in catalog.shelves_at(here.connection_id, here.name) if shelve.sid != here.sid
+    ]
+    return any(
+        database.one(database.sql["live_record"], (other.sid, candidate.record_id)) for other in others
+    )
 
 
 def _lives(database: Database, candidate: _Candidate) -> list[_Life]:

@@ -76,7 +76,9 @@ class HybridSearch:
         )
         ranking, similar = self._words.ranking(), self._meaning.similar()
         by_words = self._until({one.place.rid: one for one in ranking.in_order[:LISTED_MOST]}, horizon)
-        by_meaning = self._until({one.place.rid: one for one in similar.records[:LISTED_MOST]}, horizon)
+        by_meaning = self._until(
+            {record.place.rid: record for record in similar.records[:LISTED_MOST]}, horizon
+        )
         order = self._in_order(by_words, by_meaning)
         start = 0 if seen is None else _start(order, seen)
         shown = order[start : start + self._plan.limit]

@@ -158,7 +158,7 @@ class MeaningSearch:
         """Return a page of hits."""
         found = self.similar()
         seen = _opened(self._plan.after)
-        rest = [one for one in found.records if seen is None or one.place > seen]
+        rest = [record for record in found.records if seen is None or record.place > seen]
         shown = rest[: self._plan.limit]
         hits, damaged = self.show(shown)
         return SearchPage(

@@ -56,7 +56,7 @@ def meaning_scope(
     database: Database, catalog: Catalog, reaches: Sequence[SearchReach], model: str
 ) -> MeaningScope:
     """Find out where a search by meaning looks, and how far the vectors are made there."""
-    shelves = {shelf.sid: (shelf, one) for one in reaches for shelf in catalog.shelves_of(one.reach)}
+    shelves = {shelf.sid: (shelf, reach) for reach in reaches for shelf in catalog.shelves_of(reach.reach)}
     fields: dict[tuple[int, int], SearchedField] = {}
     filled: dict[int, int] = {}
     is_behind: set[int] = set()

@@ -62,7 +62,7 @@ class Finder:
             shelves = [f"IN ({scope.sids})"]
         find = database.sql["find_record"]
         self.sql = " UNION ALL ".join(
-            find.format(columns=COLUMNS, shelves=one, where=scope.where) for one in shelves
+            find.format(columns=COLUMNS, shelves=shelve, where=scope.where) for shelve in shelves
         )
         self._values = scope.values
         self._times = len(shelves)

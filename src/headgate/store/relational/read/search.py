@@ -197,7 +197,7 @@ class LexicalSearch:
             return self._nothing(found, seen)
         columns = self._text.columns
         texts = [columns.texts_of(one.occurrences) for one in found]
-        held = holding([one.records for one in texts], columns.record_end)
+        held = holding([text.records for text in texts], columns.record_end)
         rarities = frozen.rarities if frozen else self._rarities(held)
         matches = self._allowed(self._matches(held))
         count = int((matches.is_partial == 0).sum())

@@ -59,16 +59,16 @@ def search_scope(catalog: Catalog, reaches: tuple[SearchReach, ...]) -> SearchSc
 def _search_scope(catalog: Catalog, reaches: Sequence[SearchReach]) -> SearchScope:
     fields: dict[tuple[int, int], SearchedField] = {}
     by_sid: dict[int, SearchReach] = {}
-    for one in reaches:
-        bounds = Bounds(one.reach.time, one.reach.resources)
-        for shelf in catalog.shelves_of(one.reach):
-            by_sid[shelf.sid] = one
-            for name in one.search_fields:
+    for reach in reaches:
+        bounds = Bounds(reach.reach.time, reach.reach.resources)
+        for shelf in catalog.shelves_of(reach.reach):
+            by_sid[shelf.sid] = reach
+            for name in reach.search_fields:
                 fid = shelf.stream.searched.get(name)
                 if fid is not None:
                     weight = _weight(name)
                     fields[shelf.sid, fid] = SearchedField(
-                        shelf.sid, fid, name, weight, bounds, one.shows_time
+                        shelf.sid, fid, name, weight, bounds, reach.shows_time
                     )
     return SearchScope(fields, by_sid, msgspec.json.encode(sorted(fields)).decode())
 

@@ -87,8 +87,13 @@ def invalid_rows(
     stream: StreamTable, rid: int, problems: Iterable[RecordProblem]
 ) -> Iterator[tuple[int, str, int | None, str]]:
     """Yield the rows that mark a record as invalid."""
-    for one in problems:
-        yield rid, one.pointer, None if one.unreadable is None else stream.fids[one.unreadable], one.message
+    for problem in problems:
+        yield (
+            rid,
+            problem.pointer,
+            None if problem.unreadable is None else stream.fids[problem.unreadable],
+            problem.message,
+        )
 
 
 def _pointer(inside: str) -> str:

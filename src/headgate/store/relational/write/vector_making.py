@@ -104,7 +104,7 @@ def embed(portion: Portion, model: MeaningModel) -> list[PassageVector]:
     Raises:
         ModelUnavailable: the model does not answer.
     """
-    cut = [(one, passage) for one in portion.texts for passage in passages(one.text)]
+    cut = [(text, passage) for text in portion.texts for passage in passages(text.text)]
     vectors = model.vectors([one.text[passage.start : passage.end] for one, passage in cut])
     return [
         PassageVector(one.rid, one.fid, one.time, passage.start, passage.end, vector.tobytes())
@@ -172,12 +172,12 @@ def _new_texts(
     last = min(total, wanted.filled + RECORDS_AT_ONCE)
     texts: list[TextToEmbed] = []
     chars = 0
-    for one in _texts(database, shelf, first | wanted.filled + 1, first | last, ()):
-        if chars > _CHARS_AT_ONCE and one.rid != texts[-1].rid:
+    for text in _texts(database, shelf, first | wanted.filled + 1, first | last, ()):
+        if chars > _CHARS_AT_ONCE and text.rid != texts[-1].rid:
             last = texts[-1].rid & _N_MASK
             break
-        texts.append(one)
-        chars += len(one.text)
+        texts.append(text)
+        chars += len(text.text)
     return Portion(shelf.sid, known, wanted._replace(filled=last), texts)
 
 
