@@ -257,8 +257,6 @@ class RegistrationLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Every limit of a server."""
-
     requests: RequestLimits
     sign_ins: SignInLimits
     registrations: RegistrationLimits

@@ -31,8 +31,6 @@ class StreamWords:
 
 @dataclass(frozen=True, slots=True)
 class GrantWords:
-    """One grant in words."""
-
     id: str
     state: GrantState
     streams: tuple[StreamWords, ...]

@@ -93,7 +93,6 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Remove a passkey."""
     await asked.form()
     await console.sessions.passkeys.remove(asked.places["mark"])
     return see_other(f"{_SETTINGS}?done=no-passkey")

@@ -106,8 +106,6 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
-    """One field of a record."""
-
     name: str
     text: str
     is_structured: bool = False

@@ -54,7 +54,6 @@ class RulesView:
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Show the rules."""
     hidden, shown = asked.query.number("hidden"), asked.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
     if shown is not None:
@@ -83,7 +82,6 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 
 async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    """Remove a rule."""
     await asked.form()
     try:
         shown = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())

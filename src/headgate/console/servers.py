@@ -60,8 +60,6 @@ class PendingTool:
 
 @dataclass(frozen=True, slots=True)
 class ServerCard:
-    """One server."""
-
     name: str
     path: str
     url: str

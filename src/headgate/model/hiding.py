@@ -37,8 +37,6 @@ class ReadySet(StrEnum):
 
 
 class HidingRule(msgspec.Struct, frozen=True):
-    """One rule."""
-
     id: RuleId
     kind: RuleKind
     #: The value, the words, the regular expression, or the name of the set.

@@ -120,8 +120,6 @@ class ChangesQuery(msgspec.Struct, frozen=True):
 
 
 class RecordQuery(msgspec.Struct, frozen=True):
-    """One record."""
-
     stream: StreamName
     record_id: RecordId
     connection_id: ConnectionId | None = None

@@ -24,8 +24,6 @@ class _Common(TypedDict, total=False):
 
 
 class TextBlock(_Common):
-    """Text."""
-
     type: Literal["text"]
     text: str
 

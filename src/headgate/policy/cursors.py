@@ -147,7 +147,6 @@ def seal_window(seals: Seals, place: WindowPlace, binding: bytes) -> str:
 
 
 def open_window(seals: Seals, token: str, binding: bytes) -> WindowPlace:
-    """Open a window cursor."""
     return _open(seals, Kind.WINDOW, token, binding, WindowPlace, "cursor")
 
 

@@ -128,7 +128,6 @@ class LocalResourceServer(msgspec.Struct):
     def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
     ) -> CoroutineType[Any, Any, ReadAnswer]:
-        """Read one record."""
         return self._answer_records(self._record, query, preview_chars, show)
 
     def window(self, query: WindowQuery) -> CoroutineType[Any, Any, ReadAnswer]:

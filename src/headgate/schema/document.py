@@ -105,8 +105,6 @@ class QueryDocument(_DocumentPart):
 
 
 class StreamDocument(_DocumentPart):
-    """One stream."""
-
     name: Text
     semantics: Literal["append_only", "mutable_state"]
     json_schema: dict[str, Any] = Field(alias="schema")
@@ -122,8 +120,6 @@ class StreamDocument(_DocumentPart):
 
 
 class PresetStreamDocument(_DocumentPart):
-    """One stream of a preset."""
-
     name: Text
     view: Text | None = None
     fields: Names | None = None

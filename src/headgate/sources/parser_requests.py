@@ -112,7 +112,6 @@ class PreviewFiles(Struct, frozen=True, kw_only=True, tag=True):
     refused: dict[str, str]
 
     def answer(self, state: ParserState) -> Iterator[ImportPreview]:
-        """Return the preview."""
         from headgate.sources.previewing import preview  # noqa: PLC0415 - parsers
 
         NOTE.begin(_path(self.note), {**NOTE.refused, **self.refused})

@@ -73,9 +73,7 @@ class LedgerConnections(Protocol):
         """Do some work on the chain in one write transaction."""
         ...
 
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
+    async def close(self) -> None: ...
 
 
 class Ledger:

@@ -44,9 +44,9 @@ class StoreCommands(Protocol):
         """Erase a connection with all its records and files."""
         ...
 
-    def erase_record(self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId) -> Erased:
-        """Erase one record."""
-        ...
+    def erase_record(
+        self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId
+    ) -> Erased: ...
 
     def to_read(self) -> AbstractContextManager[StoreSide]:
         """Open the store as the source of a copy."""

@@ -83,8 +83,6 @@ class _Secret:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode(_Secret):
-    """A code."""
-
     code_challenge_method: ClassVar[str] = "S256"
     family: str
     redirect_uri: str
@@ -98,8 +96,6 @@ class AuthorizationCode(_Secret):
 
 @dataclass(frozen=True, slots=True)
 class RefreshToken(_Secret):
-    """A refresh token."""
-
     digest: bytes
     family: str
     #: When it was first exchanged, and how often since.

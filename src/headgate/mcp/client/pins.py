@@ -44,8 +44,6 @@ class PinStore(Protocol):
 
 
 class MemoryPins:
-    """Pins in memory."""
-
     def __init__(self) -> None:
         self._servers: dict[str, dict[str, Pin]] = {}
 

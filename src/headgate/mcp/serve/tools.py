@@ -260,7 +260,6 @@ class Surface:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the tools."""
         return frozenset(str(tool["name"]) for tool in self.tools)
 
     def with_modes(self, modes: Sequence[SearchMode]) -> Surface:

@@ -28,7 +28,6 @@ def is_export(file: InputFile) -> bool:
 
 
 def read(file: InputFile, content: IO[bytes]) -> Iterator[Row | Reject]:
-    """Read conversation by conversation."""
     for number, found in enumerate(json_values(content, _ITEMS), 1):
         place = f"{file.name}, conversation {number}"
         one = object_of(found.value)

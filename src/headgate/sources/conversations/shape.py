@@ -210,7 +210,6 @@ class CodingSession:
             self.updated_at = time
 
     def record(self) -> dict[str, Any]:
-        """Return the record of the conversation."""
         return without_empty(
             {
                 "id": self.id,

@@ -74,7 +74,6 @@ class PostgresCommands:
             return erase.erase_connection(database, _PostgresRemains(database), connection_id)
 
     def erase_record(self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId) -> Erased:
-        """Erase one record."""
         key = erase.hash_key(self._home)
         with _opened(self._existing()) as database:
             remains = _PostgresRemains(database)

@@ -93,8 +93,6 @@ class RequestBody:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint."""
-
     id: str
     method: str
     path: str

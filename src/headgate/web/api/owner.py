@@ -45,7 +45,6 @@ async def connect(call: Call) -> HttpReply:
 
 
 async def connection(call: Call) -> HttpReply:
-    """Show a connection."""
     return json_reply(_connection(await call.services.intake.connection(_path_connection(call))))
 
 

@@ -79,7 +79,6 @@ def records(call: Call) -> Awaitable[ReadAnswer]:
 
 
 def record(call: Call) -> Awaitable[ReadAnswer]:
-    """Read one record."""
     given = call.given
     query = RecordQuery(_stream(call), _record(call))
     if given is not NOTHING:

@@ -127,8 +127,6 @@ def question_text(terms: Sequence[Term]) -> str:
 
 
 class MeaningSearch:
-    """One search by meaning."""
-
     def __init__(
         self,
         database: Database,

@@ -118,7 +118,6 @@ def looks_at_all(plan: PagePlan) -> bool:
 
 
 def page(database: Database, catalog: Catalog, plan: PagePlan) -> Page:
-    """Read a page."""
     scope = scope_of(catalog, plan.reach, plan.filters)
     if scope is None:
         return Page((), None, 0 if plan.count is not Count.NONE else None, _no_extent(plan))

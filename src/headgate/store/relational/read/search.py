@@ -165,7 +165,6 @@ class LexicalSearch:
         self._matcher = Matcher(database, text)
 
     def page(self) -> SearchPage:
-        """Return the page."""
         ranking = self.ranking()
         frozen = ranking.frozen
         if frozen is None:

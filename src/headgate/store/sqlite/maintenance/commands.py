@@ -65,7 +65,6 @@ class SqliteCommands:
             return erase.erase_connection(database, SqliteRemains(database, self._home), connection_id)
 
     def erase_record(self, connection_id: ConnectionId, *, stream: StreamName, record_id: RecordId) -> Erased:
-        """Erase one record."""
         from headgate.store.relational.maintenance import erase
         from headgate.store.sqlite.maintenance.opening import SqliteRemains, writing_store
 
