@@ -48,8 +48,8 @@ from headgate.sources.intake import Intake
 from headgate.sources.secrets import Secrets
 from headgate.sources.uploads import Uploads
 from headgate.stdio import surface_of
-from headgate.store.maintenance import backup_to_send
-from headgate.store.semantic.choice import what_leaves
+from headgate.store.engines.commands import backup_to_send
+from headgate.store.models.choice import what_leaves
 from headgate.telemetry import get_logger
 from headgate.web.api.oauth import oauth_addresses
 from headgate.web.app import AppConfig, Lifespan, build_app

@@ -45,12 +45,12 @@ from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
 from headgate.sources.reading_note import READING_NOTES
-from headgate.store.engines import open_engine
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthStore
+from headgate.store.engines.opening import open_engine
+from headgate.store.engines.store import Store
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.oauth import OAuthStore
+from headgate.store.models.choice import chosen_model
 from headgate.store.quick import has_model
-from headgate.store.relational.store import Store
-from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import configure_logs
