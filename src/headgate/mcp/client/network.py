@@ -76,11 +76,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first permitted address that accepts; each gets an equal share of the time.
-
-        Raises:
-            AddressBlocked: no address of the host may be called.
-        """
+        """Connect to the first permitted address that accepts; each gets an equal share of the time."""
         del host, timeout
         addresses = await self._permitted(port)
         failure: Exception = httpcore2.ConnectError(f"{self._host} has no address.")

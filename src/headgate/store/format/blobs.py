@@ -13,11 +13,7 @@ MAX_BLOB_BYTES = 1024 * 1024 * 1024
 
 
 async def receive(content: AsyncIterator[bytes], file: IO[bytes]) -> tuple[BlobId, int]:
-    """Write what arrives to a file; return the id that its digest makes, and its size.
-
-    Raises:
-        ResourceLimit: it is too large.
-    """
+    """Write what arrives to a file; return the id that its digest makes, and its size."""
     hashed, size = hashlib.sha256(), 0
     async for piece in content:
         size += len(piece)

@@ -41,11 +41,7 @@ class BlobFiles:
         return self._directory / digest[:2] / digest
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file whole and durably, or not at all.
-
-        Raises:
-            ResourceLimit: it is too large.
-        """
+        """Store a file whole and durably, or not at all."""
         handle, name = tempfile.mkstemp(prefix=_INCOMING, dir=self._directory)
         try:
             with os.fdopen(handle, "wb") as file:
