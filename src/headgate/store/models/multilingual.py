@@ -33,8 +33,8 @@ class MultilingualEmbedder:
         package: Any = import_module(PACKAGE)
         # More threads take more processor time for one sentence than they save.
         self._encode: Any = package.USE(threads=1).encode
-        reduction = files("headgate.store.semantic").joinpath(_REDUCTION).read_bytes()
-        with files("headgate.store.semantic").joinpath(_REDUCTION).open("rb") as file:
+        reduction = files("headgate.store.models").joinpath(_REDUCTION).read_bytes()
+        with files("headgate.store.models").joinpath(_REDUCTION).open("rb") as file:
             arrays = np.load(file, allow_pickle=False)
             self._mean: Floats = arrays["mean"].astype(np.float32)
             self._components: Floats = arrays["components"].astype(np.float32)
