@@ -22,11 +22,11 @@ from headgate.errors import (
     SchemaParse,
     Unauthorized,
 )
-from headgate.mcp.client.addresses import check_address
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations.access import AccessControl
+from headgate.mcp.client.network import check_address
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 from tests.hostile.bounds import MEGABYTE, Effort, Memory
 from tests.hostile.server import (
     LEGACY,

@@ -1,19 +1,19 @@
 """The envelope of every result: the data, where it came from, and where it breaks its schema.
 
 Reading ``data`` never raises, even when the remote tool failed; ``unwrap()`` raises. Only an instance of this
-class is an envelope; a mapping of the same shape is one only when it is read from a wire.
+class is an envelope, never a mapping of the same shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Never, TypeAlias, cast
+from typing import Any, ClassVar, Never, TypeAlias
 
 from headgate.errors import CallError
 from headgate.operations.content import blocks_text
 from headgate.operations.spec import OutputKind
-from headgate.schema.issue import Issue
+from headgate.schema.value import Issue
 
 _MESSAGE_CHARS = 500
 #: The code of an issue: a declared output was not sent.
@@ -104,24 +104,6 @@ class ResponseEnvelope:
             wire["error"] = error_to_dict(self.error)
         return wire
 
-    @classmethod
-    def from_dict(cls, wire: Mapping[str, Any]) -> ResponseEnvelope:
-        """Read the wire form.
-
-        Raises:
-            CallError: it is not an envelope (``INVALID_OUTPUT``).
-        """
-        if not is_envelope_dict(wire):
-            raise CallError("INVALID_OUTPUT", "This is not a response envelope.")
-        error = wire.get("error")
-        return cls(
-            wire["data"],
-            _meta_from_dict(wire["meta"]),
-            request_id=wire.get("requestId", ""),
-            issues=tuple(Issue.from_dict(issue) for issue in wire.get("issues", ())),
-            error=None if error is None else error_from_dict(error),
-        )
-
 
 def local_envelope(
     data: Any, operation_id: str, *, timestamp: float, request_id: str = ""
@@ -188,38 +170,6 @@ def error_to_dict(error: CallError) -> dict[str, Any]:
     return wire if error.details is None else {**wire, "details": error.details}
 
 
-def error_from_dict(wire: Mapping[str, Any]) -> CallError:
-    """Read the wire form of a call error; an unknown code counts as internal, not retryable."""
-    return CallError(
-        str(wire["code"]),
-        str(wire.get("message", "")),
-        details=wire.get("details"),
-        retryable=bool(wire.get("retryable", False)),
-    )
-
-
-def is_envelope_dict(value: object) -> bool:
-    """Return whether a value read from a wire has the shape of an envelope; not for a handler's result."""
-    if not isinstance(value, Mapping):
-        return False
-    wire = cast("Mapping[str, Any]", value)
-    meta = wire.get("meta")
-    if "data" not in wire or not isinstance(meta, Mapping):
-        return False
-    fields = cast("Mapping[str, Any]", meta)
-    match fields.get("source"):
-        case "local":
-            return isinstance(fields.get("operationId"), str) and _is_number(fields.get("timestamp"))
-        case "mcp":
-            return isinstance(fields.get("isError"), bool) and isinstance(fields.get("content"), list)
-        case _:
-            return False
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _failure_of(envelope: ResponseEnvelope) -> CallError:
     meta = envelope.meta
     if isinstance(meta, McpMeta) and meta.is_error:
@@ -227,8 +177,13 @@ def _failure_of(envelope: ResponseEnvelope) -> CallError:
     details = {"issues": [issue.to_dict() for issue in envelope.issues]}
     if any(issue.keyword == OUTPUT_MISSING for issue in envelope.issues):
         return CallError(OUTPUT_MISSING, "The tool declares an output and sent none.", details=details)
-    places = ", ".join(f"{issue.path} ({issue.keyword})" for issue in envelope.issues[:5])
-    return CallError("INVALID_OUTPUT", f"The output breaks its schema at {places}.", details=details)
+    message = f"The output breaks its schema at {places_of(envelope.issues)}."
+    return CallError("INVALID_OUTPUT", message, details=details)
+
+
+def places_of(issues: Sequence[Issue]) -> str:
+    """Name the first places and the rules that are broken there."""
+    return ", ".join(f"{issue.path} ({issue.keyword})" for issue in issues[:5])
 
 
 def _meta_to_dict(meta: Meta) -> dict[str, Any]:
@@ -240,9 +195,3 @@ def _meta_to_dict(meta: Meta) -> dict[str, Any]:
             if meta.structured_content is not None:
                 wire["structuredContent"] = meta.structured_content
             return wire if meta.meta is None else {**wire, "_meta": dict(meta.meta)}
-
-
-def _meta_from_dict(wire: Mapping[str, Any]) -> Meta:
-    if wire["source"] == "local":
-        return LocalMeta(wire["operationId"], wire["timestamp"])
-    return McpMeta(wire["isError"], wire["content"], wire.get("structuredContent"), wire.get("_meta"))

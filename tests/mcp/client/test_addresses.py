@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import AddressBlocked
-from headgate.mcp.client.addresses import check_address, is_this_machine, parse_endpoint
+from headgate.mcp.client.network import check_address, is_this_machine, parse_endpoint
 
 
 def may_call(address, host="tools.example", allowed=()):
