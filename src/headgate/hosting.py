@@ -231,11 +231,7 @@ async def _all(*parts: Callable[[], AbstractAsyncContextManager[None]]) -> Async
 
 
 def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | None:
-    """Build the gateway over the servers of a file, when there is one.
-
-    Raises:
-        ConfigInvalid: the file cannot be read.
-    """
+    """Build the gateway over the servers of a file, when there is one."""
     if settings.gateway_servers is None:
         return None
     try:
@@ -263,12 +259,7 @@ def run_server(
     settings: Settings,
     announce: Callable[[str, Home, str | None], None],
 ) -> None:
-    """Serve a home over HTTP until asked to stop; `announce` gets the link that sets the first password, if there is none.
-
-    Raises:
-        ConfigInvalid: others could listen to what is sent here.
-        ServerFault: it did not stop in good order.
-    """
+    """Serve a home over HTTP until asked to stop; `announce` gets the link that sets the first password, if there is none."""
     _refuse_open_line(settings)
     home = prepare(settings)
     bound = listen(settings.host, settings.port)

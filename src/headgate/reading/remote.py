@@ -53,11 +53,7 @@ from headgate.text.ladder import Windows
 def part_of_json(
     value: dict[str, Any] | list[Any], window: OffsetWindow | MatchWindow, connection_id: ConnectionId
 ) -> FieldWindow:
-    """Cut a window of a value's JSON text.
-
-    Raises:
-        QueryNotFound: the text sought does not occur in it.
-    """
+    """Cut a window of a value's JSON text."""
     text = msgspec.json.encode(value).decode()
     match = None, None
     if isinstance(window, OffsetWindow):
@@ -253,11 +249,7 @@ class RemoteResourceServer:
         return tuple(mode for mode, is_offered in offered.items() if is_offered)
 
     async def bearer(self) -> Mapping[str, Any]:
-        """Ask what the token is; empty when the server does not say, or refuses the token itself.
-
-        Raises:
-            HeadgateError: the server cannot be reached or failed, so that the kind of the token is not known.
-        """
+        """Ask what the token is; empty when the server does not say, or refuses the token itself."""
         try:
             answer = await self.schema(SchemaQuery())
         except RemoteRefused as error:
@@ -334,11 +326,7 @@ class RemoteResourceServer:
 
 
 def _understood(answer: ReadAnswer, *forms: type[_Form]) -> _Form:
-    """Read an answer in one of the forms that the protocol gives it.
-
-    Raises:
-        AnswerNotUnderstood: it has none of them. Read on, it would pass for an answer that holds nothing.
-    """
+    """Read an answer in one of the forms that the protocol gives it."""
     for form in forms:
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(answer.content, type=form)

@@ -75,13 +75,7 @@ class WebAccount:
     def request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> HttpAnswer:
-        """Send a request and read the answer, following redirects.
-
-        Raises:
-            UpstreamAuthFailed: the server refused the name or password.
-            UpstreamUnreachable: it cannot be reached.
-            UpstreamProtocolError: it answered with an error, or with too much.
-        """
+        """Send a request and read the answer, following redirects."""
         for _ in range(_MAX_REDIRECTS):
             self._refuse_elsewhere(url)
             answer = self._send(method, url, headers or {}, body)
@@ -91,12 +85,7 @@ class WebAccount:
         raise UpstreamProtocolError("The server redirects without end.")
 
     def _refuse_elsewhere(self, url: str) -> None:
-        """Refuse an address that a server elsewhere names on this machine, where services trust every caller.
-
-        Raises:
-            AddressBlocked: it is one, or is not encrypted.
-            ConfigInvalid: it is no URL.
-        """
+        """Refuse an address that a server elsewhere names on this machine, where services trust every caller."""
         scheme, host, _ = origin_of(url)
         if not self._is_here and (scheme != "https" or _means_this_machine(host)):
             raise AddressBlocked(f"{self._origin[1]} leads to {host}, which must not be called.")
@@ -130,11 +119,7 @@ class WebAccount:
 
 @contextmanager
 def web_account(url: str, access: WebAccess) -> Generator[WebAccount]:
-    """Open an account at an address for the length of a block.
-
-    Raises:
-        ConfigInvalid: the address is no https URL.
-    """
+    """Open an account at an address for the length of a block."""
     origin = origin_of(url)
     with (
         cut_at_deadline() as connections,
@@ -148,11 +133,7 @@ def web_account(url: str, access: WebAccess) -> Generator[WebAccount]:
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port.
-
-    Raises:
-        ConfigInvalid: it is no https URL; plain http is for this machine only.
-    """
+    """Return scheme, host and port."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

@@ -86,11 +86,7 @@ class UpstreamEndpoint:
 
 
 def parse_endpoint(text: str, *, allow_insecure: bool = False) -> UpstreamEndpoint:
-    """Parse the address of a server.
-
-    Raises:
-        AdapterConfigInvalid: it is no URL, carries a user or fragment, or is not https outside this machine.
-    """
+    """Parse the address of a server."""
     try:
         url = httpx2.URL(text)
         host, port = url.host, url.port
@@ -207,11 +203,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first permitted address that accepts; each gets an equal share of the time.
-
-        Raises:
-            AddressBlocked: no address of the host may be called.
-        """
+        """Connect to the first permitted address that accepts; each gets an equal share of the time."""
         del host, timeout
         addresses = await self._permitted(port)
         failure: Exception = httpcore2.ConnectError(f"{self._host} has no address.")

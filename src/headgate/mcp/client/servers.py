@@ -166,11 +166,7 @@ async def import_servers(
 async def import_entry(
     entry: ServerEntry, secrets: Secrets, adapter: Callable[[str, str, Secret | None], FromMCP]
 ) -> ImportedOperations:
-    """Import one server of the block, with the token it refers to.
-
-    Raises:
-        HeadgateError: there is no token, or the server cannot be imported.
-    """
+    """Import one server of the block, with the token it refers to."""
     token = None if entry.token_reference is None else secrets.find(entry.token_reference)
     return await adapter(entry.url, entry.name, token).import_operations()
 
@@ -211,11 +207,7 @@ class OpenedOperation:
 
 @contextmanager
 def opened_operation(address: OperationAddress, *, pins: PinStore) -> Generator[RemoteOperation]:
-    """Import the server and find the operation.
-
-    Raises:
-        HeadgateError: the server cannot be imported, or has no such tool.
-    """
+    """Import the server and find the operation."""
     host = parse_endpoint(address.server).host
     options = ImportOptions(
         allowed_hosts=frozenset({host}) if address.allow_private else frozenset(), on_bad_tool="skip"
