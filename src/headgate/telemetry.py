@@ -10,7 +10,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
@@ -119,7 +119,6 @@ def _tame(record: logging.LogRecord) -> bool:
     return True
 
 
-@cache
 def get_logger() -> BoundLogger:
     """Return the logger; its events are named in snake_case, and it takes ids, never values."""
     import structlog  # noqa: PLC0415 - slow to import

@@ -9,6 +9,8 @@ from headgate.errors import CallError
 from headgate.operations.envelope import (
     LocalMeta,
     McpMeta,
+    ResponseEnvelope,
+    is_envelope_dict,
     local_envelope,
     mcp_envelope,
     tool_error,
@@ -81,10 +83,53 @@ ENVELOPES = st.one_of(
 
 
 @given(ENVELOPES)
-def test_the_wire_form_of_an_envelope_is_json(envelope):
-    wire = envelope.to_dict()
-    assert json.loads(json.dumps(wire)) == wire
-    assert wire.get("error", {}).get("code") == (None if envelope.error is None else envelope.error.code)
+def test_an_envelope_is_the_same_after_a_trip_over_the_wire(envelope):
+    again = ResponseEnvelope.from_dict(json.loads(json.dumps(envelope.to_dict())))
+    assert again == envelope
+    assert again.to_dict() == envelope.to_dict()
+    assert (again.ok, again.is_error) == (envelope.ok, envelope.is_error)
+
+
+LOCAL = {"source": "local", "operationId": "a/b", "timestamp": 1}
+MCP = {"source": "mcp", "isError": False, "content": []}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_envelope"),
+    [
+        (None, False),
+        (1, False),
+        ("x", False),
+        ([], False),
+        ({}, False),
+        ({"data": 1}, False),
+        ({"meta": LOCAL}, False),
+        ({"data": 1, "meta": None}, False),
+        ({"data": 1, "meta": []}, False),
+        ({"data": 1, "meta": {}}, False),
+        ({"data": 1, "meta": {"source": "other"}}, False),
+        ({"data": 1, "meta": {"source": ["mcp"]}}, False),
+        ({"data": 1, "meta": {**LOCAL, "operationId": 1}}, False),
+        ({"data": 1, "meta": {**LOCAL, "timestamp": "1"}}, False),
+        ({"data": 1, "meta": {**LOCAL, "timestamp": True}}, False),
+        ({"data": 1, "meta": {"source": "local", "timestamp": 1}}, False),
+        ({"data": 1, "meta": {"source": "http", "statusCode": 200}}, False),
+        ({"data": 1, "meta": {"source": "http"}}, False),
+        ({"data": 1, "meta": {**MCP, "isError": 0}}, False),
+        ({"data": 1, "meta": {**MCP, "content": {}}}, False),
+        ({"data": 1, "meta": {"source": "mcp", "isError": False}}, False),
+        ({"data": [1], "meta": {"page": 1, "source": "orders"}}, False),
+        ({"data": 1, "meta": LOCAL}, True),
+        ({"data": 1, "meta": {**LOCAL, "timestamp": 1.5}}, True),
+        ({"data": 0, "meta": {**MCP, "more": 1}, "more": 2}, True),
+    ],
+)
+def test_only_a_whole_envelope_on_a_wire_is_taken_for_one(value, is_envelope):
+    assert is_envelope_dict(value) is is_envelope
+    if not is_envelope:
+        with pytest.raises(CallError) as refused:
+            ResponseEnvelope.from_dict(value)
+        assert refused.value.code == "INVALID_OUTPUT"
 
 
 @pytest.mark.requirement("S0-22")
@@ -131,3 +176,9 @@ def test_a_missing_output_has_its_own_code():
 def test_an_envelope_is_neither_true_nor_false():
     with pytest.raises(TypeError, match=r"\.ok"):
         bool(mcp_envelope([]))
+
+
+def test_an_unknown_code_is_not_retryable_and_internal():
+    wire = {**mcp_envelope([], issues=[ISSUE]).to_dict(), "error": {"code": "SOMETHING_NEW"}}
+    error = ResponseEnvelope.from_dict(wire).error
+    assert (error.code, error.status, error.retryable) == ("SOMETHING_NEW", 500, False)

@@ -1,7 +1,7 @@
 """The envelope of every result: the data, where it came from, and where it breaks its schema.
 
 Reading ``data`` never raises, even when the remote tool failed; ``unwrap()`` raises. Only an instance of this
-class is an envelope, never a mapping of the same shape.
+class is an envelope; a mapping of the same shape is one only when it is read from a wire.
 """
 
 from __future__ import annotations
@@ -104,6 +104,24 @@ class ResponseEnvelope:
             wire["error"] = error_to_dict(self.error)
         return wire
 
+    @classmethod
+    def from_dict(cls, wire: Mapping[str, Any]) -> ResponseEnvelope:
+        """Read the wire form.
+
+        Raises:
+            CallError: it is not an envelope (``INVALID_OUTPUT``).
+        """
+        if not is_envelope_dict(wire):
+            raise CallError("INVALID_OUTPUT", "This is not a response envelope.")
+        error = wire.get("error")
+        return cls(
+            wire["data"],
+            _meta_from_dict(wire["meta"]),
+            request_id=wire.get("requestId", ""),
+            issues=tuple(Issue.from_dict(issue) for issue in wire.get("issues", ())),
+            error=None if error is None else error_from_dict(error),
+        )
+
 
 def local_envelope(
     data: Any, operation_id: str, *, timestamp: float, request_id: str = ""
@@ -170,6 +188,30 @@ def error_to_dict(error: CallError) -> dict[str, Any]:
     return wire if error.details is None else {**wire, "details": error.details}
 
 
+def error_from_dict(wire: Mapping[str, Any]) -> CallError:
+    """Read the wire form of a call error; an unknown code counts as internal, not retryable."""
+    return CallError(
+        str(wire["code"]),
+        str(wire.get("message", "")),
+        details=wire.get("details"),
+        retryable=bool(wire.get("retryable", False)),
+    )
+
+
+def is_envelope_dict(value: object) -> bool:
+    """Return whether a value read from a wire has the shape of an envelope; not for a handler's result."""
+    match value:
+        case {
+            "data": _,
+            "meta": {"source": "local", "operationId": str(), "timestamp": int() | float() as at},
+        }:
+            return not isinstance(at, bool)
+        case {"data": _, "meta": {"source": "mcp", "isError": bool(), "content": list()}}:
+            return True
+        case _:
+            return False
+
+
 def _failure_of(envelope: ResponseEnvelope) -> CallError:
     meta = envelope.meta
     if isinstance(meta, McpMeta) and meta.is_error:
@@ -195,3 +237,9 @@ def _meta_to_dict(meta: Meta) -> dict[str, Any]:
             if meta.structured_content is not None:
                 wire["structuredContent"] = meta.structured_content
             return wire if meta.meta is None else {**wire, "_meta": dict(meta.meta)}
+
+
+def _meta_from_dict(wire: Mapping[str, Any]) -> Meta:
+    if wire["source"] == "local":
+        return LocalMeta(wire["operationId"], wire["timestamp"])
+    return McpMeta(wire["isError"], wire["content"], wire.get("structuredContent"), wire.get("_meta"))

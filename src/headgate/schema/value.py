@@ -29,6 +29,11 @@ class Issue:
         """Return the wire form."""
         return {"path": self.path, "keyword": self.keyword, "message": self.message}
 
+    @classmethod
+    def from_dict(cls, wire: Mapping[str, Any]) -> Issue:
+        """Read the wire form."""
+        return cls(str(wire["path"]), str(wire["keyword"]), str(wire["message"]))
+
 
 MAX_VALUE_DEPTH = 128
 _KEY_CHARS = 80
