@@ -206,7 +206,7 @@ def is_envelope_dict(value: object) -> bool:
             "meta": {"source": "local", "operationId": str(), "timestamp": int() | float() as at},
         }:
             return not isinstance(at, bool)
-        case {"data": _, "meta": {"source": "mcp", "isError": bool(), "content": list()}}:
+        case {"data": object(), "meta": {"source": "mcp", "isError": bool(), "content": list()}}:
             return True
         case _:
             return False
