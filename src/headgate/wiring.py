@@ -248,8 +248,8 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     Secrets that settings name as variables are found in `environment`.
     """
     # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
-    from headgate.mcp.client.calling import opened_operation  # noqa: PLC0415
     from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
+    from headgate.mcp.client.servers import opened_operation  # noqa: PLC0415
     from headgate.sources import registry  # noqa: PLC0415
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
     from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
