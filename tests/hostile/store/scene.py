@@ -15,7 +15,7 @@ from headgate.model.record import Connection, Record
 from headgate.model.rows import Batch, IngestReport, OnInvalid
 from headgate.store.changes import accounts, declare, ingest
 from headgate.store.engines.sqlite import SqliteStore
-from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_home import blob_files, reading_store
 from headgate.store.sql.catalog import Catalog, current
 from headgate.store.sqlite.database import SqliteDatabase

@@ -6,7 +6,7 @@ from headgate.errors import ConnectionNotFound
 from headgate.model.ids import BlobId, ConnectionId, ConnectorKey
 from headgate.model.record import Connection
 from headgate.store.changes.word_index import delete_texts
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf
 from headgate.store.sql.catalog import Catalog, bump_catalog, current
 from headgate.store.sql.database import Database
@@ -57,7 +57,7 @@ def delete(database: Database, connection_id: ConnectionId) -> None:
 
 
 def _empty(database: Database, shelf: Shelf) -> None:
-    stream, first, last = shelf.stream, shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    stream, between = shelf.stream, shelf_rows(shelf.sid)
     delete_texts(database, shelf)
     delete_vectors(database, shelf.sid)
     for table in (
@@ -68,7 +68,7 @@ def _empty(database: Database, shelf: Shelf) -> None:
         "life",
         "record",
     ):
-        database.run(database.sql["delete_rows_between"].format(table=table), (first, last))
+        database.run(database.sql["delete_rows_between"].format(table=table), between)
     database.run(database.sql["delete_shelf_times"], (shelf.sid,))
     database.run(database.sql["delete_shelf"], (shelf.sid,))
 

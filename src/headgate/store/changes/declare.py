@@ -13,9 +13,8 @@ from headgate.model.ids import ConnectorKey, FieldName
 from headgate.model.record import MAX_KEYS
 from headgate.schema.declare import read_declaration, refuse_unusable_schemas
 from headgate.store.changes.accounts import make_shelves
-from headgate.store.changes.exact_values import put_typed_rows
 from headgate.store.changes.record_check import RecordCheck, invalid_rows
-from headgate.store.changes.stored_rows import stored_rows
+from headgate.store.changes.stored_rows import put_typed_rows, stored_rows
 from headgate.store.changes.word_index import put_texts
 from headgate.store.format.columns import Column, ColumnKind
 from headgate.store.format.records import typed_row

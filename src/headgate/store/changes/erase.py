@@ -17,7 +17,7 @@ from headgate.home import Home, read_or_create_private
 from headgate.model.ids import BlobId, ConnectionId, RecordId, StreamName
 from headgate.model.maintenance import Erased
 from headgate.store.changes import accounts
-from headgate.store.format.row_numbers import MAX_N
+from headgate.store.format.records import N_MASK
 from headgate.store.format.streams import Shelf
 from headgate.store.sql.catalog import Catalog, current
 from headgate.store.sql.database import Database
@@ -107,7 +107,7 @@ def _find(database: Database, shelf: Shelf, record_id: str) -> _RecordToErase | 
 def _erase_words(database: Database, shelf: Shelf, row: _RecordToErase) -> None:
     database.texts.take_out(row.rid, shelf.stream.searched.values())
     database.texts.flush(database)
-    purge_record(database, shelf.sid, row.rid & MAX_N)
+    purge_record(database, shelf.sid, row.rid & N_MASK)
     erase_vectors(database, row.rid)
 
 

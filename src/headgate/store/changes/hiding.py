@@ -19,10 +19,10 @@ from headgate.model.record import Op
 from headgate.model.rows import RecordProblem
 from headgate.policy import hiding as rules
 from headgate.policy.hiding import VERSION, Hider
-from headgate.store.changes.shelf_pair import ShelfPair
+from headgate.store.changes.shelf_changes import ShelfPair
 from headgate.store.changes.stored_rows import values_of
 from headgate.store.format.lines import Incoming
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT, shelf_rows
 from headgate.store.format.streams import Shelf
 from headgate.store.sql.catalog import Catalog, bump_catalog, current
 from headgate.store.sql.database import Database
@@ -122,7 +122,7 @@ def _shelves(catalog: Catalog, *, is_hidden: bool) -> list[Shelf]:
 
 def _matches(database: Database, shelf: Shelf, rule: HidingRule) -> Iterator[int]:
     hider = Hider([rule], shelf.name)
-    after, end = shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
+    after, end = shelf_rows(shelf.sid)
     while hider and (rows := database.all(database.sql["live_records"], (after, end, _AT_ONCE))):
         for rid, _, long, body in rows:
             values = values_of(database, shelf.stream, rid, long, body)

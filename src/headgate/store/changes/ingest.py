@@ -16,7 +16,7 @@ from headgate.model.record import Op
 from headgate.model.rows import Batch, IngestReport, LineError, OnInvalid, RecordProblem
 from headgate.policy.hiding import Hider
 from headgate.store.changes.record_check import RecordCheck
-from headgate.store.changes.shelf_pair import ShelfPair
+from headgate.store.changes.shelf_changes import ShelfPair
 from headgate.store.format.lines import Incoming, read_line
 from headgate.store.format.streams import StreamTable
 from headgate.store.sql.catalog import Catalog, current

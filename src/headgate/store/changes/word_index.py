@@ -15,8 +15,7 @@ from contextlib import suppress
 
 from headgate.store.changes.stored_rows import stored_rows, values_of
 from headgate.store.format import analyser
-from headgate.store.format.records import search_texts
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT, search_texts
 from headgate.store.format.streams import Shelf, StreamTable
 from headgate.store.sql.catalog import Catalog, bump_catalog, current
 from headgate.store.sql.database import Database

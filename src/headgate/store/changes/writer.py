@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from headgate import memory
 from headgate.errors import StorageFull, StorageUnusable
-from headgate.store.changes.exact_values import ExactFilling
+from headgate.store.changes.stored_rows import ExactFilling
 from headgate.store.changes.word_index import WordMerging
 from headgate.store.sql.database import Database
 from headgate.tasks import Supervisor

@@ -8,36 +8,40 @@ thread writes.
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import apsw
 
 from headgate import memory
-from headgate.errors import HeadgateError
-from headgate.home import Home
-from headgate.model.ids import BlobId
+from headgate.errors import HeadgateError, StorageFull, StorageReadOnly
+from headgate.home import Home, has_room, revocation_reserve
+from headgate.model.ids import BlobId, GrantId
 from headgate.model.plan import RecordPlan
 from headgate.model.record import Record
+from headgate.store.changes import word_index
 from headgate.store.changes.hiding import RuleComparison
 from headgate.store.changes.retention import ChangeRetention, UnusedFiles
-from headgate.store.changes.writer import Writer
-from headgate.store.engines.read_only import start_writer
+from headgate.store.changes.writer import IdleTask, Writer
 from headgate.store.engines.store import READ_BYTES, Store
 from headgate.store.format.projection import text_in
+from headgate.store.ledger.ledger import Ledger
 from headgate.store.models.model import MeaningModel
 from headgate.store.queries.pages import find
 from headgate.store.queries.rows import TooLargeHere
 from headgate.store.sql.catalog import Catalog, current
-from headgate.store.sql.database import Database
+from headgate.store.sql.database import Database, refuse_unfinished_copy
+from headgate.store.sql.word_segments import is_current
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
-from headgate.store.sqlite.database import open_reader, translate_errors
+from headgate.store.sqlite.database import SqliteDatabase, open_reader, open_writer, translate_errors
+from headgate.store.sqlite.migrate import all_migrations, migrate, version_of
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor
 
@@ -224,3 +228,153 @@ class _SqliteVectors:
 
     def end_turn(self) -> None:
         os.close(self._file)
+
+
+class NoWriter:
+    """Takes the place of the writer, and refuses every job."""
+
+    is_able = False
+
+    def __init__(self, reason: type[StorageReadOnly | StorageFull] = StorageReadOnly) -> None:
+        self._reason = reason
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left for idle tasks to do."""
+        return True
+
+    def refuse_without_room(self) -> NoReturn:
+        """Refuse."""
+        raise self._reason
+
+    async def run(
+        self, work: Callable[[Database], Any], *, in_transaction: bool = True, is_small: bool = False
+    ) -> NoReturn:
+        """Refuse."""
+        del work, in_transaction, is_small
+        raise self._reason
+
+    async def run_alone(self, work: Callable[[Database], Any], *, is_small: bool = False) -> NoReturn:
+        """Refuse."""
+        await self.run(work, is_small=is_small)
+
+    async def close(self) -> None:
+        """There is nothing to finish."""
+
+
+def start_writer(
+    path: Path, *, idle_tasks: Sequence[IdleTask] = (), supervisor: Supervisor | None = None
+) -> Writer | NoWriter:
+    """Open a file for writing and bring it up to date; or, if it can only be read, use it as it is."""
+    try:
+        return Writer(
+            _open_newest(path),
+            idle_tasks=(word_index.WordFilling(), *idle_tasks),
+            has_room=functools.partial(has_room, path.parent),
+            supervisor=supervisor,
+        )
+    except (StorageReadOnly, StorageFull) as trouble:
+        _refuse_unless_newest(path)
+        return NoWriter(type(trouble))
+
+
+def _open_newest(path: Path) -> SqliteDatabase:
+    database = open_writer(path)
+    try:
+        with translate_errors(database):
+            migrate(database, all_migrations())
+            refuse_unfinished_copy(database)
+            word_index.bring_up_to_date(database, word_index.OPENING_SECONDS)
+    except BaseException:
+        database.db.close()
+        raise
+    return database
+
+
+def _refuse_unless_newest(path: Path) -> None:
+    if not path.exists():
+        raise StorageReadOnly(f"There is no store in {path.parent}, and none can be made there.")
+    reader = open_reader(path)
+    try:
+        refuse_unfinished_copy(reader)
+        is_newest = version_of(reader) == all_migrations()[-1].number and is_current(reader)
+    finally:
+        reader.db.close()
+    if not is_newest:
+        raise StorageReadOnly("The store is of an older version, and cannot be brought to this one.")
+
+
+class _SqliteConnections:
+    """Implements `store.ledger.LedgerConnections`."""
+
+    def __init__(self, home: Home, writer: Writer | NoWriter) -> None:
+        self._path = home.path / FILE
+        self._reader = open_reader(self._path)
+        self._writer = writer
+        #: One that was opened when there was room again; None: the store's works, and is the store's to close.
+        self._later_writer: Writer | NoWriter | None = None
+        self._scans = ThreadPoolExecutor(1, thread_name_prefix="headgate-log")
+        self._scanned: SqliteDatabase | None = None
+
+    async def version(self) -> int:
+        try:
+            return self._reader.version()
+        except apsw.Error:
+            # Asked for at every request, so nothing is prepared for a failure before there is one.
+            with translate_errors():
+                raise
+
+    async def look_up(self, work: Callable[[Database], _T]) -> _T:
+        with translate_errors():
+            return work(self._reader)
+
+    async def scan(self, work: Callable[[Database], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._scans, self._scan, work)
+
+    def _scan(self, work: Callable[[Database], _T]) -> _T:
+        with translate_errors():
+            if self._scanned is None:
+                # At the first scan: most processes never do one.
+                self._scanned = open_reader(self._path)
+            return work(self._scanned)
+
+    async def change(self, work: Callable[[Database], _T], *, is_small: bool = True) -> _T:
+        return await self._writer.run(work, is_small=is_small)
+
+    async def log(self, work: Callable[[Database], _T]) -> _T:
+        return await self._writer.run(work, is_small=True)
+
+    def open_again(self) -> None:
+        """Open a writer where there was no room for one."""
+        if isinstance(self._writer, NoWriter):
+            self._writer = self._later_writer = start_writer(self._path)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._scans.shutdown)
+        if self._scanned is not None:
+            self._scanned.db.close()
+        self._reader.db.close()
+        if self._later_writer is not None:
+            await self._later_writer.close()
+
+
+class SqliteLedger(Ledger):
+    """The ledger of a home whose store has been opened, and is closed after it."""
+
+    def __init__(self, home: Home, writer: Writer | NoWriter) -> None:
+        self._own = _SqliteConnections(home, writer)
+        super().__init__(self._own)
+        self._reserve = revocation_reserve(home.path)
+
+    async def revoke(self, grant_id: GrantId, at: int) -> bool:
+        """End a grant for good, also on a full disk. Says whether it was there."""
+        try:
+            return await super().revoke(grant_id, at)
+        except StorageFull:
+            if not self._reserve.release():
+                raise
+        try:
+            self._own.open_again()
+            return await super().revoke(grant_id, at)
+        finally:
+            self._reserve.make_what_fits()

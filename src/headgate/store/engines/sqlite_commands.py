@@ -35,11 +35,11 @@ class SqliteCommands:
 
     def check(self, progress: Progress) -> CheckReport:
         """Check the file and every record."""
-        from headgate.store.maintenance import sqlite_check
+        from headgate.store.maintenance import fsck
         from headgate.store.maintenance.sqlite_home import blob_files, reading_store
 
         with reading_store(self._home) as database:
-            return sqlite_check.check_store(database, blob_files(self._home), progress)
+            return fsck.check_store(database, blob_files(self._home), progress)
 
     def back_up(self, target: Path, progress: Progress, *, names: Sequence[str] = ()) -> Copied:
         """Copy the store and its files into a new directory, and the named files beside the store."""

@@ -39,15 +39,13 @@ from headgate.model.rows import (
     ShelfSummary,
 )
 from headgate.store.changes import accounts, declare, hiding, ingest
-from headgate.store.changes.vector_making import model_key
-from headgate.store.changes.vector_thread import VectorStore, VectorThread
+from headgate.store.changes.vector_making import VectorStore, VectorThread, model_key
 from headgate.store.models.model import MeaningModel
 from headgate.store.queries.aggregates import aggregate, summaries
-from headgate.store.queries.blobs import find_blobs
 from headgate.store.queries.changes import changes
 from headgate.store.queries.pages import find_key, looks_at_all, page
 from headgate.store.queries.rows import marked_records
-from headgate.store.queries.windows import windows
+from headgate.store.queries.windows import find_blobs, windows
 from headgate.store.search.hybrid import SearchMemory, search_by_meaning
 from headgate.store.search.lexical import search
 from headgate.store.search.meaning import AskedMeaning, question_text

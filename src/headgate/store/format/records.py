@@ -1,16 +1,36 @@
-"""What is stored beside a record's body, derived from it: order, time, typed values, words, digest."""
+"""How a record lies in the store: its row number, its digest, its long texts, its change marks, and what is derived from it.
+
+A record's row number (rid) begins with its shelf, so the records of a shelf lie together::
+
+    rid = sid << 40 | n                  n: the record's number in its shelf, from 1
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple, cast
 
-from headgate.model.ids import FieldName
+import msgspec
+
+from headgate.errors import IntegrityBroken, ResourceLimit
+from headgate.model.ids import BlobId, FieldName, blob_id_from
 from headgate.model.instants import instant
 from headgate.store.format.columns import ColumnKind, column_value
 from headgate.store.format.projection import searched_text
 from headgate.store.format.streams import StreamTable
+
+RID_SHIFT = 40
+#: The largest numbers that there is room for: the word index holds a record's number in 32 bits.
+MAX_N, MAX_SID = (1 << 27) - 1, (1 << 14) - 1
+#: The bits of a row number that are the record's number in its shelf.
+N_MASK = (1 << RID_SHIFT) - 1
+
+
+def shelf_rows(sid: int) -> tuple[int, int]:
+    """Return the row numbers between which those of a shelf lie; neither is one of them."""
+    return sid << RID_SHIFT, (sid + 1) << RID_SHIFT
 
 
 def digest_of(record_id: str, long: bytes | None, body: bytes) -> bytes:
@@ -71,3 +91,109 @@ def blob_uses(
             blob_id, mime = reference.get("blob_id"), reference.get("mime_type")
             if isinstance(blob_id, str):
                 yield blob_id, rid, fid, mime if isinstance(mime, str) else None
+
+
+#: Stands for every field; no field can have this name, as none may hold NUL.
+ALL_FIELDS = "\0"
+#: The same in place of a field's number: records came or went.
+ANY_FIELD = 0
+
+
+class ChangeMark(NamedTuple):
+    """The number of a change, and its ``emitted_at``; None: it is the record's own."""
+
+    seq: int
+    emitted_at: int | None
+
+
+_DECODER = msgspec.msgpack.Decoder(dict[str, int | ChangeMark])
+
+
+def change_marks(changed: bytes | None) -> dict[str, ChangeMark]:
+    """Read the column ``changed``; marks that were written before schema 7 are numbers alone."""
+    if changed is None:
+        return {}
+    try:
+        marks = _DECODER.decode(changed)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IntegrityBroken("The change numbers of a record are damaged.") from error
+    return {name: ChangeMark(mark, None) if isinstance(mark, int) else mark for name, mark in marks.items()}
+
+
+def with_change(changed: bytes | None, names: Iterable[str], mark: ChangeMark) -> bytes:
+    """Note that some fields changed, beside what was noted before."""
+    return msgspec.msgpack.encode(change_marks(changed) | dict.fromkeys(names, mark))
+
+
+def emitted_at_of(marks: Mapping[str, ChangeMark], visible: Iterable[str] | None, otherwise: int) -> int:
+    """Return the time of the last change of a visible field; None: of any field."""
+    names = marks if visible is None else (ALL_FIELDS, *visible)
+    found = [marks[name] for name in names if name in marks]
+    if not found:
+        return otherwise
+    last = max(found, key=lambda mark: mark.seq).emitted_at
+    return otherwise if last is None else last
+
+
+LONG_CHARS = 32_768
+CHUNK_CHARS = 8192
+_SUM_BYTES = 8
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBody:
+    """A body as it is stored: without its long texts, which lie in chunks."""
+
+    body: bytes
+    long: bytes | None
+    texts: Mapping[FieldName, str]
+
+
+def split_body(stream: StreamTable, body: bytes, values: Mapping[str, Any]) -> SplitBody:
+    """Take long texts of declared fields out of a body."""
+    if len(body) <= LONG_CHARS:
+        return SplitBody(body, None, {})
+    texts = {
+        FieldName(name): value
+        for name, value in values.items()
+        if isinstance(value, str) and len(value) > LONG_CHARS and name in stream.fids
+    }
+    if not texts:
+        return SplitBody(body, None, {})
+    rest = {name: raw for name, raw in _RAW.decode(body).items() if name not in texts}
+    notes = {name: (len(text), hashlib.sha256(text.encode()).digest()) for name, text in texts.items()}
+    return SplitBody(_encode(rest), msgspec.msgpack.encode(notes), texts)
+
+
+def chunks(rid: int, fid: int, text: str) -> Iterable[tuple[int, int, int, bytes, str]]:
+    """Cut a long text into rows of the chunk table."""
+    for n, start in enumerate(range(0, len(text), CHUNK_CHARS)):
+        piece = text[start : start + CHUNK_CHARS]
+        yield rid, fid, n, chunk_sum(piece), piece
+
+
+def chunk_sum(piece: str) -> bytes:
+    """Return the checksum that a chunk is checked against whenever it is read."""
+    return hashlib.blake2b(piece.encode(), digest_size=_SUM_BYTES).digest()
+
+
+def long_notes(long: bytes | None) -> dict[FieldName, tuple[int, bytes]]:
+    """Read which texts of a record lie in chunks: their length in characters, and their digest."""
+    return {} if long is None else msgspec.msgpack.decode(long, type=dict[FieldName, tuple[int, bytes]])
+
+
+MAX_BLOB_BYTES = 1024 * 1024 * 1024
+
+
+async def receive(content: AsyncIterator[bytes], file: IO[bytes]) -> tuple[BlobId, int]:
+    """Write what arrives to a file; return the id that its digest makes, and its size."""
+    hashed, size = hashlib.sha256(), 0
+    async for piece in content:
+        size += len(piece)
+        if size > MAX_BLOB_BYTES:
+            raise ResourceLimit(f"A file may have at most {MAX_BLOB_BYTES} bytes.")
+        hashed.update(piece)
+        file.write(piece)
+    return blob_id_from(hashed.hexdigest()), size

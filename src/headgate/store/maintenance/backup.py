@@ -21,9 +21,9 @@ from headgate.errors import Conflict, IntegrityBroken, NotFound
 from headgate.home import Home, make_private_directory, write_private
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Copied, EndedCredentials, Progress
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import shelf_rows
 from headgate.store.maintenance.copying import StoreSide
-from headgate.store.maintenance.sqlite_check import check_store
+from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_side import SqliteSide
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
@@ -185,7 +185,7 @@ def shelf_digests(database: SqliteDatabase) -> dict[str, str]:
 
 def _shelf_digest(database: SqliteDatabase, sid: int) -> str:
     hashed = hashlib.sha256()
-    rows = database.each(SQL["shelf_records"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT))
+    rows = database.each(SQL["shelf_records"], shelf_rows(sid))
     for record_id, seq, deleted, digest in rows:
         hashed.update(b"%b\0%d\0%d\0%b" % (record_id.encode(), seq, deleted, digest))
     return hashed.hexdigest()

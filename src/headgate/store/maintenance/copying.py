@@ -19,9 +19,9 @@ import msgspec
 from headgate.errors import BlobNotFound, Conflict, IntegrityBroken, StorageUnusable
 from headgate.model.ids import BlobId
 from headgate.model.maintenance import Moved, Progress
-from headgate.store.changes.exact_values import put_typed_rows
+from headgate.store.changes.stored_rows import put_typed_rows
 from headgate.store.format import analyser
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf, StreamTable
 from headgate.store.maintenance.copied_tables import FACTS, TABLES, Changing, Table
 from headgate.store.maintenance.fsck import BlobPieces
@@ -305,13 +305,9 @@ def _portions(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
 # Typed values: they are in one table or in many
 
 
-def _bounds(shelf: Shelf) -> tuple[int, int]:
-    return shelf.sid << RID_SHIFT, (shelf.sid + 1) << RID_SHIFT
-
-
 def _typed_rows(side: StoreSide, shelf: Shelf, after: int | None = None) -> Generator[_Row]:
     dialect, stream = side.database.dialect, shelf.stream
-    first, last = _bounds(shelf)
+    first, last = shelf_rows(shelf.sid)
     statement = side.database.sql["typed_rows_between"].format(
         table=dialect.typed_table(stream.stid),
         select="".join(f", {dialect.typed_column(column)}" for column in stream.columns.values()),
@@ -321,7 +317,9 @@ def _typed_rows(side: StoreSide, shelf: Shelf, after: int | None = None) -> Gene
 
 def _last_typed(target: StoreSide, shelf: Shelf) -> int | None:
     table = target.database.dialect.typed_table(shelf.stream.stid)
-    return target.database.value(target.database.sql["last_typed_row"].format(table=table), _bounds(shelf))
+    return target.database.value(
+        target.database.sql["last_typed_row"].format(table=table), shelf_rows(shelf.sid)
+    )
 
 
 # Files

@@ -11,7 +11,7 @@ from typing import IO
 
 from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId
-from headgate.store.format.blobs import receive
+from headgate.store.format.records import receive
 from headgate.store.postgres.database import HomePlace, PostgresDatabase, translated
 from headgate.store.postgres.dialect import SQL
 from headgate.store.sql.database import Database

@@ -27,8 +27,7 @@ from headgate.errors import (
 )
 from headgate.store.postgres.dialect import DIALECT, SQL, PostgresDialect, numbered
 from headgate.store.sql.catalog import Catalog
-from headgate.store.sql.database import QUERY_SECONDS
-from headgate.store.sql.texts import WaitingTexts
+from headgate.store.sql.database import QUERY_SECONDS, WaitingTexts
 
 _CONNECT_SECONDS = 5
 _LOCK_SECONDS = 30

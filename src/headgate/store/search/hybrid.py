@@ -15,7 +15,7 @@ from headgate.model.ids import RecordId
 from headgate.model.plan import SearchPlan, SearchPosition
 from headgate.model.query import SearchMode, SearchSort
 from headgate.model.rows import Hit, SearchPage
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import RID_SHIFT
 from headgate.store.queries.rows import born_until
 from headgate.store.search.hits import RankedHit
 from headgate.store.search.lexical import LexicalRanking, LexicalSearch, as_far_as_indexed

@@ -11,7 +11,7 @@ import numpy as np
 
 from headgate import memory
 from headgate.model.plan import Reach, SearchReach
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import N_MASK, RID_SHIFT, shelf_rows
 from headgate.store.format.vectors import Floats, inverse_lengths
 from headgate.store.queries.scope import scope_of
 from headgate.store.search.scope import Bounds, SearchedField
@@ -126,7 +126,7 @@ def _inside(database: Database, rows: VectorBlock, one: SearchedField) -> Number
     if resources is not None:
         keys = msgspec.json.encode(sorted(resources)).decode()
         rids = [rid for (rid,) in database.all(database.sql["numbers_by_key"], (one.sid, keys))]
-        stays &= np.isin(rows.numbers, np.array(rids, np.int64) & ((1 << RID_SHIFT) - 1))
+        stays &= np.isin(rows.numbers, np.array(rids, np.int64) & N_MASK)
     return stays
 
 
@@ -134,7 +134,7 @@ def stale_texts(database: Database, scope: MeaningScope) -> dict[int, set[int]]:
     """Return the row numbers of the texts that changed since their vectors were made, by field."""
     found: dict[int, set[int]] = {}
     for sid in scope.reaches:
-        rows = database.all(database.sql["stale_texts"], (sid << RID_SHIFT, (sid + 1) << RID_SHIFT, -1))
+        rows = database.all(database.sql["stale_texts"], (*shelf_rows(sid), -1))
         for rid, fid in rows:
             if (sid, fid) in scope.fields:
                 found.setdefault(fid, set()).add(rid)
@@ -156,7 +156,7 @@ def _pending_on(
     shelf, reach = catalog.by_sid[sid], scope.reaches[sid].reach
     rows = scope_of(catalog, Reach(shelf.name, (shelf.connection_id,), (), reach.time, reach.resources))
     assert rows is not None
-    first, last = sid << RID_SHIFT, (sid + 1) << RID_SHIFT
+    first, last = shelf_rows(sid)
     waiting = msgspec.json.encode([rid for rid in again if first < rid < last]).decode()
     sql = database.sql["count_pending"].format(where=rows.where, most=PENDING_MOST)
     return database.value(sql, (first + scope.filled[sid], last, waiting, *rows.values))

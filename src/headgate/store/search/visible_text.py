@@ -20,7 +20,7 @@ from headgate import memory
 from headgate.model.ids import FieldName
 from headgate.model.plan import SearchReach
 from headgate.store.format.languages import DEFAULT_LANGUAGE, languages_in
-from headgate.store.format.row_numbers import RID_SHIFT
+from headgate.store.format.records import N_MASK, RID_SHIFT
 from headgate.store.format.segments import (
     POSITION_BITS,
     Directory,
@@ -195,7 +195,7 @@ def _inside(database: Database, texts: Texts, one: SearchedField) -> Numbers:
     if resources is not None:
         keys = msgspec.json.encode(sorted(resources)).decode()
         rids = [rid for (rid,) in database.all(database.sql["numbers_by_key"], (one.sid, keys))]
-        stays &= np.isin(texts.numbers, np.array(rids, np.int64) & ((1 << RID_SHIFT) - 1))
+        stays &= np.isin(texts.numbers, np.array(rids, np.int64) & N_MASK)
     return stays
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from headgate.errors import StorageUnusable
 
 if TYPE_CHECKING:
     from headgate.model.query import Scalar
     from headgate.store.format.columns import Column, TypedColumn
-    from headgate.store.sql.texts import WaitingTexts
+    from headgate.store.sql.database import WaitingTexts
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
@@ -149,3 +150,41 @@ def refuse_unfinished_copy(database: Database) -> None:
             "The store is a copy that is not complete.",
             hint="Run 'headgate store copy' again: it goes on where it stopped.",
         )
+
+
+class TextChange(NamedTuple):
+    """A text of one field of a record that enters the index, or, without a text, leaves it."""
+
+    rid: int
+    fid: int
+    time: int | None
+    text: str | None
+
+
+@dataclass(slots=True)
+class WaitingTexts:
+    """Texts to be put into the index, and texts to be taken out, in the order in which they came."""
+
+    rows: list[TextChange] = field(default_factory=list[TextChange])
+
+    def put(self, rid: int, time: int | None, texts: Iterable[tuple[int, str]]) -> None:
+        """Let the texts of a record wait to be put in."""
+        self.rows.extend(TextChange(rid, fid, time, text) for fid, text in texts)
+
+    def take_out(self, rid: int, fids: Iterable[int]) -> None:
+        """Let texts of a record wait to be taken out."""
+        self.rows.extend(TextChange(rid, fid, None, None) for fid in fids)
+
+    def forget_after(self, length: int) -> None:
+        """Drop the texts that came after a point: their job has failed."""
+        del self.rows[length:]
+
+    def flush(self, database: Database) -> None:
+        """Write everything that waits."""
+        if not self.rows:
+            return
+        # Slow to import, and a program that only reads does without.
+        from headgate.store.sql.word_segments import write_changes  # noqa: PLC0415
+
+        rows, self.rows = self.rows, []
+        write_changes(database, rows)

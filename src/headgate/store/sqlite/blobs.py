@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headgate.errors import BlobNotFound
 from headgate.model.ids import BlobId, is_blob_id
-from headgate.store.format.blobs import receive
+from headgate.store.format.records import receive
 from headgate.system import sync_directory
 
 _PIECE = 256 * 1024

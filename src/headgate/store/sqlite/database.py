@@ -24,9 +24,7 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
-from headgate.store.sql.database import QUERY_SECONDS
-from headgate.store.sql.texts import WaitingTexts
-from headgate.store.sqlite import checkpoint
+from headgate.store.sql.database import QUERY_SECONDS, WaitingTexts
 from headgate.store.sqlite.dialect import DIALECT, SQL, SqliteDialect
 from headgate.system import open_private
 
@@ -162,12 +160,12 @@ class SqliteDatabase:
 
     def tidy(self) -> None:
         """Keep the WAL short."""
-        checkpoint.shorten_wal(self)
+        _shorten_wal(self)
 
     def finish(self) -> None:
         """Move the WAL into the file and close the connection."""
         try:
-            checkpoint.move_wal(self)
+            _checkpoint(self, apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
             self.db.close()
 
@@ -408,3 +406,29 @@ _BY_SQLITE_ERROR: Sequence[tuple[tuple[type[apsw.Error], ...], Callable[[], Head
         lambda: StorageUnusable("The store is busy.", hint="Try again in a moment."),
     ),
 )
+
+
+#: When the WAL is copied into the file, and when readers are asked to let go of it so that it starts again.
+WAL_BYTES = 32 * 1024 * 1024
+WAL_BYTES_MOST = 48 * 1024 * 1024
+_WAL_WAIT_MS = 1000
+
+
+def _shorten_wal(database: SqliteDatabase) -> None:
+    """Copy a long WAL into the file; ask readers to let go of a very long one."""
+    wal = Path(f"{database.path}-wal")
+    size = wal.stat().st_size if wal.exists() else 0
+    if size >= WAL_BYTES:
+        database.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    if size >= WAL_BYTES_MOST:
+        _checkpoint(database, apsw.SQLITE_CHECKPOINT_RESTART)
+
+
+def _checkpoint(database: SqliteDatabase, mode: int) -> None:
+    """Wait a moment for readers to let go of the WAL."""
+    waited: int = database.value("PRAGMA busy_timeout")
+    database.run(f"PRAGMA busy_timeout={_WAL_WAIT_MS}")
+    try:
+        database.db.wal_checkpoint(mode=mode)
+    finally:
+        database.run(f"PRAGMA busy_timeout={waited}")
