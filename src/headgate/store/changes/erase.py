@@ -38,7 +38,6 @@ class Remains(Protocol):
 
     def remove_blobs(self, blob_ids: Sequence[BlobId]) -> None:
         """Remove the bytes of files, inside a writer's transaction."""
-        ...
 
     def remove_copies(self) -> int:
         """Remove copies of the store that migrations and stopped commands left; gives how many."""
@@ -46,7 +45,6 @@ class Remains(Protocol):
 
     def remove_bytes(self) -> None:
         """Remove the bytes that deleted rows leave behind."""
-        ...
 
 
 class _RemovedFiles(NamedTuple):

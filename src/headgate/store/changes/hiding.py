@@ -205,7 +205,6 @@ class RuleComparison:
         return database.one(database.sql["has_older_rules"], (rules.VERSION,)) is not None
 
     def step(self, database: Database) -> bool:
-        """Compare some records; returns whether more are left."""
         with database.writing():
             rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
             catalog = current(database, Catalog())

@@ -119,7 +119,6 @@ class ExactFilling:
     name = "exact values"
 
     def plan(self, database: Database) -> bool:
-        """Return whether a column has none."""
         with database.reading(float("inf")):
             return bool(database.all(database.sql["columns_without_scale"]))
 

@@ -18,8 +18,7 @@ from headgate.store.changes.stored_rows import values_of
 from headgate.store.format.projection import searched_text
 from headgate.store.format.records import N_MASK, RID_SHIFT, shelf_rows
 from headgate.store.format.streams import Shelf
-from headgate.store.models.model import MeaningModel, ModelIdentity
-from headgate.store.models.passages import passages
+from headgate.store.models.model import MeaningModel, ModelIdentity, passages
 from headgate.store.sql.catalog import Catalog, current
 from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import PassageVector, delete_vectors, fids_key, replace_rows
@@ -218,7 +217,6 @@ class VectorStore(Protocol):
 
     async def change(self, work: Callable[[Database], None]) -> None:
         """Do some work in one write transaction."""
-        ...
 
     def has_turn(self) -> bool:
         """Return whether this process makes the vectors: of several, one does."""
@@ -226,7 +224,6 @@ class VectorStore(Protocol):
 
     def end_turn(self) -> None:
         """Let another process make them."""
-        ...
 
 
 class VectorThread:

@@ -51,11 +51,9 @@ class WordFilling:
     name = "word index"
 
     def plan(self, database: Database) -> bool:
-        """Return whether the index lacks anything."""
         return not is_current(database)
 
     def step(self, database: Database) -> bool:
-        """Make one portion; returns whether more is left."""
         _make_portion(database)
         return not is_current(database)
 
@@ -157,7 +155,6 @@ class WordMerging:
     name = "merging of the word index"
 
     def plan(self, database: Database) -> bool:
-        """Return whether anything is worth merging."""
         return self._next(database) is not None
 
     def step(self, database: Database) -> bool:

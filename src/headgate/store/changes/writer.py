@@ -151,11 +151,9 @@ class WriterDatabase(Database, Protocol):
 
     def tidy(self) -> None:
         """Do what is due after every few jobs."""
-        ...
 
     def finish(self) -> None:
         """Close the connection after the last job."""
-        ...
 
 
 class IdleTask(Protocol):
@@ -185,7 +183,6 @@ class IdleTurn(Protocol):
 
     def end(self) -> None:
         """Leave the tasks to another process."""
-        ...
 
 
 class _Always:

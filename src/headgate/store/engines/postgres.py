@@ -96,7 +96,6 @@ class Statistics:
         return pages > _TIMES_LARGER * max(self._pages, counted)
 
     def step(self, database: Database) -> bool:
-        """Count them; returns whether more is left to do."""
         self._pages = database.all(SQL["table_size"])[0][0]
         database.run(SQL["gather_statistics"])
         return False

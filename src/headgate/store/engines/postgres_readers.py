@@ -181,28 +181,22 @@ class PostgresReaders:
         return await self._short.read(lambda reader: reader.find(plan))
 
     async def short(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a short read in one state of the store."""
         return await self._short.read(lambda reader: reader.read(work))
 
     async def long(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a read that may look at every record of a stream, in a thread for such reads."""
         return await self._long.read(lambda reader: reader.read(work, QUERY_SECONDS))
 
     async def searching(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Do a search, in the thread that what searches remember belongs to."""
         # A search runs many statements: a transaction costs little beside them, and no write makes it start again.
         return await self._search.read(lambda reader: reader.read(work, QUERY_SECONDS))
 
     async def scan(self, work: Callable[[Database, Catalog], _T]) -> _T:
-        """Read the whole store, on a connection for this alone, however long it takes."""
         return await asyncio.to_thread(scan, self._place, work)
 
     async def catalog(self) -> Catalog:
-        """Return the catalog as of now."""
         return await self.short(_catalog_as_of_now)
 
     async def close(self) -> None:
-        """Close the connections and end the threads."""
         for threads in (self._short, self._long, self._search):
             await asyncio.to_thread(threads.close)
 

@@ -88,7 +88,6 @@ class Readers(Protocol):
 
     async def close(self) -> None:
         """Close the connections and end the threads."""
-        ...
 
 
 class JobWriter(Protocol):
@@ -106,7 +105,6 @@ class JobWriter(Protocol):
 
     def refuse_without_room(self) -> None:
         """Refuse what needs disk space, if only that is left which reading and revocation need."""
-        ...
 
     async def run(
         self, work: Callable[[Database], _T], *, in_transaction: bool = True, is_small: bool = False
@@ -120,7 +118,6 @@ class JobWriter(Protocol):
 
     async def close(self) -> None:
         """Finish the jobs that wait, then close the connection."""
-        ...
 
 
 class BlobContents(Protocol):

@@ -59,7 +59,6 @@ class StoreCopy(Protocol):
 
     def write(self, directory: Path) -> None:
         """Write the records as a SQLite file into a directory, as of one commit, and the files they refer to."""
-        ...
 
 
 class FileCopy:

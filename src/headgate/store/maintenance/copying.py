@@ -84,7 +84,6 @@ class StoreSide(Protocol):
 
     def put_given_numbers(self, numbers: Mapping[str, int]) -> None:
         """Go on after these numbers, inside a writer's transaction."""
-        ...
 
     def has_blob(self, blob_id: BlobId) -> bool:
         """Return whether a file is there, whole."""
@@ -92,7 +91,6 @@ class StoreSide(Protocol):
 
     def empty(self) -> None:
         """Remove everything from a copy that is not complete."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,6 @@ class ServedBlobRows(BlobRows):
             raise BlobNotFound
 
     async def exists(self, blob_id: BlobId) -> bool:
-        """Return whether a file is there."""
         return await self._numbered(blob_id, 0) is not None
 
     async def _numbered(self, blob_id: BlobId, number: int) -> bytes | None:

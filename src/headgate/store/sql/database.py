@@ -40,7 +40,6 @@ class Dialect(Protocol):
         self, database: Database, stid: int, columns: Sequence[TypedColumn], rows: Sequence[tuple[Any, ...]]
     ) -> None:
         """Store typed rows, each a row number and a value for each column, in place of older ones."""
-        ...
 
     def typed_column(self, column: Column) -> str:
         """Name a column of the typed table ``t``."""
@@ -48,15 +47,12 @@ class Dialect(Protocol):
 
     def make_typed_table(self, database: Database, stid: int) -> None:
         """Make room for the typed values of a new stream."""
-        ...
 
     def add_typed_column(self, database: Database, stid: int, column: Column) -> None:
         """Make room for one more typed value of a stream."""
-        ...
 
     def index_typed_column(self, database: Database, stid: int, column: Column) -> None:
         """Let records be found by a typed value that holds the key of another record."""
-        ...
 
     def comparison(self, column: Column, operator: str, value: Scalar) -> tuple[str, Any]:
         """Write the comparison of a typed column with a value, and give the value to bind."""
@@ -112,7 +108,6 @@ class Database(Protocol):
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement for its effect."""
-        ...
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """Run a statement and give its first row, if it has one."""
@@ -124,7 +119,6 @@ class Database(Protocol):
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
-        ...
 
     def catalog_number(self) -> int:
         """Return the number that every change of the catalog raises."""

@@ -96,7 +96,6 @@ class BlobFiles:
                 yield piece
 
     async def exists(self, blob_id: BlobId) -> bool:
-        """Return whether a file is there."""
         return await asyncio.to_thread(self.path(blob_id).exists)
 
     def remove(self, blob_ids: Iterable[BlobId]) -> None:

@@ -82,49 +82,39 @@ class SqliteDatabase:
 
     @property
     def dialect(self) -> SqliteDialect:
-        """How SQLite writes its SQL."""
         return DIALECT
 
     @property
     def sql(self) -> Mapping[str, str]:
-        """The fixed statements by name."""
         return SQL
 
     @property
     def damage(self) -> tuple[type[Exception], ...]:
-        """The failures of a statement that meets a damaged part of the file."""
         return (apsw.CorruptError,)
 
     def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and give all its rows."""
         return self.db.execute(sql, values).fetchall()
 
     def rows(self, kind: type[_Row], sql: str, values: Any = ()) -> list[_Row]:
-        """Run a statement and give all its rows as named tuples; the kind has one member for each column."""
         # Half the time of `_make`, which counts the columns of every row again.
         return list(map(partial(_tuple.__new__, kind), self.db.execute(sql, values).fetchall()))
 
     def each(self, sql: str, values: Any = ()) -> Iterator[tuple[Any, ...]]:
-        """Run a statement and give its rows one by one."""
         return self.db.execute(sql, values)
 
     def run(self, sql: str, values: Any = ()) -> None:
-        """Run a statement, or several, for their effect."""
         self.db.execute(sql, values).fetchall()
 
     def one(self, sql: str, values: Any = ()) -> tuple[Any, ...] | None:
-        """Run a statement and give its first row, if it has one."""
         return self.db.execute(sql, values).fetchone()
 
     def value(self, sql: str, values: Any = ()) -> Any:
-        """Run a statement and give the one value it must have."""
         row = self.db.execute(sql, values).fetchone()
         if row is None:
             raise IntegrityBroken("The store's file is damaged.")
         return row[0]
 
     def many(self, sql: str, rows: Any) -> None:
-        """Run a statement once for each row of values."""
         self.db.executemany(sql, rows)
 
     def version(self) -> int:
@@ -134,7 +124,6 @@ class SqliteDatabase:
         return self.db.execute("PRAGMA data_version").fetchone()[0]
 
     def catalog_number(self) -> int:
-        """Return the number that every change of the catalog raises."""
         return self.value(SQL["catalog_number"])
 
     def snapshot_version(self) -> int:
@@ -146,7 +135,6 @@ class SqliteDatabase:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is under way; a full disk may have ended it."""
         return self.db.in_transaction
 
     @property
@@ -155,7 +143,6 @@ class SqliteDatabase:
         return False
 
     def translating(self) -> translate_errors:
-        """Raise this program's errors in place of SQLite's, with the system's reason."""
         return translate_errors(self)
 
     def tidy(self) -> None:
@@ -170,7 +157,6 @@ class SqliteDatabase:
             self.db.close()
 
     def reading(self, seconds: float = QUERY_SECONDS) -> Reading:
-        """See one state of the store until the end of the block, and take no longer than allowed."""
         return Reading(self, seconds)
 
     def begin(self, seconds: float) -> None:
@@ -189,7 +175,6 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Change the store: all of the block, durably, or nothing of it."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
