@@ -15,7 +15,7 @@ from headgate.model.rows import SearchPage
 from headgate.store.engines import sqlite as engine
 from headgate.store.search.lexical import search
 from headgate.store.search.visible_text import SegmentMemory
-from headgate.store.sql.catalog import Catalog, current
+from headgate.store.sql.catalog import current
 from headgate.store.sqlite import FILE
 from headgate.store.sqlite.database import open_reader
 
@@ -35,7 +35,6 @@ class CountingReader:
 
     def __init__(self, home: Path) -> None:
         self._database = open_reader(home / FILE, register=engine.prepare_reader)
-        self._catalog = Catalog()
         self._memory = SegmentMemory()
         self._steps: list[tuple[str, int]] = []
         self._calls = 0
@@ -49,7 +48,7 @@ class CountingReader:
 
     def search(self, plan: SearchPlan) -> tuple[SearchPage, Work]:
         """Search, and count; the second time, when nothing is read that is remembered."""
-        catalog = current(self._database, Catalog())
+        catalog = current(self._database)
         search(self._database, catalog, self._memory, plan)
         self._steps, self._calls = [], 0
         sys.setprofile(self._call)
@@ -63,8 +62,7 @@ class CountingReader:
         """Search without counting."""
         self._database.db.trace_v2(0, None)
         with self._database.reading():
-            self._catalog = current(self._database, self._catalog)
-            return search(self._database, self._catalog, self._memory, plan)
+            return search(self._database, current(self._database), self._memory, plan)
 
     def close(self) -> None:
         """Close the file."""

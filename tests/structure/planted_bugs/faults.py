@@ -22,7 +22,7 @@ BUGS = (
     Bug(
         _SURVIVES,
         "names with quotes are taken for members of a msgspec type",
-        "src/headgate/store/format/projection.py",
+        "src/headgate/store/format/records.py",
         "return _UNSPELLABLE.search(name) is None",
         "return True",
     ),
@@ -94,7 +94,7 @@ BUGS = (
     Bug(
         "tests/store/test_projection.py::test_no_type_is_made_for_fields_that_are_asked_for_once",
         "a type is made for every choice of fields",
-        "src/headgate/store/format/projection.py",
+        "src/headgate/store/format/records.py",
         "_READS_BEFORE_TYPE = 8",
         "_READS_BEFORE_TYPE = 1",
     ),

@@ -8,7 +8,7 @@ from headgate.model.record import Connection
 from headgate.store.changes.word_index import delete_texts
 from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf
-from headgate.store.sql.catalog import Catalog, bump_catalog, current
+from headgate.store.sql.catalog import bump_catalog, current
 from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import delete_vectors
 
@@ -48,7 +48,7 @@ def rename(database: Database, connection_id: ConnectionId, display_name: str) -
 def delete(database: Database, connection_id: ConnectionId) -> None:
     """Remove a connection, its records and everything stored beside them."""
     _must_exist(database, connection_id)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
         if shelf.connection_id == connection_id:
             _empty(database, shelf)

@@ -19,7 +19,7 @@ from headgate.store.changes.word_index import put_texts
 from headgate.store.format.columns import Column, ColumnKind
 from headgate.store.format.records import typed_row
 from headgate.store.format.streams import StreamTable
-from headgate.store.sql.catalog import Catalog, current, foreign_keys, stream_table, versions_of
+from headgate.store.sql.catalog import current, foreign_keys, stream_table, versions_of
 from headgate.store.sql.database import Database
 
 _KINDS = {
@@ -41,7 +41,7 @@ def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) 
             raise _refused("duplicate_version", f"Version '{source.version}' was declared otherwise before.")
         return source
     refuse_unusable_schemas(source)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     for version in versions_of(database, key):
         for stream in source.streams.values():
             existing = version.streams.get(stream.name)

@@ -19,7 +19,7 @@ from headgate.model.maintenance import Erased
 from headgate.store.changes import accounts
 from headgate.store.format.records import N_MASK
 from headgate.store.format.streams import Shelf
-from headgate.store.sql.catalog import Catalog, current
+from headgate.store.sql.catalog import current
 from headgate.store.sql.database import Database
 from headgate.store.sql.vector_blocks import erase_vectors
 from headgate.store.sql.word_segments import purge_record
@@ -64,7 +64,7 @@ def erase_record(
     """Erase one record, or the tombstone of one that was deleted; the tombstone's key is hashed with a secret key."""
     try:
         with database.writing():
-            catalog = current(database, Catalog())
+            catalog = current(database)
             # One that a rule has hidden since has a tombstone among the others, with its key.
             shelves = catalog.shelves_at(connection_id, stream)
             found = [(at, row) for at in shelves if (row := _find(database, at, record_id)) is not None]
@@ -85,7 +85,7 @@ def erase_connection(database: Database, remains: Remains, connection_id: Connec
     """Erase a connection with all its records and files."""
     try:
         with database.writing():
-            catalog = current(database, Catalog())
+            catalog = current(database)
             if connection_id not in catalog.connections:
                 raise ConnectionNotFound("There is no such connection.", hint="See 'headgate store stats'.")
             count: int = database.value(database.sql["live_of_connection"], (connection_id,))

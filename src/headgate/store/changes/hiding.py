@@ -78,7 +78,7 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
 
 def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -> int:
     """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were."""
-    before = current(database, Catalog()).rules
+    before = current(database).rules
     if not before:
         # All records are compared with all rules below.
         database.run(database.sql["set_rules_version"], (VERSION,))
@@ -86,7 +86,7 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
         raise ResourceLimit(f"There may be at most {MAX_RULES} rules.", hint="Remove one first.")
     database.run(database.sql["insert_hiding_rule"], (rule.id, msgspec.json.encode(rule), rule.created_at))
     bump_catalog(database)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     moved = 0
     for shelf in _shelves(catalog, is_hidden=False):
         changed = database.all(database.sql["changed_rids"], (shelf.sid, found.seq, shelf.sid << RID_SHIFT))
@@ -100,7 +100,7 @@ def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
     if database.one(database.sql["delete_hiding_rule"], (rule_id,)) is None:
         raise NotFound("There is no such rule.", hint="See 'headgate rules list'.")
     bump_catalog(database)
-    catalog = current(database, Catalog())
+    catalog = current(database)
     moved = 0
     for shelf in _shelves(catalog, is_hidden=True):
         rids = [
@@ -207,7 +207,7 @@ class RuleComparison:
     def step(self, database: Database) -> bool:
         with database.writing():
             rows = database.all(database.sql["live_records_after"], (self._after, _AT_ONCE))
-            catalog = current(database, Catalog())
+            catalog = current(database)
             shelves = {shelf.sid: shelf for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
             for sid, found in groupby((rid for rid, *_ in rows), lambda rid: rid >> RID_SHIFT):
                 move(database, catalog, shelves[sid], list(found), at=self._now())

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from headgate.store.changes.stored_rows import values_of
-from headgate.store.format.projection import searched_text
-from headgate.store.format.records import N_MASK, RID_SHIFT, shelf_rows
+from headgate.store.format.records import N_MASK, RID_SHIFT, searched_text, shelf_rows
 from headgate.store.format.streams import Shelf
 from headgate.store.models.model import MeaningModel, ModelIdentity, passages
 from headgate.store.sql.catalog import Catalog, current
@@ -132,7 +131,7 @@ def _state(database: Database, sid: int) -> ShelfState | None:
 
 
 def _is_gone(database: Database, sid: int) -> bool:
-    return sid not in current(database, Catalog()).by_sid
+    return sid not in current(database).by_sid
 
 
 def _seq(database: Database, rid: int) -> int | None:

@@ -17,7 +17,7 @@ from headgate.store.changes.stored_rows import stored_rows, values_of
 from headgate.store.format import analyser
 from headgate.store.format.records import RID_SHIFT, search_texts
 from headgate.store.format.streams import Shelf, StreamTable
-from headgate.store.sql.catalog import Catalog, bump_catalog, current
+from headgate.store.sql.catalog import bump_catalog, current
 from headgate.store.sql.database import Database
 from headgate.store.sql.word_segments import (
     SegmentSize,
@@ -87,7 +87,7 @@ def _go_on(database: Database) -> None:
 
 
 def _begin(database: Database) -> None:
-    catalog = current(database, Catalog())
+    catalog = current(database)
     for stream in (*catalog.streams.values(), *catalog.retired.values()):
         for name in stream.declaration.query.lexical_fields:
             database.run(database.sql["mark_searched_field"], (stream.stid, name))
@@ -98,7 +98,7 @@ def _begin(database: Database) -> None:
 
 
 def _shelves(database: Database) -> dict[int, StreamTable]:
-    catalog = current(database, Catalog())
+    catalog = current(database)
     return {shelf.sid: shelf.stream for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves)}
 
 

@@ -115,6 +115,7 @@ class _JobBatch:
             database.run("RELEASE job")
         except BaseException:
             database.texts.forget_after(waiting)
+            database.known_catalog = None
             # A full disk ends the whole transaction, and this savepoint with it.
             if database.in_transaction:
                 database.run("ROLLBACK TO job")

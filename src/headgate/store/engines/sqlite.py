@@ -30,7 +30,7 @@ from headgate.store.changes.hiding import RuleComparison
 from headgate.store.changes.retention import ChangeRetention, UnusedFiles
 from headgate.store.changes.writer import IdleTask, Writer
 from headgate.store.engines.store import READ_BYTES, Store
-from headgate.store.format.projection import text_in
+from headgate.store.format.records import text_in
 from headgate.store.ledger.ledger import Ledger
 from headgate.store.models.model import MeaningModel
 from headgate.store.queries.pages import find
@@ -65,16 +65,15 @@ class _SqliteReader:
     def __init__(self, path: Path, most_bytes: int = sys.maxsize) -> None:
         self.database = open_reader(path, register=prepare_reader)
         self.database.most_bytes = most_bytes
-        self._catalog = Catalog()
         #: The version of the file that the catalog was read from; -1: none was read yet.
         self._version = -1
 
     def read(self, work: Callable[[Database, Catalog], _T]) -> _T:
         """Do one read in one state of the store."""
         with translate_errors(), self.database.reading():
-            self._catalog = current(self.database, self._catalog)
+            catalog = current(self.database)
             self._version = self.database.snapshot_version()
-            return work(self.database, self._catalog)
+            return work(self.database, catalog)
 
     def find(self, plan: RecordPlan) -> tuple[Record, ...]:
         """Find one record: the shortest read there is, and the most frequent.
@@ -82,9 +81,10 @@ class _SqliteReader:
         One statement sees one state without a transaction around it. If that state is the one the catalog was
         read from, the catalog was true of it. If not, or if anything fails, the read is done in a transaction.
         """
-        if not plan.expand and not self.database.is_frozen:
+        catalog = self.database.known_catalog
+        if catalog is not None and not plan.expand and not self.database.is_frozen:
             try:
-                found = find(self.database, self._catalog, plan)
+                found = find(self.database, catalog, plan)
                 if self.database.snapshot_version() == self._version:
                     return found
             except (apsw.Error, HeadgateError):
@@ -96,7 +96,10 @@ class _SqliteReader:
         """Return the catalog as of now; it is read again only if the file has changed."""
         with translate_errors():
             version = self.database.version()
-        return self._catalog if version == self._version else self.read(lambda _, catalog: catalog)
+        known = self.database.known_catalog
+        return (
+            known if known is not None and version == self._version else self.read(lambda _, catalog: catalog)
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -200,7 +203,7 @@ def _scan(path: Path, work: Callable[[Database, Catalog], _T]) -> _T:
     database = open_reader(path, register=prepare_reader)
     try:
         with translate_errors(), database.reading(math.inf):
-            return work(database, current(database, Catalog()))
+            return work(database, current(database))
     finally:
         database.db.close()
 

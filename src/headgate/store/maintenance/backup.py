@@ -27,8 +27,7 @@ from headgate.store.maintenance.fsck import check_store
 from headgate.store.maintenance.sqlite_side import SqliteSide
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
-from headgate.store.sqlite.database import SqliteDatabase, connect, open_reader, translate_errors
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, SqliteDatabase, connect, open_reader, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, backup, version_of
 from headgate.system import open_private, sync_directory
 

@@ -25,7 +25,7 @@ from headgate.store.format.records import shelf_rows
 from headgate.store.format.streams import Shelf, StreamTable
 from headgate.store.maintenance.copied_tables import FACTS, TABLES, Changing, Table
 from headgate.store.maintenance.fsck import BlobPieces
-from headgate.store.sql.catalog import Catalog, current, note_catalog_sum
+from headgate.store.sql.catalog import current, note_catalog_sum
 from headgate.store.sql.database import Database
 
 _NOTE = "copying"
@@ -153,7 +153,7 @@ def _plan(source: StoreSide, target: StoreSide) -> _Plan:
         raise StorageUnusable(
             "The store's word index is not of this version.", hint="Serve the home once with this version."
         )
-    catalog = current(database, Catalog())
+    catalog = current(database)
     tables = {table: _columns(source, target, table) for table in TABLES}
     tables = {table: columns for table, columns in tables.items() if columns}
     counts = {table: _row_count(database, table) for table in tables}

@@ -19,7 +19,7 @@ from headgate.model.ids import BlobId
 from headgate.model.maintenance import CheckReport, Damage, Progress
 from headgate.store.maintenance.copied_tables import FACTS
 from headgate.store.maintenance.shelf_check import ShelfCheck
-from headgate.store.sql.catalog import Catalog, current, is_catalog_changed
+from headgate.store.sql.catalog import current, is_catalog_changed
 from headgate.store.sql.database import Database
 from headgate.store.sqlite.blobs import BlobFiles
 from headgate.store.sqlite.database import SqliteDatabase, open_reader
@@ -61,7 +61,7 @@ def _check(database: Database, files: BlobPieces, progress: Progress) -> CheckRe
     done = 0
     try:
         with database.reading(float("inf")):
-            catalog = current(database, Catalog())
+            catalog = current(database)
             shelves = sorted(database.all(database.sql["live_counts"]))
             damages += _strays(database, {sid for sid, _ in shelves})
             damages += _catalog(database)

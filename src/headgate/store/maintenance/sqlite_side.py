@@ -15,8 +15,7 @@ from headgate.store.changes import word_index
 from headgate.store.maintenance.copying import Conversion
 from headgate.store.sqlite import BLOBS, FILE
 from headgate.store.sqlite.blobs import BlobFiles
-from headgate.store.sqlite.database import SqliteDatabase, connect, open_writer, translate_errors
-from headgate.store.sqlite.dialect import SQL
+from headgate.store.sqlite.database import SQL, SqliteDatabase, connect, open_writer, translate_errors
 from headgate.store.sqlite.migrate import all_migrations, migrate
 
 #: The tables that never give a number twice, by the name of the number.

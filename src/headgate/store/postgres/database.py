@@ -107,8 +107,7 @@ class PostgresDatabase:
         #: The numbers of the catalog and of the state, as the transaction that is under way sees them.
         self._seen: tuple[int, int] | None = None
         self._watched: Watched | None = None
-        #: What reads on this connection saw last. Statements that were compiled against it use this connection.
-        self.catalog = Catalog()
+        self.known_catalog: Catalog | None = None
 
     @property
     def dialect(self) -> PostgresDialect:
@@ -264,6 +263,7 @@ class PostgresDatabase:
             self.connected().execute("COMMIT")
         except BaseException:
             self.texts.forget_after(0)
+            self.known_catalog = None
             self._end("ROLLBACK")
             raise
         finally:

@@ -15,15 +15,16 @@ from headgate.model.ids import ConnectionId, FieldName, RecordId, StreamName
 from headgate.model.plan import Reach
 from headgate.model.record import Preview, Record
 from headgate.model.rows import MarkedRecord, MarkedRecords, RecordProblem
-from headgate.store.format.projection import Projector, projector
 from headgate.store.format.records import (
     CHUNK_CHARS,
     RID_SHIFT,
+    Projector,
     change_marks,
     chunk_sum,
     digest_of,
     emitted_at_of,
     long_notes,
+    projector,
     shelf_rows,
 )
 from headgate.store.format.streams import Shelf

@@ -12,8 +12,7 @@ from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import Reach, SearchPlan, SearchReach, Term
 from headgate.model.record import Record
 from headgate.model.rows import Hit, Snippet
-from headgate.store.format.projection import searched_text_in
-from headgate.store.format.records import CHUNK_CHARS, long_notes
+from headgate.store.format.records import CHUNK_CHARS, long_notes, searched_text_in
 from headgate.store.format.segments import POSITION_BITS
 from headgate.store.format.streams import Shelf
 from headgate.store.queries.rows import FoundRow, RecordMaker, read_chunks, readable_rows

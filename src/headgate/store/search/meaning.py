@@ -18,8 +18,7 @@ from headgate.model.ids import FieldName, RecordId
 from headgate.model.plan import SearchPlan, SearchPosition, Term
 from headgate.model.query import SearchMode, SearchSort
 from headgate.model.rows import Hit, SearchPage, Understood
-from headgate.store.format.projection import searched_text_in
-from headgate.store.format.records import RID_SHIFT, long_notes
+from headgate.store.format.records import RID_SHIFT, long_notes, searched_text_in
 from headgate.store.format.vectors import Bytes, similarities
 from headgate.store.queries.rows import FoundRow, RecordMaker, read_chunks, readable_keys, readable_rows
 from headgate.store.queries.scope import passing

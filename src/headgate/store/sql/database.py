@@ -12,6 +12,7 @@ from headgate.errors import StorageUnusable
 if TYPE_CHECKING:
     from headgate.model.query import Scalar
     from headgate.store.format.columns import Column, TypedColumn
+    from headgate.store.sql.catalog import Catalog
     from headgate.store.sql.database import WaitingTexts
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
@@ -78,6 +79,8 @@ class Database(Protocol):
     texts: WaitingTexts
     #: How much a read may load here; a larger one belongs in another thread.
     most_bytes: int
+    #: The catalog that was seen last; None: none was, or the transaction that changed it was undone.
+    known_catalog: Catalog | None
 
     @property
     def dialect(self) -> Dialect:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -24,9 +24,94 @@ from headgate.errors import (
     StorageReadOnly,
     StorageUnusable,
 )
-from headgate.store.sql.database import QUERY_SECONDS, WaitingTexts
-from headgate.store.sqlite.dialect import DIALECT, SQL, SqliteDialect
+from headgate.model.query import Scalar
+from headgate.store.format.columns import Column, ColumnKind, TypedColumn, bindable
+from headgate.store.sql.database import QUERY_SECONDS, Database, WaitingTexts
+from headgate.store.sql.statements import statements_of
 from headgate.system import open_private
+
+if TYPE_CHECKING:
+    # Importing the catalog takes longer than all that 'headgate store stats' does.
+    from headgate.store.sql.catalog import Catalog
+
+#: How the macros of shared statements are written here.
+_MACROS = {
+    r"(\w+\.)?\{home\} ": "",
+    r"\{home_(column|value)\}": "",
+    r"(\w+\.)?\{live\}": r"\1deleted=0",
+    r"\{index (\S+)\}": r"INDEXED BY \1",
+}
+SQL: Mapping[str, str] = statements_of("headgate.store.sqlite", _MACROS)
+_TYPES = {
+    ColumnKind.WORD: "TEXT",
+    ColumnKind.HASH: "INTEGER",
+    ColumnKind.INTEGER: "INTEGER",
+    ColumnKind.NUMBER: "REAL",
+    ColumnKind.BOOLEAN: "INTEGER",
+    ColumnKind.TIME: "INTEGER",
+    ColumnKind.SCALED: "INTEGER",
+}
+
+
+class SqliteDialect:
+    """A stream has a table for its typed values, with a column for each; SQLite compares values of any types."""
+
+    __slots__ = ()
+
+    @property
+    def sql(self) -> Mapping[str, str]:
+        return SQL
+
+    def typed_table(self, stid: int) -> str:
+        return f"t{stid}"
+
+    def make_typed_table(self, database: Database, stid: int) -> None:
+        database.run(SQL["make_typed_table"].format(table=self.typed_table(stid)))
+
+    def add_typed_column(self, database: Database, stid: int, column: Column) -> None:
+        """Add a column to the typed table of a stream; one of numbers has one of exact values beside it."""
+        table, name = self.typed_table(stid), _name(column)
+        database.run(SQL["add_typed_column"].format(table=table, column=name, type=_TYPES[column.kind]))
+        if column.kind is ColumnKind.NUMBER:
+            self.add_typed_column(database, stid, column.scaled)
+
+    def index_typed_column(self, database: Database, stid: int, column: Column) -> None:
+        database.run(SQL["index_typed_column"].format(table=self.typed_table(stid), column=_name(column)))
+
+    def typed_tables(self, stid: int) -> tuple[str, ...]:
+        return (self.typed_table(stid),)
+
+    def put_typed(
+        self, database: Database, stid: int, columns: Sequence[TypedColumn], rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        names = "".join(f", {_name(column.column)}" for column in columns)
+        marks = ", ?" * len(columns)
+        table = self.typed_table(stid)
+        database.many(SQL["put_typed_row"].format(table=table, names=names, marks=marks), rows)
+
+    def typed_column(self, column: Column) -> str:
+        return f"t.{_name(column)}"
+
+    def comparison(self, column: Column, operator: str, value: Scalar) -> tuple[str, Any]:
+        return f"{self.typed_column(column)} {operator} ?", bindable(value)
+
+    def key_comparison(self, stid: int, column: Column, value: Any) -> tuple[str, tuple[Any, ...]]:
+        del stid  # the table is the stream's alone
+        return f"{self.typed_column(column)} = ?", (value,)
+
+    def sort_value(self, value: Any) -> Any:
+        return value
+
+    def shown_sort(self, stored: Any) -> Any:
+        return stored
+
+
+def _name(column: Column) -> str:
+    return f"{'s' if column.kind is ColumnKind.SCALED else 'c'}{column.number}"
+
+
+DIALECT = SqliteDialect()
+
 
 #: Older ones may lose a write when the WAL is reset while two connections use it.
 OLDEST_SAFE = 3_051_003
@@ -67,12 +152,13 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 class SqliteDatabase:
     """One SQLite connection, whose queries are interrupted at a deadline; implements `sql.database.Database`."""
 
-    __slots__ = ("_deadline", "_frozen", "db", "most_bytes", "path", "texts")
+    __slots__ = ("_deadline", "_frozen", "db", "known_catalog", "most_bytes", "path", "texts")
 
     def __init__(self, path: Path, db: Any, *, frozen: tuple[int, int] | None = None) -> None:
         self.path = path
         self.db = db
         self.texts = WaitingTexts()
+        self.known_catalog: Catalog | None = None
         #: How much a read may load here; a larger one would keep the event loop waiting, and belongs in a thread.
         self.most_bytes = sys.maxsize
         self._deadline = _NEVER
@@ -182,6 +268,7 @@ class SqliteDatabase:
             self.db.execute("COMMIT")
         except BaseException:
             self.texts.forget_after(0)
+            self.known_catalog = None
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
