@@ -34,7 +34,7 @@ _RECORD_TABLES = (
 
 
 class PostgresCommands:
-    """Implements `maintenance.StoreCommands`."""
+    """Has the methods of `commands.SqliteCommands`."""
 
     def __init__(self, home: HomeInDatabase) -> None:
         self._home = home

@@ -15,7 +15,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -28,7 +28,7 @@ from headgate.model.record import Record
 from headgate.store.changes import word_index
 from headgate.store.changes.hiding import RuleComparison
 from headgate.store.changes.retention import ChangeRetention, UnusedFiles
-from headgate.store.changes.writer import IdleTask, Writer
+from headgate.store.changes.writer import IdleTask, NoWriter, Writer
 from headgate.store.engines.store import READ_BYTES, Store
 from headgate.store.format.records import text_in
 from headgate.store.ledger.ledger import Ledger
@@ -231,38 +231,6 @@ class _SqliteVectors:
 
     def end_turn(self) -> None:
         os.close(self._file)
-
-
-class NoWriter:
-    """Takes the place of the writer, and refuses every job."""
-
-    is_able = False
-
-    def __init__(self, reason: type[StorageReadOnly | StorageFull] = StorageReadOnly) -> None:
-        self._reason = reason
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether there is nothing left for idle tasks to do."""
-        return True
-
-    def refuse_without_room(self) -> NoReturn:
-        """Refuse."""
-        raise self._reason
-
-    async def run(
-        self, work: Callable[[Database], Any], *, in_transaction: bool = True, is_small: bool = False
-    ) -> NoReturn:
-        """Refuse."""
-        del work, in_transaction, is_small
-        raise self._reason
-
-    async def run_alone(self, work: Callable[[Database], Any], *, is_small: bool = False) -> NoReturn:
-        """Refuse."""
-        await self.run(work, is_small=is_small)
-
-    async def close(self) -> None:
-        """There is nothing to finish."""
 
 
 def start_writer(

@@ -40,6 +40,7 @@ from headgate.model.rows import (
 )
 from headgate.store.changes import accounts, declare, hiding, ingest
 from headgate.store.changes.vector_making import VectorStore, VectorThread, model_key
+from headgate.store.changes.writer import NoWriter, Writer
 from headgate.store.models.model import MeaningModel
 from headgate.store.queries.aggregates import aggregate, summaries
 from headgate.store.queries.changes import changes
@@ -90,36 +91,6 @@ class Readers(Protocol):
         """Close the connections and end the threads."""
 
 
-class JobWriter(Protocol):
-    """Does the jobs that change the store, one after the other."""
-
-    @property
-    def is_able(self) -> bool:
-        """Whether anything can be stored."""
-        ...
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether there is nothing left for idle tasks to do."""
-        ...
-
-    def refuse_without_room(self) -> None:
-        """Refuse what needs disk space, if only that is left which reading and revocation need."""
-
-    async def run(
-        self, work: Callable[[Database], _T], *, in_transaction: bool = True, is_small: bool = False
-    ) -> _T:
-        """Do one job and give what it returns once it is durable."""
-        ...
-
-    async def run_alone(self, work: Callable[[Database], _T], *, is_small: bool = False) -> _T:
-        """Do one job in a transaction that it shares with no other."""
-        ...
-
-    async def close(self) -> None:
-        """Finish the jobs that wait, then close the connection."""
-
-
 class BlobContents(Protocol):
     """Where the bytes of files lie."""
 
@@ -146,7 +117,7 @@ class Store:
     def __init__(
         self,
         readers: Readers,
-        writer: JobWriter,
+        writer: Writer | NoWriter,
         files: BlobContents,
         now: Callable[[], int],
         meaning: tuple[MeaningModel, VectorStore | None] | None = None,

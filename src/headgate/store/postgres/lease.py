@@ -54,7 +54,7 @@ class LeasedTurn:
     """
 
     #: When a process that has no turn looks again, and so how late one takes over.
-    again_seconds: float | None = LEASE_US / 1_000_000
+    again_seconds = LEASE_US / 1_000_000
 
     def __init__(self, lease: Lease, now: Callable[[], int]) -> None:
         self._lease = lease
