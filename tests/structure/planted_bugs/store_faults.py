@@ -36,9 +36,9 @@ BUGS = (
     Bug(
         f"{_DAMAGED}::test_a_search_by_meaning_goes_around_a_damaged_page_and_names_the_record",
         "a search by meaning needs every row",
-        "src/headgate/store/search/meaning.py",
-        "rows = readable_rows(self._database, [one.place.rid for one in shown])",
-        "rows = {r[0]: r for r in self._database.rows(FoundRow, "
+        "src/headgate/store/search/hits.py",
+        "rows = readable_rows(database, [match.place.rid for match in matches])",
+        "rows = {r[0]: r for r in database.rows(FoundRow, "
         "'SELECT rid,sid,record_id,emitted_at,ts,long,digest,body,changed FROM record')}",
     ),
     Bug(

@@ -47,9 +47,8 @@ from headgate.store.queries.changes import changes
 from headgate.store.queries.pages import find_key, looks_at_all, page
 from headgate.store.queries.rows import marked_records
 from headgate.store.queries.windows import find_blobs, windows
-from headgate.store.search.hybrid import SearchMemory, search_by_meaning
-from headgate.store.search.lexical import search
-from headgate.store.search.meaning import AskedMeaning, question_text
+from headgate.store.search.find import find
+from headgate.store.search.meaning import AskedMeaning, SearchMemory, question_text
 from headgate.store.sql.catalog import Catalog
 from headgate.store.sql.database import Database
 from headgate.tasks import Supervisor
@@ -160,17 +159,14 @@ class Store:
 
     async def search(self, plan: SearchPlan) -> SearchPage:
         """Find records by words or by meaning; only visible text matches or ranks."""
-        remembered = self._memory
-        if plan.mode is SearchMode.LEXICAL:
-            return await self._readers.searching(
-                lambda database, catalog: search(database, catalog, remembered.segments, plan)
-            )
-        if self._model is None:
-            raise Unsupported(param="mode")
-        # The model may have to be loaded first, and other searches need not wait for it.
-        asked = await asyncio.to_thread(_asked, self._model, plan)
+        asked = None
+        if plan.mode is not SearchMode.LEXICAL:
+            if self._model is None:
+                raise Unsupported(param="mode")
+            # The model may have to be loaded first, and other searches need not wait for it.
+            asked = await asyncio.to_thread(_asked, self._model, plan)
         return await self._readers.searching(
-            lambda database, catalog: search_by_meaning(database, catalog, remembered, plan, asked)
+            lambda database, catalog: find(database, catalog, self._memory, plan, asked)
         )
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:

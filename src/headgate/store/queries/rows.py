@@ -261,10 +261,10 @@ def _row(database: Database, rid: int) -> FoundColumns | None:
         return None
 
 
-def readable_keys(database: Database, rids: Sequence[int], asked: str) -> dict[int, RecordId]:
-    """Read the keys of records; ``asked`` are their numbers as JSON. Those of damaged rows come from an index."""
+def readable_keys(database: Database, rids: Sequence[int]) -> dict[int, RecordId]:
+    """Read the keys of records. Those of damaged rows come from an index."""
     try:
-        return dict(database.all(database.sql["keys_by_number"], (asked,)))
+        return dict(database.all(database.sql["keys_by_number"], (msgspec.json.encode(rids).decode(),)))
     except database.damage:
         return {rid: key for rid in rids if (key := _key(database, rid)) is not None}
 

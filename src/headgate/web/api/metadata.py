@@ -33,7 +33,7 @@ _BY_MEANING = {
         distance_metric="cosine",
         lexical_blending=False,
     ),
-    "hybrid_retrieval": _retrieval("/v1/search/hybrid", count_supported=False, stability="experimental"),
+    "hybrid_retrieval": _retrieval("/v1/search/find", count_supported=False, stability="experimental"),
 }
 
 
