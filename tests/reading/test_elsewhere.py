@@ -24,7 +24,7 @@ async def search(place: Path, address: str | None, query: SearchQuery = QUERY) -
     async with local_program(place) as program:
         access = await program.services.admission.owner_access()
         context = ReadContext(access, RequestId("req_1"), "mcp:search")
-        port = LocalWithoutModel(program.services.read_services, context, "tok", lambda: address)
+        port = LocalWithoutModel(program.services.reads, context, "tok", lambda: address)
         return (await port.search(query)).body()
 
 

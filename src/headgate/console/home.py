@@ -14,10 +14,10 @@ from headgate.console.chart import Chart, reads_chart
 from headgate.console.formatting import counted, day
 from headgate.console.pages import Frame, OwnerRequest, page
 from headgate.console.records import ConnectionCard, connection_cards
-from headgate.console.services import ConsoleServices
 from headgate.model.instants import DAY_US
 from headgate.tasks import Trouble
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _DAYS = 30
 _SOON_US = 7 * DAY_US
@@ -51,14 +51,14 @@ class HomeView:
     now: int
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show the first page."""
     now = console.clock()
-    await console.flush_log()
+    await console.pump.flush()
     names, clients = await console.clients.names(), await console.clients.overview()
     reads = await console.clients.reads_by_day(_DAYS)
     log = await console.activity.page(LogFilter(), before=None, limit=_SCANNED)
-    alarms = await console.clients.alarms(console.alarm_factor)
+    alarms = await console.clients.alarms(console.settings.alarm_factor)
     view = HomeView(
         cards=await connection_cards(console),
         chart=reads_chart(reads, now // DAY_US, _DAYS, names),

@@ -9,7 +9,6 @@ from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
 from headgate.console.pages import Form, Frame, OwnerRequest, page, see_other
 from headgate.console.samples import SampleTable, sample_table
-from headgate.console.services import ConsoleServices
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
 from headgate.model.ids import FieldName, StreamName, grant_id
@@ -17,6 +16,7 @@ from headgate.model.instants import DAY_US, instant
 from headgate.model.ledger import IssuedGrant
 from headgate.reading.preview import GrantPreview, preview
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _VIA = "console: narrow a grant"
 _MOST_DAYS = 36_500
@@ -58,13 +58,13 @@ class NarrowView:
         return sample_table(seen)
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show a grant, with what it shows now."""
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
     return _page(asked, await _view(console, asked, issued, _as_it_is(issued)))
 
 
-async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def change(console: Services, asked: OwnerRequest) -> HttpReply:
     """Narrow a grant, or show what would stay of it."""
     form = await asked.form()
     issued = await console.clients.grant(grant_id(asked.places["grant_id"]))
@@ -127,7 +127,7 @@ def _number(text: str, most: int, param: str) -> int:
 
 
 async def _view(
-    console: ConsoleServices,
+    console: Services,
     asked: OwnerRequest,
     shown: IssuedGrant,
     form: Form,

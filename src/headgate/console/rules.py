@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from headgate.auth.tokens import fresh_id
 from headgate.console.formatting import counted, number
 from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
-from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
 from headgate.reading.rules import ActiveRule, ChosenRule, active_rules, add_rule, try_rule
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/rules"
 _SETS = {
@@ -53,7 +53,7 @@ class RulesView:
     problem: str = ""
 
 
-async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(console: Services, asked: OwnerRequest) -> HttpReply:
     hidden, shown = asked.query.number("hidden"), asked.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
     if shown is not None:
@@ -62,7 +62,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return page("rules.html", Frame("Rules", asked, "rules", notice), view)
 
 
-async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def add(console: Services, asked: OwnerRequest) -> HttpReply:
     """Add a rule, or count what it would hide: htmx asks for that while the owner types, a button without it."""
     form = await asked.form()
     try:
@@ -81,7 +81,7 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}?hidden={made.hidden}")
 
 
-async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def remove(console: Services, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     try:
         shown = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
@@ -126,7 +126,7 @@ def _chosen(form: Form) -> ChosenRule:
     return _typed(form)
 
 
-async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
+async def _counted(console: Services, chosen: ChosenRule) -> RulesView:
     found = await try_rule(console.reads.store, chosen)
     streams = ", ".join(f"{number(count)} of {name}" for name, count in found.by_stream.items())
     text = f"It finds {counted(found.total, 'record')}{f': {streams}' if streams else ''}."
@@ -135,9 +135,7 @@ async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
     return await _view(console, chosen, found=text)
 
 
-async def _view(
-    console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = ""
-) -> RulesView:
+async def _view(console: Services, chosen: ChosenRule, *, found: str = "", problem: str = "") -> RulesView:
     rules = await active_rules(console.reads.store)
     used = {rule.rule.text for rule in rules if rule.rule.kind is RuleKind.SET}
     sources = (await console.reads.catalog()).declarations.values()

@@ -14,12 +14,12 @@ from starlette.types import Message, Receive
 
 from headgate.auth.sessions import check_form, check_site
 from headgate.console.pages import Frame, OwnerRequest, fetch_site, page, part, see_other
-from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, ResourceLimit
 from headgate.model.ids import is_plain
 from headgate.sources.identity import MADE_KEY
 from headgate.sources.uploads import Uploads
 from headgate.web.replies import HttpReply
+from headgate.wiring import Services
 
 _PATH = "/console/add"
 _MOST_BYTES = 1024 * 1024 * 1024
@@ -85,12 +85,12 @@ class AddView:
     running: ImportBar | None = None
 
 
-async def show(_console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def show(_console: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for a file."""
     return _page(asked, AddView())
 
 
-async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def upload(console: Services, asked: OwnerRequest) -> HttpReply:
     """Take files in, and go on to their preview."""
     check_site(fetch_site(asked.request))
     request = asked.request
@@ -115,7 +115,7 @@ async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}/{upload_id}")
 
 
-async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def preview(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show what a file would bring."""
     upload_id = asked.places["upload_id"]
     name = console.uploads.waiting_name(upload_id)
@@ -128,7 +128,7 @@ async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return _page(asked, AddView(upload_id, name, found, tuple(body["unknown_files"])))
 
 
-async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def bring_in(console: Services, asked: OwnerRequest) -> HttpReply:
     """Import a file that was previewed."""
     form = await asked.form()
     upload_id = asked.places["upload_id"]
@@ -140,7 +140,7 @@ async def bring_in(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(f"{_PATH}/{upload_id}/progress")
 
 
-async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
+async def progress(console: Services, asked: OwnerRequest) -> HttpReply:
     """Show how far an import is, and at its end what came in."""
     upload_id = asked.places["upload_id"]
     body = console.uploads.progress(upload_id)

@@ -48,7 +48,7 @@ from headgate.policy.cursors import Bookmark, ChangesSession, WindowPlace
 from headgate.reading import bodies, links, schema
 from headgate.reading.port import BlobAnswer, Body, ReadAnswer, Row, ShowRecord
 from headgate.reading.schema import stream_facts
-from headgate.reading.services import DecisionMemo, ReadServices, labels_of
+from headgate.reading.services import DecisionMemo, ReadableHome, labels_of
 from headgate.reading.shown import (
     aggregated_fields,
     cut_children,
@@ -96,7 +96,7 @@ class _Served(msgspec.Struct, frozen=True):
 class LocalResourceServer(msgspec.Struct):
     """The resource server in process, for one request; implements headgate.reading.port.ResourceServer."""
 
-    _services: ReadServices
+    _services: ReadableHome
     _context: ReadContext
 
     def schema(self, query: SchemaQuery) -> CoroutineType[Any, Any, ReadAnswer]:

@@ -131,7 +131,7 @@ class _CatalogMemo:
     )
 
 
-class ReadServices:
+class ReadableHome:
     """One home, open for reading."""
 
     __slots__ = (

@@ -102,7 +102,7 @@ async def make_reader(program: LocalProgram, connections: int, lines: list[bytes
         program.services.ledger, Choice(), Conditions("agent"), catalog=catalog, now=program.clock.at
     )
     access = await program.services.admission.admit(issued.access_token)
-    reads = program.services.read_services
+    reads = program.services.reads
     port = LocalResourceServer(reads, ReadContext(access, RequestId("req_1"), "test"))
     return Reader(port, HandleMaker(reads.sealer), "https://gate.example")
 
