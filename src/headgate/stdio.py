@@ -66,7 +66,8 @@ async def _serve(settings: Settings, token: str, session: StdioSession) -> None:
     from headgate.mcp.serve.handles import HandleMaker
     from headgate.mcp.serve.reader import Reader
     from headgate.reading.elsewhere import LocalWithoutModel
-    from headgate.reading.local import LocalResourceServer, ReadContext
+    from headgate.reading.home import ReadContext
+    from headgate.reading.local import LocalResourceServer
     from headgate.wiring import build_services, fresh_request_id, prepare, served_address
 
     services = build_services(settings, prepare(settings), makes_vectors=False)

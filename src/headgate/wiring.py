@@ -46,8 +46,8 @@ from headgate.model.grant import TokenKind
 from headgate.model.ids import ClientId, ConnectionId, GrantId, RequestId, client_id
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.capability import Rules
-from headgate.reading.local import LocalResourceServer, ReadContext
-from headgate.reading.services import ReadableHome
+from headgate.reading.home import ReadableHome, ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.protocol import LiveSource
 from headgate.sources.reading_note import READING_NOTES

@@ -13,7 +13,7 @@ from headgate.model.ids import RequestId
 from headgate.model.query import SearchMode, SearchQuery
 from headgate.reading import elsewhere
 from headgate.reading.elsewhere import LocalWithoutModel
-from headgate.reading.local import ReadContext
+from headgate.reading.home import ReadContext
 from headgate.reading.port import ReadAnswer
 from tests.in_process import local_program
 

@@ -45,7 +45,8 @@ from headgate.cli.terminal import AsJson, State, echo, require_home, settings_of
 from headgate.errors import Conflict, HeadgateError, ResourceServerUnreachable
 from headgate.home import write_private
 from headgate.model.ids import ClientId, GrantId, RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
 from headgate.reading.remote import RemoteResourceServer, http_client
 from headgate.settings import CONFIG_VARIABLE, Settings

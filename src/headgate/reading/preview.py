@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from headgate.audit.disclose import disclosed
+from headgate.audit.journal import disclosed
 from headgate.model.disclosure import ANSWERED, Disclosed, Disclosure
 from headgate.model.grant import Access, AccessMode, Grant, StreamGrant, TokenKind
 from headgate.model.ids import ClientId, ConnectionId, FieldName, GrantId, RequestId, StreamName, SubjectId
@@ -16,7 +16,7 @@ from headgate.model.plan import PagePlan
 from headgate.model.query import Count
 from headgate.policy.allowance import StreamScope, allow
 from headgate.policy.resolve import Terms
-from headgate.reading.services import ReadableHome
+from headgate.reading.home import ReadableHome
 
 SAMPLES = 3
 _PREVIEW_CHARS = 160

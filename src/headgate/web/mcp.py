@@ -6,7 +6,8 @@ from typing import Any
 
 from headgate.mcp.serve.hosted import McpCall
 from headgate.operations.access import Identity
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply
 

@@ -22,7 +22,8 @@ from headgate.model.ids import RequestId, StreamName
 from headgate.model.reference import RecordRef
 from headgate.model.rows import Batch
 from headgate.policy.allowance import SourceCatalog
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.text.budget import size
 from tests.in_process import LocalProgram, local_program
 

@@ -23,9 +23,9 @@ from headgate.model.ids import RequestId
 from headgate.model.rows import Batch, OnInvalid
 from headgate.model.sealed import KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadableHome, ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ResourceServer
-from headgate.reading.services import ReadableHome
 from headgate.store.sqlite.engine import SqliteStore
 from tests.stitched import StitchedAccount, fill
 

@@ -15,8 +15,8 @@ from headgate.mcp.serve.results import Outcome
 from headgate.mcp.serve.tools import TOOLS
 from headgate.model.grant import Access
 from headgate.model.ids import RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
-from headgate.reading.services import ReadableHome
+from headgate.reading.home import ReadableHome, ReadContext
+from headgate.reading.local import LocalResourceServer
 
 #: What a word without a name is taken for.
 _MAIN = {"schema": "stream", "query_records": "stream", "aggregate": "stream", "search": "q", "fetch": "id"}

@@ -11,7 +11,8 @@ from starlette.types import Receive
 from headgate.errors import BodyCutShort, InvalidRequest, ResourceLimit
 from headgate.model.grant import Access
 from headgate.model.ids import ConnectionId, RequestId
-from headgate.reading.local import LocalResourceServer, ReadContext
+from headgate.reading.home import ReadContext
+from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ReadAnswer
 from headgate.web.api.definitions import Endpoint
 from headgate.web.api.params import Given
