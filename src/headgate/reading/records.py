@@ -168,7 +168,7 @@ def _list_body(query: ListQuery | ChangesQuery, rows: Sequence[Row], token: str 
         "has_more": token is not None,
         "url": links.records_path(query.stream),
         "links": {
-            "self": links.list_link(query, query.cursor),
+            "self": links.list_link(query),
             "next": None if token is None else links.list_link(query, token),
         },
     }

@@ -142,7 +142,7 @@ class RemoteResourceServer:
         self, query: ListQuery | ChangesQuery, *, preview_chars: int | None = None
     ) -> ReadAnswer:
         """Ask for a page; a server that does not know the preference sends whole texts, which the caller shortens."""
-        return await self._read(links.list_link(query, query.cursor), _List, preview_chars=preview_chars)
+        return await self._read(links.list_link(query), _List, preview_chars=preview_chars)
 
     async def record(
         self, query: RecordQuery, *, preview_chars: int | None = None, show: ShowRecord | None = None
@@ -243,7 +243,7 @@ class RemoteResourceServer:
 
     async def search(self, query: SearchQuery, *, title_chars: int | None = None) -> ReadAnswer:
         """Ask for hits; a server that does not know the preference sends no titles."""
-        path = links.search_link(query, query.cursor)
+        path = links.search_link(query)
         try:
             return await self._read(path, _List, preview_chars=title_chars)
         except RemoteRefused as error:
