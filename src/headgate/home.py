@@ -109,9 +109,6 @@ def open_home(path: Path) -> Home:
     """Create the directory if it is missing, and refuse one that other users can enter.
 
     What lies in it is judged alike: who moves or copies it may lose the protection of the directory.
-
-    Raises:
-        ConfigInvalid: it is not a directory, or something in it is a link, is not ours, or is open to others.
     """
     home = Home(path.expanduser().absolute())
     for directory in (home.path, home.keys):
@@ -201,10 +198,6 @@ def write_private(path: Path, content: bytes) -> None:
     """Replace a file atomically and durably, readable by its owner only.
 
     A reader sees the old content or the new, never a part, even after a power loss.
-
-    Raises:
-        StorageReadOnly: the directory cannot be written.
-        StorageFull: there is no disk space.
     """
     with _translated(path):
         _replace(path, content)
@@ -257,10 +250,6 @@ def read_or_create_private(path: Path, create: Callable[[], bytes], *, least_byt
     """Read a private file such as a key, or create it with fresh content if it does not exist.
 
     Of several processes that start on a new home one creates it, and the others wait for it and read it.
-
-    Raises:
-        ConfigInvalid: it is a link or device, is not ours, is open to others, or is shorter than a key.
-        StorageReadOnly: there is none, and none can be written.
     """
     content = read_private(path)
     if content is None:

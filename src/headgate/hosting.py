@@ -81,12 +81,7 @@ def run_server(
     settings: Settings,
     announce: Callable[[str, Home, str | None], None],
 ) -> None:
-    """Serve a home over HTTP until asked to stop; `announce` gets the link that sets the first password, if there is none.
-
-    Raises:
-        ConfigInvalid: others could listen to what is sent here.
-        ServerFault: it did not stop in good order.
-    """
+    """Serve a home over HTTP until asked to stop; `announce` gets the link that sets the first password, if there is none."""
     _refuse_open_line(settings)
     home = prepare(settings)
     bound = listen(settings.host, settings.port)

@@ -44,11 +44,7 @@ def left_bytes() -> int:
 
 
 def require(size_bytes: int = 0) -> None:
-    """Refuse work that needs so many bytes, if they are not there beside the reserve.
-
-    Raises:
-        Overloaded: they are not.
-    """
+    """Refuse work that needs so many bytes, if they are not there beside the reserve."""
     if left_bytes() < size_bytes + RESERVE_BYTES:
         raise out_of_memory()
 

@@ -301,11 +301,7 @@ def config_path(environment: Mapping[str, str]) -> Path:
 
 
 def read_config(path: Path, *, required: bool) -> dict[str, Any]:
-    """Read the TOML file; a missing file is empty unless it was named explicitly.
-
-    Raises:
-        ConfigInvalid: it cannot be read, or is not TOML.
-    """
+    """Read the TOML file; a missing file is empty unless it was named explicitly."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -321,11 +317,7 @@ def read_config(path: Path, *, required: bool) -> dict[str, Any]:
 def resolve(
     flags: Mapping[str, str | None], environment: Mapping[str, str], file: Mapping[str, Any], file_path: Path
 ) -> Resolved:
-    """Resolve each setting from the first place that has it.
-
-    Raises:
-        ConfigInvalid: a value is not acceptable, or the file sets something that does not exist.
-    """
+    """Resolve each setting from the first place that has it."""
     names = {setting.name for setting in ALL_SETTINGS}
     for unknown in file.keys() - names:
         raise ConfigInvalid(
@@ -359,11 +351,7 @@ def _find(
 
 
 def _file_text(setting: Setting, value: Any, file_path: Path) -> str:
-    """Write a value of the file as the environment has it; a list is for settings that have several values.
-
-    Raises:
-        ConfigInvalid: it is a list or a table, and the setting takes one text.
-    """
+    """Write a value of the file as the environment has it; a list is for settings that have several values."""
     if isinstance(value, list) and setting.read in {_names, _ids}:
         names = cast("list[Any]", value)
         if all(isinstance(name, str) and name.split() == [name] and "," not in name for name in names):

@@ -22,11 +22,7 @@ from headgate.store.quick import has_model, kind_of_token
 
 
 def run_stdio(settings: Settings, token: str, identity: ServerIdentity) -> None:
-    """Serve a home to one agent, under the grants of its token.
-
-    Raises:
-        OwnerCredentialRefused: the token is an owner's.
-    """
+    """Serve a home to one agent, under the grants of its token."""
     # What is imported stays; looking for garbage among it takes a third of the time.
     gc.disable()
     # Before the client is answered: an agent never reads with an owner's token.

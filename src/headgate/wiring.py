@@ -469,7 +469,6 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     Secrets that settings name as variables are found in `environment`.
     """
     # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
-    from headgate.mcp.client.addresses import check_address
     from headgate.mcp.client.calling import opened_operation
     from headgate.mcp.client.pins import FilePins
     from headgate.sources import registry
@@ -478,13 +477,10 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     from headgate.sources.remote.source import RemoteSource
     from headgate.sources.secrets import Secrets
 
-    def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
-        check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
-
     secrets, notes = Secrets(environment), home / READING_NOTES
     built_in: tuple[LiveSource, ...] = (
         ImapSource(notes, secrets),
-        CalendarAccount(check, now, notes, secrets),
+        CalendarAccount(now, notes, secrets),
         RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")), secrets),
     )
     return {**registry.live_sources(), **{source.name: source for source in built_in}}

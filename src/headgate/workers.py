@@ -22,9 +22,6 @@ def run_workers(workers: int, work: Work) -> bool:
 
     A worker that dies is replaced. One that cannot begin ends them all: the next one could not begin either. Returns
     whether all ended in good order.
-
-    Raises:
-        ConfigInvalid: this system cannot continue one process as several.
     """
     if sys.platform == "win32":
         raise ConfigInvalid("Windows cannot share one socket among workers.", hint="Use --workers 1.")

@@ -14,11 +14,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def with_json_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Add or replace a server in a JSON file.
-
-    Raises:
-        ConfigInvalid: the text is no plain JSON, for example because it has comments, which would be lost.
-    """
+    """Add or replace a server in a JSON file."""
     document = _json_object(text)
     found = document.setdefault(servers, {})
     if not isinstance(found, dict):
@@ -28,11 +24,7 @@ def with_json_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]
 
 
 def with_toml_entry(text: str, servers: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Add or replace a server in a TOML file; comments and the order of everything else stay.
-
-    Raises:
-        ConfigInvalid: the text is no TOML, or it holds the server in a form that cannot be replaced safely.
-    """
+    """Add or replace a server in a TOML file; comments and the order of everything else stay."""
     before = _toml_document(text)
     earlier: Any = before.get(servers, {})
     if not isinstance(earlier, dict):

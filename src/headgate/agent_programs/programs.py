@@ -64,11 +64,7 @@ class AgentProgram:
         return root.joinpath(*rest)
 
     def entry(self, server: StdioServer | HttpServer) -> dict[str, Any]:
-        """Write the entry for a server.
-
-        Raises:
-            NotFound: the program cannot reach a server by its address.
-        """
+        """Write the entry for a server."""
         if isinstance(server, StdioServer):
             command, *arguments = server.command
             environment = {"env": dict(server.environment)} if server.environment else {}
@@ -158,11 +154,7 @@ PROGRAMS: Mapping[str, AgentProgram] = {
 
 
 def program_of(name: str) -> AgentProgram:
-    """Find a program by the name that a person typed.
-
-    Raises:
-        NotFound: there is none of that name.
-    """
+    """Find a program by the name that a person typed."""
     found = PROGRAMS.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
     if found is None:
         raise NotFound(

@@ -171,11 +171,7 @@ class NotedChain:
 
 
 def read_notes(home: Home) -> NotedChain:
-    """Read what the files beside the store say about the chain.
-
-    Raises:
-        LogUnverifiable: the noted head is damaged.
-    """
+    """Read what the files beside the store say about the chain."""
     return NotedChain(load_audit_key(home), read_head(home), (home.path / AUDIT_START).exists())
 
 
@@ -299,11 +295,7 @@ def _note_head(home: Home, head: ChainHead) -> None:
 
 
 def read_head(home: Home) -> ChainHead | None:
-    """Read the head of the chain as it was last noted.
-
-    Raises:
-        LogUnverifiable: the file is damaged.
-    """
+    """Read the head of the chain as it was last noted."""
     content = read_private(home.path / AUDIT_HEAD)
     if content is None:
         return None

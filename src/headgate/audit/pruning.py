@@ -72,11 +72,7 @@ class _BlockFile:
         self.head = start
 
     def write(self, blocks: Sequence[AuditBlock]) -> None:
-        """Check and write blocks.
-
-        Raises:
-            LogUnverifiable: a block is not as it was sealed; what could not be checked later must stay.
-        """
+        """Check and write blocks."""
         for block in blocks:
             if block.first != self.head.seq + 1 or not has_its_seal(self._key, self.head, block):
                 raise LogUnverifiable(f"Entries {block.first} to {block.last} are not as they were sealed.")
@@ -94,12 +90,7 @@ class _BlockFile:
 
 
 async def prune(home: Home, ledger: Ledger, key: bytes, *, before: int, path: Path, now: int) -> PruneReport:
-    """Move the blocks whose events are all older than a time to a new file.
-
-    Raises:
-        Conflict: there is a file at the path, or the log was pruned meanwhile.
-        LogUnverifiable: an entry that is to be moved is not as it was written.
-    """
+    """Move the blocks whose events are all older than a time to a new file."""
     noted = read_head(home)
     start = await _pruned_head(ledger)
     with await asyncio.to_thread(_new_file, path) as file:
@@ -118,12 +109,7 @@ async def prune(home: Home, ledger: Ledger, key: bytes, *, before: int, path: Pa
 
 
 async def verify_file(ledger: Ledger, key: bytes, path: Path) -> PruneReport:
-    """Check a file of moved blocks against the line of the log that stands for them.
-
-    Raises:
-        NotFound: no line of the log stands for this file; it was changed, or belongs to another log.
-        IntegrityBroken: a block in the file is not as it was sealed.
-    """
+    """Check a file of moved blocks against the line of the log that stands for them."""
     digest = await asyncio.to_thread(_digest_of, path)
     start = GENESIS
     async for blocks in all_blocks(ledger, 0):

@@ -83,9 +83,6 @@ class Admission:
 
         Raises:
             AuthenticationFailed: the token is unknown or past its time.
-            PermissionRefused: the owner limited the token, and the route is outside of that.
-            GrantRevoked, GrantExpired, PackageRevoked: the consent is over.
-            RateLimited: the grant's records of the day are used up.
         """
         digest = digest_of(token)
         # Not a method: every request passes here, and each coroutine more is paid for by all of them.

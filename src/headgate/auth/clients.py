@@ -165,11 +165,7 @@ class Clients:
         return found
 
     async def revoke_grant(self, grant_id: GrantId) -> None:
-        """End a grant for good, at once.
-
-        Raises:
-            NotFound: there is no such grant.
-        """
+        """End a grant for good, at once."""
         if not await self._ledger.revoke(grant_id, self._clock()):
             raise NotFound("There is no such grant.", hint="Look at the list of agents.")
 
@@ -178,7 +174,6 @@ class Clients:
 
         Raises:
             InvalidRequest: nothing of it would stay.
-            Conflict: it has changed meanwhile, or has ended.
         """
         if not await self._ledger.replace_grant(issued, narrow(issued, asked, catalog)):
             raise Conflict("The grant has changed meanwhile.", hint="Look at it again.")
@@ -208,11 +203,7 @@ class Clients:
         )
 
     async def revoke_owner_token(self, mark: str) -> None:
-        """End the owner's token that is listed under a mark.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """End the owner's token that is listed under a mark."""
         for token in await self.owner_tokens():
             if token_mark(token) == mark:
                 await self._ledger.revoke_token(token.digest, self._clock())
@@ -247,11 +238,7 @@ async def client_names(store: OAuthStore) -> dict[str, str]:
 async def add_owner_client(
     store: OAuthStore, name: str, redirect_uris: Sequence[str], *, now: int, has_secret: bool
 ) -> tuple[OAuthClient, str | None]:
-    """Register a client by the owner's word; gives its secret if it has one.
-
-    Raises:
-        InvalidClientMetadata: an address is not one that an authorization may be sent to.
-    """
+    """Register a client by the owner's word; gives its secret if it has one."""
     method = SECRET_METHODS[0] if has_secret else NONE
     document = {"client_name": name, "redirect_uris": [*redirect_uris], "token_endpoint_auth_method": method}
     try:

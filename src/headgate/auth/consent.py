@@ -89,11 +89,7 @@ class ConsentChoice:
 
 
 def offers(catalog: SourceCatalog, precise: PreciseRequest | None) -> tuple[StreamOffer, ...]:
-    """List what may be granted: everything for a client that lets the owner pick, else what was asked for.
-
-    Raises:
-        InvalidAuthorizationDetails: what was asked for is not there.
-    """
+    """List what may be granted: everything for a client that lets the owner pick, else what was asked for."""
     requests = _everything(catalog) if precise is None else precise.selections
     found = tuple(
         offer for request in requests for offer in _offers(request, catalog, is_asked=precise is not None)
@@ -155,11 +151,7 @@ def first_choice(offered: Iterable[StreamOffer], precise: PreciseRequest | None)
 def read_choice(
     offered: Iterable[StreamOffer], get: Callable[[str], str], get_all: Callable[[str], Sequence[str]]
 ) -> ConsentChoice:
-    """Read the owner's choice from the fields of a form; what was not offered is not looked at.
-
-    Raises:
-        InvalidRequest: a number or a day cannot be read.
-    """
+    """Read the owner's choice from the fields of a form; what was not offered is not looked at."""
     days, daily, mode = get("days"), get("daily_records").strip(), get("access_mode")
     choice = ConsentChoice(
         tuple(_stream_choice(one, get, get_all) for one in offered),
@@ -223,11 +215,7 @@ def _with_fields(choice: StreamChoice, keeps: Callable[[FieldName], bool]) -> St
 
 
 def terms_of(choice: ConsentChoice, catalog: SourceCatalog, now: int) -> tuple[Terms, ...]:
-    """Make a choice concrete: one grant for each source, or several where its connections differ.
-
-    Raises:
-        InvalidRequest: nothing is chosen, or a time cannot be read.
-    """
+    """Make a choice concrete: one grant for each source, or several where its connections differ."""
     by_connection: dict[ConnectionId, list[StreamRequest]] = {}
     for one in choice.picked:
         by_connection.setdefault(one.offer.connection_id, []).append(stream_request(one, now))
@@ -250,11 +238,7 @@ def terms_of(choice: ConsentChoice, catalog: SourceCatalog, now: int) -> tuple[T
 
 
 def stream_request(choice: StreamChoice, now: int) -> StreamRequest:
-    """Ask for what was chosen of one stream, within what may be granted at most.
-
-    Raises:
-        InvalidRequest: its time cannot be read.
-    """
+    """Ask for what was chosen of one stream, within what may be granted at most."""
     most = choice.offer.most
     since, until = (None, None) if most.time is None else (most.time.since, most.time.until)
     chosen = _since(choice, now) if choice.offer.has_times else None

@@ -55,22 +55,14 @@ def provider_address(text: str) -> str:
 
 
 def refuse_owner_environment(environment: Mapping[str, str]) -> None:
-    """Refuse to start if the environment holds an owner credential.
-
-    Raises:
-        OwnerCredentialRefused: the environment holds one.
-    """
+    """Refuse to start if the environment holds an owner credential."""
     for name in OWNER_VARIABLES:
         if environment.get(name):
             raise OwnerCredentialRefused(f"{name} is set, which holds an owner's credential.")
 
 
 def refuse_owner_bearer(bearer: Mapping[str, Any]) -> None:
-    """Refuse a token that its server describes as an owner's.
-
-    Raises:
-        OwnerCredentialRefused: it is one.
-    """
+    """Refuse a token that its server describes as an owner's."""
     if _is_owner(bearer):
         raise OwnerCredentialRefused("The server says that this token is an owner's.")
 
@@ -96,11 +88,7 @@ def home_credential_path(cache_root: Path, home: Path, client: str | None = None
 
 
 def only_credential_path(cache_root: Path, home: Path) -> Path:
-    """Find the one token file of a home; the one for any client if there is none yet.
-
-    Raises:
-        ConfigInvalid: several clients have one, so that it is not clear which of them asks.
-    """
+    """Find the one token file of a home; the one for any client if there is none yet."""
     for_any = home_credential_path(cache_root, home)
     found = [for_any] if for_any.exists() else sorted(for_any.parent.glob(f"{for_any.stem}.*.json"))
     if len(found) > 1:
@@ -117,12 +105,7 @@ def _mark(text: str) -> str:
 
 
 def read_token(path: Path, *, now_seconds: int, hint: str) -> str:
-    """Read a client's token from its file.
-
-    Raises:
-        ConfigInvalid: there is none, or it is past its time or not to be understood.
-        OwnerCredentialRefused: it is an owner's.
-    """
+    """Read a client's token from its file."""
     content = read_private(path)
     if content is None:
         raise _unusable("There is no token for this server yet.", hint)

@@ -109,9 +109,6 @@ class GatewayCallers:
         """Let a caller call these and nothing else, a client under these grants.
 
         Nothing at all removes it with its token.
-
-        Raises:
-            InvalidRequest: the name is no name of a client, or there are too many.
         """
         known, now = client_id(name), self._clock()
         chosen, single = tuple(sorted(set(servers))), tuple(sorted(set(operations)))
@@ -129,11 +126,7 @@ class GatewayCallers:
         await self._store.change(work)
 
     async def make_token(self, name: str) -> str:
-        """Make a token for the gateway alone; one that the caller had before ends.
-
-        Raises:
-            NotFound: there is no such caller.
-        """
+        """Make a token for the gateway alone; one that the caller had before ends."""
         token = mint()
 
         def work(rows: OAuthRows) -> None:

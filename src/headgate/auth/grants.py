@@ -64,9 +64,6 @@ def selections(choice: Choice, catalog: SourceCatalog) -> tuple[SelectionRequest
 
     Several sources may have a stream of the same name: each is touched, with those of the chosen fields
     that it has. A source that has none of them is left out.
-
-    Raises:
-        InvalidAuthorizationDetails: it names what no chosen source has, or touches nothing.
     """
     chosen = choice.connection_ids or tuple(catalog.connections)
     for name in chosen:
@@ -205,13 +202,7 @@ def _grant(terms: Terms, conditions: Conditions, now: int) -> Grant:
 async def revoke_grant(
     ledger: Ledger, admission: Admission, token: str, grant_id: GrantId, *, clock: Callable[[], int]
 ) -> None:
-    """End a grant for good, at once. A client may end a grant of its token, even one that is over.
-
-    Raises:
-        AuthenticationFailed: the token is unknown or past its time.
-        PermissionRefused: the grant is not one of this token.
-        NotFound: the owner has no such grant.
-    """
+    """End a grant for good, at once. A client may end a grant of its token, even one that is over."""
     found = await admission.look_up(token)
     if found is None:
         raise AuthenticationFailed

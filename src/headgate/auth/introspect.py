@@ -21,11 +21,7 @@ USER = "resource-server"
 
 
 def load_secret(home: Home) -> str:
-    """Read the password of the resource server, or make one for a new home.
-
-    Raises:
-        ConfigInvalid: it is too short or not plain text, or the file is open to others.
-    """
+    """Read the password of the resource server, or make one for a new home."""
     path = home.keys / _FILE
     content = read_or_create_private(
         path, lambda: secrets.token_urlsafe(_SECRET_BYTES).encode(), least_bytes=_SECRET_BYTES

@@ -17,11 +17,7 @@ _FILE = "seal.json"
 
 
 def load_ring(home: Home) -> KeyRing:
-    """Read the home's key ring, or make one for a new home.
-
-    Raises:
-        ConfigInvalid: the file is damaged, or open to other users.
-    """
+    """Read the home's key ring, or make one for a new home."""
     path = home.keys / _FILE
     return _parse(read_or_create_private(path, lambda: _encode(KeyRing(_fresh_key()))), str(path))
 

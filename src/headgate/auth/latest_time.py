@@ -110,11 +110,7 @@ class LatestTime:
             await self.share()
 
     def refuse_clock_behind(self, now: int) -> None:
-        """Refuse to compute an end from a clock that is behind: it would have passed already.
-
-        Raises:
-            ConfigInvalid: the clock is more than an hour behind the latest time.
-        """
+        """Refuse to compute an end from a clock that is behind: it would have passed already."""
         latest = self.raise_to(now)
         if latest - now > _CORRECTION_US:
             raise ConfigInvalid(

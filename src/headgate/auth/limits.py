@@ -74,11 +74,7 @@ class RequestLimits:
         self._failed_tokens = TokenBuckets(_FAILED_TOKENS_A_SECOND, _FAILED_TOKEN_BURST, clock)
 
     def check_rate(self, token: str) -> None:
-        """Count a request of a token.
-
-        Raises:
-            RateLimited: there were too many.
-        """
+        """Count a request of a token."""
         if self._rate and not self._requests.take(sha256(token.encode("latin-1")).digest()[:12]):
             raise RateLimited(data={"retry_after_seconds": 1})
 
@@ -86,9 +82,6 @@ class RequestLimits:
         """Count a token or password that does not exist, by address and by the beginning of the token.
 
         Only those who send such tokens are slowed down: a valid token is admitted before this is called.
-
-        Raises:
-            RateLimited: there were too many.
         """
         names = [f"address {client_address}", *([f"token {token[:_PREFIX_CHARS]}"] if token else [])]
         taken = [self._failed_tokens.take(name.encode()) for name in names]
@@ -194,20 +187,12 @@ class SignInLimits:
         self._passkeys = CountedAttempts("passkey", _PASSKEYS_A_SECOND, _PASSKEY_BURST, clock, shared)
 
     async def check_passkey(self, client_address: str) -> None:
-        """Count an attempt with a passkey.
-
-        Raises:
-            RateLimited: there were too many from this network.
-        """
+        """Count an attempt with a passkey."""
         if not await self._passkeys.take(_network(client_address)[0].encode()):
             raise RateLimited("Too many passkeys were tried.", data={"retry_after_seconds": 6})
 
     async def check(self, client_address: str, known_browser: bytes | None) -> None:
-        """Count an attempt, before the password is looked at.
-
-        Raises:
-            RateLimited: there were too many.
-        """
+        """Count an attempt, before the password is looked at."""
         if known_browser is not None:
             is_allowed = await self._sources.take(b"browser " + known_browser)
         else:
@@ -236,20 +221,12 @@ class RegistrationLimits:
         self._requests = TokenBuckets(_ANONYMOUS_A_SECOND, _ANONYMOUS_BURST, clock)
 
     def check_request(self, client_address: str) -> None:
-        """Count a request that needs no token.
-
-        Raises:
-            RateLimited: there were too many of this address.
-        """
+        """Count a request that needs no token."""
         if not self._requests.take(client_address.encode()):
             raise RateLimited(data={"retry_after_seconds": 1})
 
     async def check(self, client_address: str) -> None:
-        """Count one of an address.
-
-        Raises:
-            RateLimited: there were too many.
-        """
+        """Count one of an address."""
         is_allowed = await self._by_address.take(client_address.encode()) and await self._overall.take(b"")
         if not is_allowed:
             raise RateLimited(data={"retry_after_seconds": 60})

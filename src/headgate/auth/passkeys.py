@@ -103,12 +103,7 @@ class Passkeys:
         return _document(options)
 
     async def add(self, party: PasskeyParty, session: bytes, name: str, answer: Mapping[str, Any]) -> Passkey:
-        """Store the passkey that a browser made.
-
-        Raises:
-            AuthenticationFailed: it was not made for this page, or without verifying the user.
-            InvalidRequest: there are too many.
-        """
+        """Store the passkey that a browser made."""
         if len(await self.all()) >= _MOST_PASSKEYS:
             raise InvalidRequest("There are too many passkeys.", hint="Remove one that you no longer use.")
         try:
@@ -135,12 +130,7 @@ class Passkeys:
         return _document(options)
 
     async def check(self, party: PasskeyParty, purpose: bytes, answer: Mapping[str, Any]) -> Passkey:
-        """Check what a browser signed with a passkey; its challenge is used up by that.
-
-        Raises:
-            AuthenticationFailed: it is not one of the owner's for this page, was used before, or the user was not
-                verified.
-        """
+        """Check what a browser signed with a passkey; its challenge is used up by that."""
         known = [one for one in await self.all() if one.party == party.id]
         try:
             challenge, spent = self._opened(party, purpose, answer)
@@ -159,11 +149,7 @@ class Passkeys:
         return used
 
     async def remove(self, mark: str) -> None:
-        """Remove a passkey by its mark.
-
-        Raises:
-            NotFound: there is none with it.
-        """
+        """Remove a passkey by its mark."""
         found = next((one for one in await self.all() if passkey_mark(one) == mark), None)
         if found is None or not await self._store.remove_passkey(found.id):
             raise NotFound("There is no such passkey.")

@@ -41,11 +41,7 @@ class Passwords:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def hash(self, password: str) -> str:
-        """Hash a new password.
-
-        Raises:
-            InvalidRequest: it is too short or too long.
-        """
+        """Hash a new password."""
         if len(password) < LEAST_CHARS or len(password.encode()) > _MOST_BYTES:
             raise InvalidRequest(
                 f"A password has at least {LEAST_CHARS} characters.",
@@ -293,11 +289,7 @@ def fresh_link(now: int) -> tuple[str, SetupLink]:
 
 
 def check_form(session: OwnerSession, form_key: str, fetch_site: str | None) -> None:
-    """Refuse a form that no page of this session sent.
-
-    Raises:
-        PermissionRefused: it comes from another origin, or without the session's key.
-    """
+    """Refuse a form that no page of this session sent."""
     check_site(fetch_site)
     if not hmac.compare_digest(form_key.encode("utf-8", "surrogatepass"), session.form_key.encode()):
         raise PermissionRefused(
@@ -307,11 +299,7 @@ def check_form(session: OwnerSession, form_key: str, fetch_site: str | None) -> 
 
 
 def check_site(fetch_site: str | None) -> None:
-    """Refuse a form that a page of another origin sent, where the browser says so.
-
-    Raises:
-        PermissionRefused: it does.
-    """
+    """Refuse a form that a page of another origin sent, where the browser says so."""
     if fetch_site is not None and fetch_site not in _OWN_SITES:
         raise PermissionRefused("Forms of other sites are not accepted.", hint="Open the console itself.")
 

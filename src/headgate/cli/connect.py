@@ -149,11 +149,7 @@ class _Terms:
 
 
 def _require_server(settings: Settings) -> None:
-    """Refuse to write an address at which the server of another home may answer.
-
-    Raises:
-        Conflict: no server of this home runs.
-    """
+    """Refuse to write an address at which the server of another home may answer."""
     if not server_address(settings):
         raise Conflict(
             f"No server of {settings.home} runs, so its address is not known.",
@@ -162,11 +158,7 @@ def _require_server(settings: Settings) -> None:
 
 
 def _refuse_connected(settings: Settings, program: AgentProgram) -> None:
-    """Refuse to connect a program twice.
-
-    Raises:
-        Conflict: the program may read already.
-    """
+    """Refuse to connect a program twice."""
 
     async def work(stores: Services) -> list[GrantId]:
         return await _active_grants(stores, program)

@@ -64,11 +64,7 @@ def with_ids(choice: Choice, catalog: SourceCatalog) -> Choice:
 
 
 def connection_named(catalog: SourceCatalog, name: ConnectionId) -> ConnectionId:
-    """Find a connection by its id or by the name that the owner gave it; a name that is neither stays as it is.
-
-    Raises:
-        InvalidRequest: several connections have the name.
-    """
+    """Find a connection by its id or by the name that the owner gave it; a name that is neither stays as it is."""
     if name in catalog.connections:
         return name
     found = [

@@ -25,11 +25,7 @@ _LINE_CHARS = 140
 
 
 def show_preview(settings: Settings, choice: Choice, client: str, days: int | None) -> None:
-    """Print on standard error what a choice comes to: for each stream how many records of which time, and samples.
-
-    Raises:
-        InvalidRequest: the choice names something that is not there; the hint lists what is.
-    """
+    """Print on standard error what a choice comes to: for each stream how many records of which time, and samples."""
     found, labels = asyncio.run(_preview(settings, choice))
     end = "without an end" if days is None else f"for {days} {'day' if days == 1 else 'days'}"
     typer.echo(f"{client} will see, {end}:", err=True)
@@ -38,11 +34,7 @@ def show_preview(settings: Settings, choice: Choice, client: str, days: int | No
 
 
 def ask_for_everything(choice: Choice, *, is_confirmed: bool) -> None:
-    """Ask the person before a grant without limits is given.
-
-    Raises:
-        InvalidRequest: there is no terminal to ask on, and it was not confirmed by an option.
-    """
+    """Ask the person before a grant without limits is given."""
     if is_confirmed or choice.limits:
         return
     if not sys.stdin.isatty():

@@ -104,11 +104,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
 
 async def issue_choice(stores: Services, choice: Choice, conditions: Conditions) -> Issued:
-    """Issue what a person chose on the command line.
-
-    Raises:
-        InvalidRequest: the choice names something that is not there; the hint lists what is.
-    """
+    """Issue what a person chose on the command line."""
     catalog = await stores.catalog()
     if conditions.days is not None:
         stores.latest.refuse_clock_behind(now())
@@ -242,11 +238,7 @@ def revoke(
 
 
 async def _named(stores: Services, name: str) -> list[IssuedGrant]:
-    """Find a grant by its id, or the grants of a client.
-
-    Raises:
-        NotFound: there is neither.
-    """
+    """Find a grant by its id, or the grants of a client."""
     one = await stores.ledger.grant(grant_id(name))
     if one is not None:
         return [one]

@@ -57,11 +57,7 @@ def reset(
 
 
 def _ask_to_reset(home: Path, *, is_confirmed: bool) -> None:
-    """Ask before anything ends.
-
-    Raises:
-        InvalidRequest: there is no terminal to ask on, and it was not confirmed by an option.
-    """
+    """Ask before anything ends."""
     if is_confirmed:
         return
     what = f"the password and the passkeys of {home}, and ends every session"

@@ -19,11 +19,7 @@ PassphraseFile = Annotated[
 
 
 def new_passphrase(file: Path | None) -> str:
-    """Read a passphrase that will be needed again, and refuse one that is easy to guess.
-
-    Raises:
-        ConfigInvalid: it is too short, or there is no one to ask.
-    """
+    """Read a passphrase that will be needed again, and refuse one that is easy to guess."""
     found = _from_file(file) if file else _asked("Passphrase", confirm=True)
     if len(found) < LEAST_PASSPHRASE_CHARS:
         raise ConfigInvalid(
@@ -33,11 +29,7 @@ def new_passphrase(file: Path | None) -> str:
 
 
 def known_passphrase(file: Path | None) -> str:
-    """Read the passphrase of a backup.
-
-    Raises:
-        ConfigInvalid: there is no one to ask.
-    """
+    """Read the passphrase of a backup."""
     return _from_file(file) if file else _asked("Passphrase of the backup", confirm=False)
 
 

@@ -291,11 +291,7 @@ async def _row(stores: Services, connection: Connection) -> dict[str, Any]:
 
 
 async def find_connection(stores: Services, text: str) -> Connection:
-    """Find a connection by its id or its name.
-
-    Raises:
-        NotFound: there is none, or more than one.
-    """
+    """Find a connection by its id or its name."""
     every = await stores.store.connections()
     found = [one for one in every if text in {one.id, one.display_name}]
     if len(found) == 1:

@@ -279,9 +279,6 @@ def _connection(home: Home, name: str) -> ConnectionStats | None:
     """Find a connection by its id or name; None for an id that is gone.
 
     An erasure that was killed has removed the connection before the last of its files: run again, it ends.
-
-    Raises:
-        NotFound: there is none of this name, or several have it.
     """
     with needs_extra("serve"):
         connections = maintenance.commands_of(home).stats().connections

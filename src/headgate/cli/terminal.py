@@ -21,11 +21,7 @@ from headgate.settings import CONFIG_VARIABLE, Resolved, Settings, config_path, 
 
 @contextmanager
 def needs_extra(name: str) -> Generator[None]:
-    """Guard an import that works only with an extra installed.
-
-    Raises:
-        ConfigInvalid: a module of the extra is missing.
-    """
+    """Guard an import that works only with an extra installed."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -149,11 +145,7 @@ def progress_line(verb: str) -> Generator[Callable[[int, int], None]]:
 
 
 def require_home(settings: Settings) -> Path:
-    """Return the directory of the home, for commands that make no sense without one.
-
-    Raises:
-        ConfigInvalid: it does not exist.
-    """
+    """Return the directory of the home, for commands that make no sense without one."""
     if not settings.home.exists():
         raise ConfigInvalid(
             f"There is no home at {settings.home} yet.",

@@ -116,7 +116,6 @@ class OwnerRequest:
         """Read the form that was sent.
 
         Raises:
-            PermissionRefused: no page of this session sent it.
             InvalidRequest: it cannot be read.
         """
         form = await read_form(self.request)

@@ -39,11 +39,7 @@ _decode = msgspec.json.Decoder(_RepeatedMembers).decode
 
 
 async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:
-    """Read a whole body; None when the client left before its end.
-
-    Raises:
-        ResourceLimit: it is longer than the limit.
-    """
+    """Read a whole body; None when the client left before its end."""
     pieces: list[bytes] = []
     while True:
         message = await receive()

@@ -13,11 +13,7 @@ from headgate.model.ids import RecordId, record_id
 
 
 def canonical_key(parts: Sequence[object]) -> RecordId:
-    """Write a primary key as one text: the part itself, or a JSON array of strings for several.
-
-    Raises:
-        InvalidRecord: there is no part, or one that cannot be a key.
-    """
+    """Write a primary key as one text: the part itself, or a JSON array of strings for several."""
     texts = [key_text(part) for part in parts]
     if not texts:
         raise InvalidRecord("A key needs at least one part.")
@@ -27,11 +23,7 @@ def canonical_key(parts: Sequence[object]) -> RecordId:
 
 
 def key_parts(key: RecordId, width: int) -> tuple[str, ...]:
-    """Take a canonical key string apart again into its parts, as text.
-
-    Raises:
-        InvalidRecord: it is not a canonical key of that many parts.
-    """
+    """Take a canonical key string apart again into its parts, as text."""
     if width == 1:
         return (key,)
     try:
@@ -45,11 +37,7 @@ def key_parts(key: RecordId, width: int) -> tuple[str, ...]:
 
 
 def key_text(part: object) -> str:
-    """Write one part of a key as text, the way JSON writes it.
-
-    Raises:
-        InvalidRecord: the part is null, an object, an array, or not a number that JSON can write.
-    """
+    """Write one part of a key as text, the way JSON writes it."""
     match part:
         case str():
             return part

@@ -299,11 +299,7 @@ def list_query(
     *,
     with_extent: bool = False,
 ) -> ListQuery | ChangesQuery:
-    """Return the query for a page, or for what changed.
-
-    Raises:
-        InvalidRequest, InvalidExpand: an argument does not go with ``changes_since``.
-    """
+    """Return the query for a page, or for what changed."""
     if read.changes_since is not None:
         _refuse_beside_changes(read, filters, expand)
         return ChangesQuery(

@@ -17,11 +17,7 @@ _OR = "OR"
 
 
 def parse_terms(q: str) -> tuple[Term, ...]:
-    """Take a query apart; every character that has no meaning in its place means itself.
-
-    Raises:
-        InvalidRequest: there is no word to look for in it, or there are too many.
-    """
+    """Take a query apart; every character that has no meaning in its place means itself."""
     if len(q) > MAX_QUERY_CHARS:
         raise InvalidRequest(f"q must have at most {MAX_QUERY_CHARS} characters.", param="q")
     terms = tuple(_joined(term for piece in _PIECE.finditer(q) if (term := _term(piece)) is not None))

@@ -68,11 +68,7 @@ class Bound(Generic[_T]):
     async def __call__(
         self, value: Any = None, *, identity: Identity | None = None, timeout_seconds: float = 30.0
     ) -> _T:
-        """Run the operation.
-
-        Raises:
-            CallError: it failed, or its result does not fit the model (``INVALID_OUTPUT``).
-        """
+        """Run the operation."""
         envelope = await self._dispatcher.execute(
             Request(
                 self.registration.spec.id,

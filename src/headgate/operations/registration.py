@@ -285,9 +285,6 @@ def prepare(registration: HandlerRegistration) -> Prepared:
     """Compile the schemas of a registration.
 
     Imported schemas are foreign and pass the strict guard; those of this process only have to be schemas.
-
-    Raises:
-        SchemaParse: one of them cannot be used; the message names the operation.
     """
     spec = registration.spec
     limits, known = FOREIGN if registration.provenance.is_leaf else OWN, registration.compiled

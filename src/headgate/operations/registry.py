@@ -51,11 +51,7 @@ async def run_batch(
     *,
     concurrency: int,
 ) -> tuple[BatchOutcome, ...]:
-    """Run requests with bounded concurrency.
-
-    Raises:
-        CallError: there are too many of them (``INVALID_INPUT``).
-    """
+    """Run requests with bounded concurrency."""
     if len(requests) > MAX_ENTRIES:
         raise CallError("INVALID_INPUT", f"A batch has at most {MAX_ENTRIES} entries.")
     slots = asyncio.Semaphore(max(1, concurrency))

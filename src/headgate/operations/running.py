@@ -61,11 +61,7 @@ class RunningCalls:
         return tuple(self._calls)
 
     def open(self, call: RunningCall) -> RunningCall:
-        """Enter a call.
-
-        Raises:
-            CallError: its id is taken, its parent has ended, or its time is over before it began.
-        """
+        """Enter a call."""
         if call.request_id in self._calls:
             raise CallError("INVALID_INPUT", "A call with this request id is under way.")
         parent = call.parent
@@ -159,11 +155,7 @@ class RunningCalls:
 
 
 def _outcome(call: RunningCall) -> Any:
-    """Return the result of a settled call.
-
-    Raises:
-        CallError: it failed, was aborted or ran out of time.
-    """
+    """Return the result of a settled call."""
     if call.ended_by is None and call.error is None:
         return call.result
     if call.ended_by == "TIMEOUT":

@@ -13,12 +13,6 @@ def authorize(scope: StreamScope, name: FieldName, use: Use) -> Field:
     """Return the field, if this access may use it so.
 
     For clients a field that is not granted and one that does not exist are the same.
-
-    Raises:
-        FieldNotGranted: a client may not see it.
-        UnknownField: the owner's stream has no such field.
-        InvalidSort: it is not the field the stream is ordered by.
-        InvalidRequest: it is not declared for this use, or clients may not make it here.
     """
     capability = scope.capability.fields.get(name)
     if capability is None:

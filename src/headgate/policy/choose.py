@@ -38,13 +38,6 @@ def choose(
     """Find the one scope that a stream name and perhaps a connection or a connector mean.
 
     ``by_connector`` says that the query may name a connector, which a refusal then advises.
-
-    Raises:
-        StreamNotAllowed: a client does not reach such a stream, there or not.
-        StreamNotDeclared: the owner has no such stream.
-        ConnectionNotFound: no visible connection has the id, or is of the connector.
-        AmbiguousConnection: streams of several sources have the name, or several grants on the connector allow
-            different things.
     """
     candidates = allowance.by_stream.get(stream, ())
     if not candidates:
@@ -84,11 +77,7 @@ def join(scopes: Sequence[StreamScope]) -> StreamScope | None:
 
 
 def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) -> tuple[StreamScope, ...]:
-    """Narrow scopes to one connection.
-
-    Raises:
-        ConnectionNotFound: none of them has it.
-    """
+    """Narrow scopes to one connection."""
     narrowed = tuple(found for scope in scopes if (found := scope.on(connection_id)) is not None)
     if not narrowed:
         raise ConnectionNotFound(param="connection_id")
@@ -96,11 +85,7 @@ def on_connection(scopes: Iterable[StreamScope], connection_id: ConnectionId) ->
 
 
 def of_connector(scopes: Iterable[StreamScope], connector_key: ConnectorKey) -> tuple[StreamScope, ...]:
-    """Leave the scopes of one connector, with all its connections.
-
-    Raises:
-        ConnectionNotFound: none of them is of the connector.
-    """
+    """Leave the scopes of one connector, with all its connections."""
     found = tuple(scope for scope in scopes if scope.connector_key == connector_key)
     if not found:
         raise ConnectionNotFound(

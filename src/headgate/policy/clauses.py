@@ -29,11 +29,7 @@ _LOWER = {RangeOperator.GTE, RangeOperator.GT}
 def select(
     scope: StreamScope, fields: Sequence[FieldName] | None, view: str | None = None
 ) -> tuple[FieldName, ...]:
-    """Resolve the selected fields: the asked ones, a view's, or all that are visible.
-
-    Raises:
-        InvalidRequest: both a view and fields were asked for, or there is no such view.
-    """
+    """Resolve the selected fields: the asked ones, a view's, or all that are visible."""
     if view is not None:
         if fields is not None:
             raise InvalidRequest("Pass fields or a view, not both.", param="view")
@@ -84,11 +80,7 @@ def _keep_inside(made: Filter, time: TimeConstraint) -> None:
 
 
 def order(scope: StreamScope, query: ListQuery) -> Order:
-    """Resolve the order from ``sort`` and ``order`` together.
-
-    Raises:
-        InvalidSort: they disagree, or the stream is not ordered by that field.
-    """
+    """Resolve the order from ``sort`` and ``order`` together."""
     if query.sort is None:
         return query.order or Order.DESC
     asked = Order.DESC if query.sort.startswith("-") else Order.ASC

@@ -115,11 +115,7 @@ def decide_list(
 def decide_changes(
     allowance: Allowance, query: ChangesQuery, seals: Seals, *, preview_chars: int | None = None
 ) -> Decision[ChangesPlan]:
-    """Decide on what changed in a stream; one session is about one connection.
-
-    Raises:
-        InvalidArgument: several connections are visible and none was chosen.
-    """
+    """Decide on what changed in a stream; one session is about one connection."""
     scope = choose(allowance, query.stream, query.connection_id)
     if len(scope.connections) > 1:
         raise ambiguous(
@@ -182,11 +178,7 @@ def decide_window(allowance: Allowance, query: WindowQuery, seals: Seals) -> Dec
 
 
 def decide_blob(allowance: Allowance, query: BlobQuery) -> Decision[BlobPlan]:
-    """Decide on a file: it may be reached through any visible field that can hold a reference.
-
-    Raises:
-        BlobNotFound: no visible field can.
-    """
+    """Decide on a file: it may be reached through any visible field that can hold a reference."""
     scopes = allowance.scopes
     if query.connection_id is not None:
         scopes = on_connection(scopes, query.connection_id)
@@ -202,12 +194,7 @@ def decide_blob(allowance: Allowance, query: BlobQuery) -> Decision[BlobPlan]:
 
 
 def decide_aggregate(allowance: Allowance, query: AggregateQuery) -> Decision[AggregatePlan]:
-    """Decide on a number, or one for each group.
-
-    Raises:
-        NotFound: the stream declares no aggregations.
-        InvalidRequest: the parts of the question do not go together.
-    """
+    """Decide on a number, or one for each group."""
     _refuse_extras(allowance, filters=query.filters)
     scope = choose(allowance, query.stream, query.connection_id, query.connector_key, by_connector=True)
     if scope.capability.counts is None:
@@ -244,9 +231,6 @@ def decide_search(
     """Decide on a search; its plan may reach nothing, and then finds nothing.
 
     ``fields`` are those that hits bring along where they are visible, beside the time of their record.
-
-    Raises:
-        Unsupported: it is a search by meaning, and there is no model.
     """
     _refuse_extras(allowance, filters=query.filters)
     terms = parse_terms(query.q)
@@ -272,12 +256,7 @@ def decide_search(
 
 
 def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope, ...]:
-    """Find the scopes of a schema document; none is an answer, not a refusal.
-
-    Raises:
-        InvalidRequest: everything was asked for, of no stream in particular.
-        AmbiguousSchemaDetail: everything was asked for, and several connections fit.
-    """
+    """Find the scopes of a schema document; none is an answer, not a refusal."""
     if query.exhaustive and query.stream is None:
         raise InvalidRequest(
             "detail=full needs a stream: find it with view=compact, then send stream and connection_id.",
@@ -294,11 +273,7 @@ def decide_schema(allowance: Allowance, query: SchemaQuery) -> tuple[StreamScope
 
 
 def decide_streams(allowance: Allowance, connection_id: ConnectionId | None) -> tuple[StreamScope, ...]:
-    """Find the scopes of a list of streams.
-
-    Raises:
-        ConnectionNotFound: no visible connection has the id.
-    """
+    """Find the scopes of a list of streams."""
     return allowance.scopes if connection_id is None else on_connection(allowance.scopes, connection_id)
 
 

@@ -114,11 +114,7 @@ def make_rule(
     stream: StreamName | None,
     now: int,
 ) -> HidingRule:
-    """Make a rule of what the owner typed.
-
-    Raises:
-        InvalidRequest: it could hide nothing, or everything, or is no regular expression.
-    """
+    """Make a rule of what the owner typed."""
     text = text.strip()
     if not text or len(text) > MAX_RULE_CHARS:
         raise InvalidRequest(f"A rule needs a text of 1 to {MAX_RULE_CHARS} characters.", param="text")
@@ -242,11 +238,7 @@ def _wildcard(asked: str) -> Callable[[str], bool]:
 
 @functools.lru_cache(maxsize=256)
 def _pattern(text: str) -> Callable[[str], bool]:
-    """Compile a regular expression by an engine that never goes back, so that no text makes it slow.
-
-    Raises:
-        InvalidRequest: it is none, or needs an engine that goes back.
-    """
+    """Compile a regular expression by an engine that never goes back, so that no text makes it slow."""
     limits = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=_PATTERN_BYTES)
     schema = {"type": "string", "pattern": f"(?i)(?:{text})"}
     try:

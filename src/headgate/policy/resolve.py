@@ -52,12 +52,7 @@ class Terms:
 
 
 def resolve(request: SelectionRequest, catalog: SourceCatalog) -> Terms:
-    """Make a request concrete.
-
-    Raises:
-        InvalidAuthorizationDetails: it names what the source does not have, or contradicts itself.
-        AmbiguousConnection: no connection was named and several exist: the owner has to choose.
-    """
+    """Make a request concrete."""
     found = catalog.source(request.source_id)
     if found is None:
         raise _refused("The source is not connected here.", "source")

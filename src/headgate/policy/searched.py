@@ -12,11 +12,7 @@ from headgate.policy.choose import choose, of_connector
 
 
 def searched_scopes(allowance: Allowance, query: SearchQuery) -> tuple[StreamScope, ...]:
-    """Find the streams that a search looks at.
-
-    Raises:
-        Unsupported: it is a search by meaning, and there is no model.
-    """
+    """Find the streams that a search looks at."""
     if query.mode is not SearchMode.LEXICAL and not allowance.rules.has_meaning:
         raise Unsupported(f"This server has no {query.mode} search.", param="mode")
     return tuple(scope for scope in _named(allowance, query) if _is_searched(scope, query.mode))

@@ -17,11 +17,7 @@ _MAX_TEXT = 4096
 
 
 def exact_value(field: Field, value: Scalar) -> Scalar:
-    """Read the value an exact filter compares with.
-
-    Raises:
-        InvalidRequest: the field can never have such a value.
-    """
+    """Read the value an exact filter compares with."""
     match field.kind:
         case FieldKind.BOOLEAN:
             return _boolean(field, value)
@@ -32,11 +28,7 @@ def exact_value(field: Field, value: Scalar) -> Scalar:
 
 
 def ordered_value(field: Field, value: Scalar) -> int | float:
-    """Read the value a range filter compares with.
-
-    Raises:
-        InvalidRequest: the field can never be compared with such a value.
-    """
+    """Read the value a range filter compares with."""
     if isinstance(value, bool):
         raise _refused(field)
     if field.kind.is_time:

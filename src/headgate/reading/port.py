@@ -106,28 +106,15 @@ class ResourceServer(Protocol):
 
         The compact document has ``detail``, ``connector_count``, ``stream_count`` and for each stream a
         flag string per field. A stream or connection that is not there gives no connectors, not an error.
-
-        Raises:
-            InvalidRequest: an exhaustive document was asked for without a stream (``param`` is ``detail``).
-            AmbiguousSchemaDetail: an exhaustive document fits more than one connection.
         """
         ...
 
     async def streams(self, connection_id: ConnectionId | None = None) -> ReadAnswer:
-        """List the streams of this access: one row for each stream of each connection, with its size.
-
-        Raises:
-            ConnectionNotFound: no granted connection has that id.
-        """
+        """List the streams of this access: one row for each stream of each connection, with its size."""
         ...
 
     async def stream(self, name: StreamName, connection_id: ConnectionId | None = None) -> ReadAnswer:
-        """Describe one stream, projected through the grant: the ``stream_metadata`` document.
-
-        Raises:
-            StreamNotAllowed: the access does not reach a stream of that name, there or not.
-            AmbiguousConnection: streams of several sources have the name.
-        """
+        """Describe one stream, projected through the grant: the ``stream_metadata`` document."""
         ...
 
     async def records(
@@ -161,10 +148,6 @@ class ResourceServer(Protocol):
 
         A surface that leaves out fields of the record passes ``show``, which is called with the answer
         before it is logged.
-
-        Raises:
-            NotFound: no visible record has the key, or the grant does not reach it.
-            AmbiguousConnection: several granted connections have it.
         """
         ...
 
@@ -200,6 +183,5 @@ class ResourceServer(Protocol):
 
         Raises:
             BlobNotFound: there is none, or no visible record refers to it.
-            AmbiguousConnection: records of several granted connections refer to it.
         """
         ...

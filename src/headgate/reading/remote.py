@@ -224,11 +224,7 @@ class RemoteResourceServer:
         return tuple(mode for mode, is_offered in offered.items() if is_offered)
 
     async def bearer(self) -> Mapping[str, Any]:
-        """Ask what the token is; empty when the server does not say, or refuses the token itself.
-
-        Raises:
-            HeadgateError: the server cannot be reached or failed, so that the kind of the token is not known.
-        """
+        """Ask what the token is; empty when the server does not say, or refuses the token itself."""
         try:
             answer = await self.schema(SchemaQuery())
         except RemoteRefused as error:
@@ -305,11 +301,7 @@ class RemoteResourceServer:
 
 
 def _understood(answer: ReadAnswer, *forms: type[_Form]) -> _Form:
-    """Read an answer in one of the forms that the protocol gives it.
-
-    Raises:
-        AnswerNotUnderstood: it has none of them. Read on, it would pass for an answer that holds nothing.
-    """
+    """Read an answer in one of the forms that the protocol gives it."""
     for form in forms:
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(answer.content, type=form)

@@ -41,11 +41,7 @@ async def active_rules(store: Store) -> tuple[ActiveRule, ...]:
 
 
 async def try_rule(store: Store, chosen: ChosenRule) -> RuleCount:
-    """Count what a rule would hide, without adding it.
-
-    Raises:
-        InvalidRequest: it cannot work.
-    """
+    """Count what a rule would hide, without adding it."""
     return await store.count_found(await _made(store, chosen, RuleId("rul_try"), 0))
 
 
@@ -54,7 +50,6 @@ async def add_rule(store: Store, chosen: ChosenRule, rule_id: RuleId, now: int) 
 
     Raises:
         InvalidRequest: it cannot work.
-        ResourceLimit: there are as many rules as there may be.
     """
     made = await _made(store, chosen, rule_id, now)
     return ActiveRule(made, await store.add_rule(made, at=now))
@@ -68,11 +63,7 @@ async def _made(store: Store, chosen: ChosenRule, rule_id: RuleId, now: int) -> 
 
 
 async def _refuse_unknown(store: Store, field: FieldName | None, stream: StreamName | None) -> None:
-    """Refuse a name that nothing declares: a rule with a typing error would hide nothing, and would not be noticed.
-
-    Raises:
-        InvalidRequest: it does.
-    """
+    """Refuse a name that nothing declares: a rule with a typing error would hide nothing, and would not be noticed."""
     declared = [one for source in (await store.declarations()).values() for one in source.streams.values()]
     if stream is not None:
         declared = [one for one in declared if one.name == stream]

@@ -34,11 +34,7 @@ class FairTurns:
         return Turn(self, access.client_id or access.subject_id)
 
     async def take(self, client: str) -> None:
-        """Wait for a turn.
-
-        Raises:
-            RateLimited: too many reads of this client are waiting.
-        """
+        """Wait for a turn."""
         if self._running < AT_ONCE:
             self._running += 1
             return
@@ -110,11 +106,7 @@ _THREAD = ThreadPoolExecutor(1, thread_name_prefix="headgate-drawing")
 
 
 async def draw(size_bytes: int, work: Callable[[*_Given], _T], *given: *_Given) -> _T:
-    """Call a function that works on so many bytes of JSON: in a thread, if they are many.
-
-    Raises:
-        Overloaded: there is too little memory for it.
-    """
+    """Call a function that works on so many bytes of JSON: in a thread, if they are many."""
     if size_bytes <= _LOOP_BYTES:
         return work(*given)
 

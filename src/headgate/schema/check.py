@@ -131,11 +131,7 @@ def compile_schema(
 
 
 def check(schema: Any, value: object) -> tuple[Issue, ...]:
-    """Check one value against one schema; to check many values, compile the schema.
-
-    Raises:
-        SchemaParse: the schema cannot be used.
-    """
+    """Check one value against one schema; to check many values, compile the schema."""
     compiled = compile_schema(schema)
     plain, problem = copy_json(value)
     return compiled.issues(plain) if problem is None else (problem,)

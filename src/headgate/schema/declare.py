@@ -85,10 +85,6 @@ def refuse_unusable_schemas(source: SourceDeclaration) -> None:
     """Refuse a declaration with a schema that records could not be checked against.
 
     Only for a new declaration: one that is stored already stays readable, whatever its schemas hold.
-
-    Raises:
-        InvalidDeclaration: a schema leads nowhere or in a circle, is too large to be run, or names a field as no
-            record can; or a name could not be used at some address or in some tool.
     """
     streams = list(source.streams.values())
     _refuse([*_unusable(streams), *_unusable_names(streams)])

@@ -23,12 +23,7 @@ def digest(value: Any) -> str:
 
 
 def canonical_json(value: Any) -> bytes:
-    """Spell a JSON value the one canonical way.
-
-    Raises:
-        TypeError: the value is not JSON.
-        ValueError: it holds a number that is not finite, or is nested too deeply.
-    """
+    """Spell a JSON value the one canonical way."""
     # Half a character cannot be UTF-8; it is kept as it is, because a fingerprint must not fail on it.
     return "".join(_pieces(value, _MAX_DEPTH)).encode("utf-8", "surrogatepass")
 

@@ -102,11 +102,7 @@ class PatternBudget:
 
 
 def guard_schema(schema: Any, limits: SchemaLimits = FOREIGN, budget: PatternBudget | None = None) -> Guarded:
-    """Accept a schema for compiling.
-
-    Raises:
-        SchemaParse: it is no schema, too large, reaches outside itself, or would explode.
-    """
+    """Accept a schema for compiling."""
     if not is_schema(schema):
         _refuse("schema", "", "A schema is an object or a boolean.")
     if isinstance(schema, bool):

@@ -85,11 +85,7 @@ def fill_defaults(compiled: CompiledSchema, value: Any) -> Any:
 def normalise_output(
     schema: Any, value: object, *, extras: Extras = Extras.KEEP
 ) -> tuple[Any, tuple[Issue, ...]]:
-    """Normalise one value to one schema; to normalise many values, compile the schema.
-
-    Raises:
-        SchemaParse: the schema cannot be used.
-    """
+    """Normalise one value to one schema; to normalise many values, compile the schema."""
     return normalise(compile_schema(schema), value, extras=extras)
 
 

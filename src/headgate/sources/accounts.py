@@ -69,12 +69,7 @@ def account_job(
     *,
     every_seconds: int | None = None,
 ) -> ImportJob:
-    """Plan the fetching of what is new in an account.
-
-    Raises:
-        InvalidRequest: a setting is missing or unknown.
-        ConfigInvalid: a secret is given in place of where it is.
-    """
+    """Plan the fetching of what is new in an account."""
     known = source.settings
     for unknown in settings.keys() - known.keys():
         raise InvalidRequest(f"There is no setting '{unknown}'.", hint=f"Settings are {', '.join(known)}.")

@@ -21,11 +21,7 @@ ACCOUNT_SECONDS = 1800.0
 
 
 def until_deadline(items: Iterator[_T]) -> Iterator[_T]:
-    """Pass items on until the time of an account is over.
-
-    Raises:
-        UpstreamUnreachable: there were more.
-    """
+    """Pass items on until the time of an account is over."""
     end = time.monotonic() + ACCOUNT_SECONDS
     for item in items:
         yield item

@@ -60,11 +60,7 @@ class ExportReport:
 async def export_connection(
     store: Store, connection: Connection, directory: Path, how: ExportFormat, streams: Sequence[str] = ()
 ) -> ExportReport:
-    """Write the streams of a connection into a new directory that only its owner can read.
-
-    Raises:
-        InvalidRequest: the directory exists, or there is no such stream.
-    """
+    """Write the streams of a connection into a new directory that only its owner can read."""
     declaration = (await store.declarations())[connection.connector_key]
     declared = declaration.streams
     for name in streams:

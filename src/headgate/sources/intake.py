@@ -52,11 +52,7 @@ class Intake:
         return await self._store.create_connection(connector_key, display_name)
 
     async def connection(self, connection_id: ConnectionId) -> Connection:
-        """Find a connection.
-
-        Raises:
-            ConnectionNotFound: there is none of that id.
-        """
+        """Find a connection."""
         for connection in await self._store.connections():
             if connection.id == connection_id:
                 return connection
@@ -71,11 +67,7 @@ class Intake:
         await self._store.delete_connection(connection_id)
 
     async def push(self, where: Push, content: AsyncIterator[bytes]) -> IngestReport:
-        """Store lines as they arrive, batch by batch; a bad line is reported and stops no other.
-
-        Raises:
-            BodyCutShort: the content stopped; it says how many records of whole batches are stored.
-        """
+        """Store lines as they arrive, batch by batch; a bad line is reported and stops no other."""
         accepted, errors, invalid, before, number = 0, list[LineError](), list[LineError](), 0, 0
         try:
             async for lines in _batches(content):
@@ -101,11 +93,7 @@ class Intake:
         return await self._store.marked(connection_id, stream, after=after, limit=limit)
 
     async def remove(self, connection_id: ConnectionId, stream: StreamName, record_id: RecordId) -> None:
-        """Remove a record.
-
-        Raises:
-            NotFound: it is not there.
-        """
+        """Remove a record."""
         if not await self._store.delete_record(connection_id, stream, record_id, at=self._clock()):
             raise NotFound(param="id")
 
@@ -119,11 +107,7 @@ class Intake:
         return None if document is None else msgspec.json.decode(document)
 
     async def put_state(self, connection_id: ConnectionId, document: bytes) -> None:
-        """Store a document for a collector, to be read by its next run.
-
-        Raises:
-            InvalidRequest: it is not JSON.
-        """
+        """Store a document for a collector, to be read by its next run."""
         try:
             msgspec.json.decode(document)
         except (msgspec.DecodeError, UnicodeDecodeError):

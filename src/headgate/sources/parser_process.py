@@ -97,8 +97,6 @@ class ParserProcess:
 
         Raises:
             ParserEnded: the process ended.
-            HeadgateError: the request is refused.
-            OSError: what it names cannot be read.
         """
         process = self._started()
         self._note = note or Path(self._temporary()) / "note"

@@ -147,11 +147,7 @@ class FileParser:
                 note.unlink(missing_ok=True)
 
     def _open_again(self, number: int, found: PlannedFiles) -> None:
-        """Let a process that was started again recognise the same files.
-
-        Raises:
-            InvalidRequest: they have changed.
-        """
+        """Let a process that was started again recognise the same files."""
         if not self._process.is_running:
             again = self._planned().imports
             if number >= len(again) or again[number].fingerprint != found.fingerprint:
@@ -249,11 +245,7 @@ class AccountParser:
             yield ImportPart(rejects=[Reject(request.place, ended.reason)], is_cut=True)
 
     def one(self, request: ReadDav, answer: type[_T]) -> _T:
-        """Read an answer of the server.
-
-        Raises:
-            UpstreamProtocolError: it cannot be read.
-        """
+        """Read an answer of the server."""
         try:
             return self._process.one(request, answer, self._note)
         except (ParserEnded, InvalidRequest) as error:

@@ -20,11 +20,7 @@ _NAMES_SHOWN = 10
 
 
 def chosen_sources(name: str | None) -> Mapping[str, Source]:
-    """Return the sources to choose from: all, or the one that was named.
-
-    Raises:
-        InvalidRequest: there is no source of that name.
-    """
+    """Return the sources to choose from: all, or the one that was named."""
     known = sources()
     if name is None:
         return known
@@ -44,11 +40,7 @@ def plan_imports(
     name: str | None = None,
     corrections: Mapping[str, Any] | None = None,
 ) -> ImportPlan:
-    """Let the sources recognise what is theirs; tables are read once to know their columns.
-
-    Raises:
-        InvalidRequest: no source reads any of it, or the corrections do not fit.
-    """
+    """Let the sources recognise what is theirs; tables are read once to know their columns."""
     planned: list[PlannedImport] = []
     unknown: list[str] = []
     has_unreadable = False

@@ -169,11 +169,7 @@ class NotedOpening:
         self._opening = opening
 
     def __call__(self) -> Any:
-        """Open the file.
-
-        Raises:
-            SetAside: it must not be read.
-        """
+        """Open the file."""
         NOTE.read_file(self._name)
         content = self._opening()
         NOTE.read_file(self._name)

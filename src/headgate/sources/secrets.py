@@ -21,11 +21,7 @@ _KINDS = frozenset({"env", "file", "keyring"})
 
 
 def check_reference(reference: str) -> None:
-    """Check that a setting names where a secret is, and is not the secret itself.
-
-    Raises:
-        ConfigInvalid: it has another form.
-    """
+    """Check that a setting names where a secret is, and is not the secret itself."""
     kind, _, where = reference.partition(":")
     if kind not in _KINDS or not where:
         raise ConfigInvalid(
@@ -53,11 +49,7 @@ class Secrets:
     read_keyring: Callable[[str, str], str | None] = _from_keyring
 
     def find(self, reference: str) -> Secret:
-        """Look up a secret.
-
-        Raises:
-            ConfigInvalid: the reference has another form, or nothing is there.
-        """
+        """Look up a secret."""
         check_reference(reference)
         kind, _, where = reference.partition(":")
         if kind == "env":

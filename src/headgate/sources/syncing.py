@@ -56,7 +56,6 @@ class Accounts:
         """Fetch what is new, and note when that was and how it went.
 
         Raises:
-            NotFound: the connection has no account.
             HeadgateError: the account cannot be used, or the store fails.
         """
         state = await state_of(self.store, connection)

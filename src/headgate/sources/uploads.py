@@ -81,13 +81,7 @@ class Uploads:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def import_file(self, upload: Upload, content: AsyncIterator[bytes]) -> dict[str, Any]:
-        """Receive a file and import it, or only show what it holds; return the answer's JSON.
-
-        Raises:
-            InvalidRequest: its name is no name of a file, or no source reads it.
-            ResourceLimit: it is an archive that unpacks to more than is allowed.
-            StorageFull: there is no disk space for it.
-        """
+        """Receive a file and import it, or only show what it holds; return the answer's JSON."""
         name = _checked_name(upload.file_name)
         notes = _ImportNotes(self, _checked_id(upload.import_id), name)
         directory = self._path / secrets.token_hex(16)
@@ -96,12 +90,7 @@ class Uploads:
             return await self._import_from(directory, upload, notes)
 
     async def add(self, name: str, files: Sequence[tuple[str, AsyncIterator[bytes]]]) -> str:
-        """Store one file, or several with their paths, for an hour; return the id by which they are found again.
-
-        Raises:
-            InvalidRequest: a name is no name of a file here.
-            StorageFull: there is no disk space for them.
-        """
+        """Store one file, or several with their paths, for an hour; return the id by which they are found again."""
         upload_id, taken = secrets.token_hex(16), set[str]()
         directory = self._path / f"{upload_id}.new"
         with self._owned(directory):
@@ -113,29 +102,16 @@ class Uploads:
         return upload_id
 
     def waiting_name(self, upload_id: str) -> str:
-        """Return the name of an upload that waits for its import.
-
-        Raises:
-            NotFound: it is gone.
-        """
+        """Return the name of an upload that waits for its import."""
         return self.progress(self._waiting(upload_id).name)["file_name"]
 
     async def preview(self, upload_id: str) -> dict[str, Any]:
-        """Return what an upload would bring, as JSON.
-
-        Raises:
-            NotFound: it is gone.
-            InvalidRequest: no source reads it.
-        """
+        """Return what an upload would bring, as JSON."""
         with FileParser(FileChoice(paths=_given(self._waiting(upload_id)))) as parser:
             return await _previewed(await asyncio.to_thread(parser.plan))
 
     async def start(self, upload_id: str, display_name: str | None) -> None:
-        """Begin to import an upload, once; when this returns, its progress can be read.
-
-        Raises:
-            NotFound: it is gone, or is being imported already.
-        """
+        """Begin to import an upload, once; when this returns, its progress can be read."""
         waiting, name = self._waiting(upload_id), self.waiting_name(upload_id)
         directory = waiting.with_suffix(".taken")
         try:
@@ -153,11 +129,7 @@ class Uploads:
         shutil.rmtree(self._waiting(upload_id), ignore_errors=True)
 
     def progress(self, import_id: str) -> Any:
-        """Return how far an import is, or what became of it.
-
-        Raises:
-            NotFound: there was none of that id within the last day.
-        """
+        """Return how far an import is, or what became of it."""
         note = read_private(self._note(_checked_id(import_id)))
         if note is None:
             raise NotFound("There is no such import.", param="import_id")
@@ -357,12 +329,7 @@ async def _previewed(plan: ImportPlan) -> dict[str, Any]:
 async def _receive(
     path: Path, content: AsyncIterator[bytes], show: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Store a file as it arrives.
-
-    Raises:
-        InvalidRequest: this system cannot have a file of such a name.
-        StorageFull: it would take the disk space that reading and revocation need.
-    """
+    """Store a file as it arrives."""
     try:
         make_private_directory(path.parent)
         file = os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")

@@ -21,11 +21,7 @@ from headgate.system import lock, open_private
 
 @contextmanager
 def workplace(home: Home) -> Generator[Path]:
-    """Return a directory in the home that does not exist yet; it is gone afterwards.
-
-    Raises:
-        Conflict: another process, or another thread of this one, is at work in it.
-    """
+    """Return a directory in the home that does not exist yet; it is gone afterwards."""
     place = home.path / ".backup.unpacked"
     handle = open_private(home.path / "backup.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -48,21 +44,13 @@ def _lock_alone(handle: int) -> None:
 
 
 def refuse_existing(target: Path) -> None:
-    """Refuse to write over something.
-
-    Raises:
-        Conflict: there is something.
-    """
+    """Refuse to write over something."""
     if target.exists() or target.is_symlink():
         raise Conflict(f"{target} is there already.", hint="Choose a file that does not exist yet.")
 
 
 def pack(source: Path, target: Path, passphrase: str) -> int:
-    """Write the directory of a backup as one encrypted file; returns how large it is.
-
-    Raises:
-        Conflict: the file exists already.
-    """
+    """Write the directory of a backup as one encrypted file; returns how large it is."""
     refuse_existing(target)
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
@@ -89,12 +77,7 @@ def write_packed(source: Path, file: IO[bytes], passphrase: str) -> None:
 
 
 def unpack(source: Path, target: Path, passphrase: str) -> None:
-    """Decrypt a backup into a new directory; every byte is checked before it is written.
-
-    Raises:
-        AuthenticationFailed: it is another passphrase.
-        IntegrityBroken: the file is damaged.
-    """
+    """Decrypt a backup into a new directory; every byte is checked before it is written."""
     with source.open("rb") as file:
         reader = DecryptingReader(file, passphrase)
         make_private_directory(target)
@@ -109,11 +92,7 @@ def unpack(source: Path, target: Path, passphrase: str) -> None:
 
 
 def is_encrypted_backup(source: Path) -> bool:
-    """Return whether a backup is one encrypted file.
-
-    Raises:
-        NotFound: there is a file, and it is none.
-    """
+    """Return whether a backup is one encrypted file."""
     if not source.is_file():
         return False
     with source.open("rb") as file:

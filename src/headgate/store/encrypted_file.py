@@ -86,12 +86,7 @@ class DecryptingReader(io.RawIOBase):
     """Reads what a passphrase opens; every byte that it returns was checked before."""
 
     def __init__(self, source: IO[bytes], passphrase: str) -> None:
-        """Open the file.
-
-        Raises:
-            AuthenticationFailed: it is another passphrase.
-            IntegrityBroken: it is no such file, or is damaged.
-        """
+        """Open the file."""
         super().__init__()
         header = _read_header(source)
         key = _unwrapped(header, passphrase)
@@ -110,11 +105,7 @@ class DecryptingReader(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Read so many bytes; fewer only at the end.
-
-        Raises:
-            IntegrityBroken: the file is damaged.
-        """
+        """Read so many bytes; fewer only at the end."""
         while not self._is_over and (size < 0 or len(self._ready) < size):
             self._ready += self._piece()
         size = len(self._ready) if size < 0 else size

@@ -41,10 +41,6 @@ def open_engine(
     """Open the store and the ledger of a home, wherever its records are.
 
     What fails in the background is noted with the supervisor.
-
-    Raises:
-        ConfigInvalid: a database is named, and the extra for it is not installed.
-        StorageUnusable: the file or the database cannot be used.
     """
     if not isinstance(home, HomeInDatabase):
         store = SqliteStore(home, now, model, supervisor=supervisor)
@@ -72,11 +68,7 @@ def open_engine(
 
 
 def may_have_log(home: Home) -> bool:
-    """Return whether a home may have a log of disclosures already, wherever its records are.
-
-    Raises:
-        StorageUnusable: the database cannot be used.
-    """
+    """Return whether a home may have a log of disclosures already, wherever its records are."""
     if not isinstance(home, HomeInDatabase):
         return (home.path / FILE).exists()
     try:

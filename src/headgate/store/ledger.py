@@ -200,11 +200,7 @@ class Ledger:
         return await self.connections.log(lambda database: _append(database, journal, start, lines, seal))
 
     async def prune(self, line: AuditBlock) -> None:
-        """Put the line that stands for the oldest blocks in their place.
-
-        Raises:
-            Conflict: other blocks than these are the oldest by now.
-        """
+        """Put the line that stands for the oldest blocks in their place."""
         await self.connections.log(lambda database: _prune(database, line))
 
     async def forget_journal(self, journal: str) -> None:

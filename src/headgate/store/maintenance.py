@@ -108,12 +108,7 @@ def backup_to_send(home: Home, passphrase: str, *, names: Sequence[str]) -> IO[b
 
 
 def make_role(home: Home, password: str) -> str:
-    """Make a role of the database that sees one home alone; returns its name.
-
-    Raises:
-        ConfigInvalid: the records of the home are in a file.
-        StorageReadOnly: the role of the address may make none.
-    """
+    """Make a role of the database that sees one home alone; returns its name."""
     if not isinstance(home, HomeInDatabase):
         raise ConfigInvalid(
             "The records of this home are in a file, which needs no role.",

@@ -20,11 +20,7 @@ _START = "-- name: "
 
 
 def read_statements(texts: Iterable[str]) -> Mapping[str, str]:
-    """Read the blocks of SQL files.
-
-    Raises:
-        ValueError: a name stands twice, or a block has no description or no statement.
-    """
+    """Read the blocks of SQL files."""
     found: dict[str, str] = {}
     for text in texts:
         for block in text.split(_START)[1:]:

@@ -38,12 +38,7 @@ class WebRequest(msgspec.Struct, frozen=True):
     send: Send
 
     async def body(self, most_bytes: int) -> bytes:
-        """Read the whole body.
-
-        Raises:
-            ResourceLimit: it is too long.
-            InvalidRequest: the sender went away before its end.
-        """
+        """Read the whole body."""
         content = bytearray()
         while True:
             message = await self.receive()

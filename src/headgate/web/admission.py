@@ -62,8 +62,6 @@ class EdgeAdmission:
 
         Raises:
             AuthenticationFailed: there is no token or password, or it is not valid.
-            RateLimited: the address guesses, the token asks too often, or the grant's day is used up.
-            PermissionRefused: a token of this kind may not call the address, or its grant has ended.
         """
         match callers:
             case Callers.ANYONE:

@@ -64,11 +64,7 @@ def sharing_headers(context: RequestContext, sharing: Sharing) -> tuple[Header, 
 
 
 def permission(method: str, sharing: Sharing) -> HttpReply:
-    """Answer a browser's question: the page may send such a request, with these headers.
-
-    Raises:
-        PermissionRefused: it may not.
-    """
+    """Answer a browser's question: the page may send such a request, with these headers."""
     if sharing is Sharing.NO_PAGE:
         raise PermissionRefused("Pages of other origins may not call this address.")
     allowed = (
@@ -108,14 +104,7 @@ class Guard:
         self._metrics = metrics
 
     def check(self, context: RequestContext, scope: Scope, sharing: Sharing = Sharing.NO_PAGE) -> None:
-        """Check a request to an address that is shared so.
-
-        Raises:
-            InvalidRequest: a header occurs twice that must not.
-            MisdirectedRequest: the host is not one of this server.
-            PermissionRefused: a page of another origin calls.
-            Overloaded: too many requests are under way, or too little memory is left.
-        """
+        """Check a request to an address that is shared so."""
         headers = context.headers
         if headers.has_duplicate_singletons:
             raise InvalidRequest("A header that must stand alone was sent twice.")

@@ -310,11 +310,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
 
 def _check_target(url: bytes, headers: Mapping[bytes, bytes]) -> None:
-    """Refuse a target of another server or scheme; uvicorn answers 400 when the parser's callback fails.
-
-    Raises:
-        ValueError: the target's host is not the header's, by which the request is judged, or it is no HTTP.
-    """
+    """Refuse a target of another server or scheme; uvicorn answers 400 when the parser's callback fails."""
     target = urlsplit(url)
     is_same = target.netloc.lower() == headers.get(b"host", b"").lower()
     if not is_same or target.scheme not in {b"http", b"https"}:

@@ -24,11 +24,7 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 5_000
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind the address, before the server is announced on it.
-
-    Raises:
-        ConfigInvalid: the address is in use or is not one of this machine.
-    """
+    """Bind the address, before the server is announced on it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

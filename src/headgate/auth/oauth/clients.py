@@ -146,12 +146,7 @@ def plain_name(text: Any, fallback: str) -> str:
 
 
 def from_registration(document: Mapping[str, Any], *, now: int) -> tuple[OAuthClient, str | None]:
-    """Make a client of what it sent to register (RFC 7591), and its secret if it asked for one.
-
-    Raises:
-        InvalidRedirectURIError: an address is not one that an authorization may be sent to.
-        InvalidClientMetadataError: it asks for something this server does not do.
-    """
+    """Make a client of what it sent to register (RFC 7591), and its secret if it asked for one."""
     method = document.get("token_endpoint_auth_method", NONE)
     if method not in AUTH_METHODS:
         raise InvalidClientMetadataError("token_endpoint_auth_method must be one that the metadata lists.")
@@ -170,11 +165,7 @@ def is_document_url(client_id: str) -> bool:
 
 
 def from_document(client_id: str, document: Mapping[str, Any], *, now: int) -> OAuthClient:
-    """Make a client of the document at its id.
-
-    Raises:
-        InvalidRedirectURIError, InvalidClientMetadataError: the document is not acceptable.
-    """
+    """Make a client of the document at its id."""
     if document.get("client_id") != client_id:
         raise InvalidClientMetadataError("The document names another client_id.")
     if document.get("token_endpoint_auth_method", NONE) != NONE or "client_secret" in document:

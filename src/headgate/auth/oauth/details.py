@@ -60,11 +60,7 @@ class PreciseRequest:
 
 
 def read_details(text: str) -> PreciseRequest:
-    """Read ``authorization_details``.
-
-    Raises:
-        InvalidAuthorizationDetails: it is not a list of PDPP's type.
-    """
+    """Read ``authorization_details``."""
     if len(text) > _MAX_CHARS:
         raise InvalidAuthorizationDetails("The request is too long.")
     try:

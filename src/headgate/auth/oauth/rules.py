@@ -29,11 +29,7 @@ class FormPayload(BasicOAuth2Payload):
         self._datalist: Any = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
 
     def refuse_repeated(self) -> None:
-        """Refuse a parameter that occurs twice; only ``resource`` may.
-
-        Raises:
-            InvalidRequestError: one does.
-        """
+        """Refuse a parameter that occurs twice; only ``resource`` may."""
         if any(len(values) > 1 for name, values in self._datalist.items() if name != "resource"):
             raise InvalidRequestError("A parameter was sent twice.")
 
@@ -52,12 +48,7 @@ class FormRequest(OAuth2Request):
 
 
 def posted(pairs: Pairs, authorization: str | None) -> FormRequest:
-    """Read a form that a client sent.
-
-    Raises:
-        InvalidRequestError: a parameter or a way to authenticate is there twice.
-        InvalidClientError: the header cannot be read, on which Authlib would fail.
-    """
+    """Read a form that a client sent."""
     request = FormRequest("POST", pairs, {} if authorization is None else {"Authorization": authorization})
     request.payload.refuse_repeated()
     if authorization is not None:
@@ -73,11 +64,7 @@ def posted(pairs: Pairs, authorization: str | None) -> FormRequest:
 
 
 def check_resource(request: Any, server: Any) -> None:
-    """Accept every spelling of the one resource there is (RFC 8707); clients differ in the path and the slash.
-
-    Raises:
-        OAuth2Error: it is another server.
-    """
+    """Accept every spelling of the one resource there is (RFC 8707); clients differ in the path and the slash."""
     if not server.place.resources.issuperset(request.payload.datalist.get("resource", ())):
         refuse("invalid_target", "This server issues tokens for its own address only.")
 
@@ -110,9 +97,5 @@ class RequestRules(CodeChallenge):
 
 
 def refuse(error: str, description: str) -> NoReturn:
-    """Refuse with an error that Authlib has no class for.
-
-    Raises:
-        OAuth2Error: always.
-    """
+    """Refuse with an error that Authlib has no class for."""
     raise OAuth2Error(description=description, error=error)

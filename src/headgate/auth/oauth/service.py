@@ -74,11 +74,7 @@ class AuthorizationService:
         return known
 
     async def register(self, document: Mapping[str, Any], address: str) -> OAuthReply:
-        """Register a client that names itself (RFC 7591).
-
-        Raises:
-            RateLimited: too many registered lately.
-        """
+        """Register a client that names itself (RFC 7591)."""
         await self.limits.check(address)
         try:
             client, secret = from_registration(document, now=self.now())
@@ -158,21 +154,13 @@ class AuthorizationService:
         entries.put(rows, pending.digest, pending, expires_at=ends_at)
 
     async def pending(self, request_id: str, session: bytes) -> PendingRequest:
-        """Find a request that this session may decide.
-
-        Raises:
-            NotFound: there is none, or it is another session's, or is decided.
-        """
+        """Find a request that this session may decide."""
         return _undecided(await entries.look_up(self.store, PendingRequest, digest_of(request_id)), session)
 
     async def approve(
         self, asked: PendingRequest, place: OAuthPlace, terms: Sequence[Terms], conditions: Conditions
     ) -> str:
-        """Grant what the owner approved; gives where the browser goes, or nothing for a device.
-
-        Raises:
-            NotFound: the request is decided already.
-        """
+        """Grant what the owner approved; gives where the browser goes, or nothing for a device."""
         now = self.now()
 
         def work(rows: OAuthRows) -> str:

@@ -55,11 +55,7 @@ class OpenedOperation:
 
 @contextmanager
 def opened_operation(address: OperationAddress, *, pins: PinStore) -> Generator[RemoteOperation]:
-    """Import the server and find the operation.
-
-    Raises:
-        HeadgateError: the server cannot be imported, or has no such tool.
-    """
+    """Import the server and find the operation."""
     host = parse_endpoint(address.server).host
     options = ImportOptions(
         allowed_hosts=frozenset({host}) if address.allow_private else frozenset(), on_bad_tool="skip"

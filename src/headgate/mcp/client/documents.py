@@ -21,11 +21,7 @@ _OPTIONS = DialOptions(connect_seconds=_SECONDS)
 
 
 async def fetch_document(url: str, options: DialOptions = _OPTIONS) -> FetchedDocument:
-    """Fetch a document. A redirect is not followed, no cookie or token is sent, and no proxy is asked.
-
-    Raises:
-        AdapterError: the address must not be called, or the answer is too slow or too large.
-    """
+    """Fetch a document. A redirect is not followed, no cookie or token is sent, and no proxy is asked."""
     endpoint = parse_endpoint(url)
     sender = PooledSender(endpoint, options)
     state = RequestState(asyncio.get_running_loop().time() + _SECONDS)

@@ -124,12 +124,7 @@ def _token(namespace: str, context: OperationContext) -> Secret | None:
 def envelope_of(
     tool: Tool, raw: Mapping[str, Any], forwarding: Forwarding, *, request_id: str = ""
 ) -> ResponseEnvelope:
-    """Wrap a tool's raw result.
-
-    Raises:
-        UpstreamUnsupported: the result is a question to the client.
-        UpstreamTooLarge: the result has too many blocks, or too much ``_meta``.
-    """
+    """Wrap a tool's raw result."""
     if raw.get("resultType", "complete") != "complete":
         raise UpstreamUnsupported("The tool asks for input that this client does not give.")
     limits = forwarding.upstream.limits

@@ -80,11 +80,7 @@ class Breaker:
 
     @contextmanager
     def watch(self, deadline: float) -> Generator[None]:
-        """Let a call through, and learn from how it ends whether the server works.
-
-        Raises:
-            UpstreamSuspended: calls are suspended for now.
-        """
+        """Let a call through, and learn from how it ends whether the server works."""
         started = self._clock()
         self._check(started)
         try:
@@ -137,13 +133,7 @@ class CallQueue:
 
     @asynccontextmanager
     async def turn(self, deadline: float) -> AsyncGenerator[None]:
-        """Wait for a free slot, hold it, and judge the server by how the call ends.
-
-        Raises:
-            UpstreamBusy: too many calls wait already.
-            UpstreamTimeout: no slot was free in time.
-            UpstreamSuspended: calls are suspended for now.
-        """
+        """Wait for a free slot, hold it, and judge the server by how the call ends."""
         if self._admitted >= self._capacity:
             raise UpstreamBusy
         self._admitted += 1
@@ -160,11 +150,7 @@ class CallQueue:
 
 
 async def acquire_by(deadline: float, lock: asyncio.Semaphore | asyncio.Lock, *, late: str) -> None:
-    """Acquire a lock until a time on the loop's clock.
-
-    Raises:
-        UpstreamTimeout: it was not free in time.
-    """
+    """Acquire a lock until a time on the loop's clock."""
     with anyio.CancelScope(deadline=deadline):
         await lock.acquire()
         return

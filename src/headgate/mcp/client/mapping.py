@@ -93,12 +93,7 @@ class MappingBounds:
 def map_tools(
     definitions: Sequence[Any], naming: Naming, bounds: MappingBounds | None = None, *, skip_bad: bool
 ) -> tuple[list[Tool], list[Skipped]]:
-    """Map every tool that can be used.
-
-    Raises:
-        SchemaParse: a tool cannot be used, and none may be skipped; the message names it.
-        NameCollision: two tools have one name, and none may be skipped.
-    """
+    """Map every tool that can be used."""
     tools: list[Tool] = []
     skipped: list[Skipped] = []
     ambiguous = _ambiguous(_name_of(definition) for definition in definitions)
@@ -123,11 +118,7 @@ def map_tools(
 
 
 def map_tool(definition: Any, naming: Naming, patterns: PatternBudget | None = None) -> Tool:
-    """Map one tool.
-
-    Raises:
-        SchemaParse: its name, title, description or schemas cannot be used.
-    """
+    """Map one tool."""
     fields = _checked_fields(definition)
     name: str = fields["name"]
     notes: list[str] = []

@@ -25,11 +25,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 def checked_token(token: Secret) -> Secret:
-    """Return a token that can be taken out of text; a short one occurs in ordinary words and headers.
-
-    Raises:
-        AdapterConfigInvalid: it is too short.
-    """
+    """Return a token that can be taken out of text; a short one occurs in ordinary words and headers."""
     if len(token.expose()) < _MIN_TOKEN_CHARS:
         raise AdapterConfigInvalid(f"A token has at least {_MIN_TOKEN_CHARS} characters.")
     return token
@@ -147,10 +143,6 @@ def read_message(
 
     A tool list is cut at the depth limit instead of being refused: the cut definition is still deeper than a
     definition may be, so that one tool is refused and the others stay.
-
-    Raises:
-        UpstreamTooLarge: it holds too many values.
-        UpstreamProtocolError: it is no JSON-RPC message, or nested too deeply.
     """
     values, depth = measure(data, max_values)
     if depth > MAX_DEPTH:
@@ -189,12 +181,7 @@ def _error(fields: dict[str, Any], token: Secret | None) -> tuple[int, str]:
 
 
 def measure(data: bytes, max_values: int) -> tuple[int, int]:
-    """Count the values of a JSON text, and how deep it is nested; no text is parsed.
-
-    Raises:
-        UpstreamTooLarge: there are more values than allowed.
-        UpstreamProtocolError: a number is longer than any reader takes.
-    """
+    """Count the values of a JSON text, and how deep it is nested; no text is parsed."""
     values, depth, deepest, end = 1, 0, 0, b""
     for outside in _outside_strings(data):
         # Objects and lists take the memory, and the time to check, of several other values.

@@ -19,9 +19,9 @@ from typing import Any, cast
 import httpcore2
 import httpx2
 
-from headgate.errors import AddressBlocked
-from headgate.mcp.client.addresses import UpstreamEndpoint, check_address
+from headgate.mcp.client.addresses import UpstreamEndpoint
 from headgate.mcp.client.request_state import RequestState
+from headgate.operations.network_addresses import permitted_addresses
 
 #: Gives the addresses of a host name.
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -76,13 +76,10 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first permitted address that accepts; each gets an equal share of the time.
-
-        Raises:
-            AddressBlocked: no address of the host may be called.
-        """
+        """Connect to the first permitted address that accepts; each gets an equal share of the time."""
         del host, timeout
-        addresses = await self._permitted(port)
+        resolved = await self._resolved(port)
+        addresses = permitted_addresses(resolved, self._host, allowed_hosts=self._options.allowed_hosts)
         failure: Exception = httpcore2.ConnectError(f"{self._host} has no address.")
         for address in addresses:
             try:
@@ -100,19 +97,6 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
             else:
                 return CheckedStream(stream, self._host)
         raise failure
-
-    async def _permitted(self, port: int) -> list[str]:
-        permitted: list[str] = []
-        blocked: AddressBlocked | None = None
-        for address in dict.fromkeys(await self._resolved(port)):
-            try:
-                check_address(address, self._host, allowed_hosts=self._options.allowed_hosts)
-                permitted.append(address)
-            except AddressBlocked as error:
-                blocked = error
-        if blocked is not None and not permitted:
-            raise blocked
-        return permitted
 
     async def _resolved(self, port: int) -> list[str]:
         try:

@@ -91,14 +91,7 @@ class QuestionHandler:
     async def reply(
         self, params: Any, *, token: Secret | None, deadline: float, tool: str | None = None
     ) -> dict[str, Any]:
-        """Ask the program, and return its reply in the protocol's form.
-
-        Raises:
-            UpstreamUnsupported: the server asks in a way that was not offered.
-            UpstreamProtocolError: it is no proper question.
-            UpstreamTimeout: no reply came in time.
-            CallError: the reply does not fit the question.
-        """
+        """Ask the program, and return its reply in the protocol's form."""
         fields = _fields(params, "A question of the server is not an object.")
         if fields.get("mode", "form") != "form":
             raise UpstreamUnsupported("The server asks somebody to visit an address; that was not offered.")
@@ -116,12 +109,7 @@ class QuestionHandler:
     async def next_round(
         self, asked: Mapping[str, Any], *, progress: Progress, token: Secret | None, deadline: float
     ) -> dict[str, Any]:
-        """Reply to a result that asks for input; return what the repeated call must carry in addition.
-
-        Raises:
-            AdapterError: the server asks too much, too often, or for what was not offered.
-            CallError: a reply does not fit its question.
-        """
+        """Reply to a result that asks for input; return what the repeated call must carry in addition."""
         requests = _fields(asked.get("inputRequests") or {}, "What the tool asks for is not an object.")
         state = asked.get("requestState")
         self._check_limits(requests, state, progress)

@@ -104,11 +104,7 @@ class RequestState:
 
     @contextmanager
     def network_wait(self, until: float, *, late: str = "") -> Generator[None]:
-        """Bound one wait for the server by a time on the loop's clock.
-
-        Raises:
-            UpstreamTimeout: the server took too long.
-        """
+        """Bound one wait for the server by a time on the loop's clock."""
         with anyio.CancelScope(deadline=until) as scope:
             yield
         if scope.cancelled_caught:

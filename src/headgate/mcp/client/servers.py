@@ -161,10 +161,6 @@ async def import_servers(
 async def import_entry(
     entry: ServerEntry, secrets: Secrets, adapter: Callable[[str, str, Secret | None], FromMCP]
 ) -> ImportedOperations:
-    """Import one server of the block, with the token it refers to.
-
-    Raises:
-        HeadgateError: there is no token, or the server cannot be imported.
-    """
+    """Import one server of the block, with the token it refers to."""
     token = None if entry.token_reference is None else secrets.find(entry.token_reference)
     return await adapter(entry.url, entry.name, token).import_operations()

@@ -120,11 +120,7 @@ class UpstreamSession:
         return self.is_open and self._has_stream
 
     async def open(self, state: RequestState, prior: Discovered | None = None) -> None:
-        """Negotiate a revision with the server, or adopt the one negotiated before.
-
-        Raises:
-            AdapterError: no session could be opened; the state holds the status.
-        """
+        """Negotiate a revision with the server, or adopt the one negotiated before."""
         tame_library_logs()
         self._token = state.token
         try:
@@ -183,11 +179,7 @@ class UpstreamSession:
 
     @contextmanager
     def _bounded(self, state: RequestState) -> Generator[None]:
-        """End what runs in the block at its deadline, or when the session is closed; every failure is one of ours.
-
-        Raises:
-            AdapterError: it failed.
-        """
+        """End what runs in the block at its deadline, or when the session is closed; every failure is one of ours."""
         failure: AdapterError | None = None
         with anyio.CancelScope(deadline=state.deadline) as scope:
             self._calls.add(scope)
@@ -301,11 +293,7 @@ class UpstreamSession:
             return _result(await self._reply_in(exchange, state), state)
 
     async def _reply_in(self, exchange: Exchange, state: RequestState) -> IncomingMessage:
-        """Return the answer to a request: the one in the body, or in a stream, which is resumed when it is lost.
-
-        Raises:
-            UpstreamUnreachable: the stream was lost for good.
-        """
+        """Return the answer to a request: the one in the body, or in a stream, which is resumed when it is lost."""
         if not exchange.is_stream:
             return await exchange.answer()
         reply = await self._reply_from(exchange, state)

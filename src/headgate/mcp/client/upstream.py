@@ -110,11 +110,7 @@ class Upstream:
             raise failure from failure.__cause__
 
     async def open(self, token: Secret | None, deadline: float) -> UpstreamSession:
-        """Return the open session for a token; open one where there is none.
-
-        Raises:
-            AdapterError: it cannot be opened.
-        """
+        """Return the open session for a token; open one where there is none."""
         key = self._key(token)
         session = self._sessions.get(key)
         if session is not None and session.is_open:
@@ -200,11 +196,7 @@ _log = logging.getLogger("headgate.mcp.client")
 
 
 async def list_tools(upstream: Upstream, token: Secret | None, deadline: float) -> list[Any]:
-    """Return the definitions of all tools as the server wrote them; none when it has no tools capability.
-
-    Raises:
-        AdapterError: a page is missing, the pages do not end, or they break the protocol.
-    """
+    """Return the definitions of all tools as the server wrote them; none when it has no tools capability."""
     session = await upstream.open(token, deadline)
     if session.capabilities.tools is None:
         _log.info("%s offers no tools", upstream.endpoint.public)

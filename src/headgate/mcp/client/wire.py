@@ -79,11 +79,7 @@ class Wire:
     async def exchange(
         self, method: str, headers: Mapping[str, str], state: RequestState, content: bytes = b""
     ) -> AsyncGenerator[Exchange]:
-        """Send a request, and offer its response for the length of the block.
-
-        Raises:
-            AdapterError: the server refused, or its answer breaks HTTP or the limits.
-        """
+        """Send a request, and offer its response for the length of the block."""
         response = await self._send(method, headers, state, content)
         try:
             state.status = response.status
@@ -150,11 +146,7 @@ class Exchange:
         return self._response.headers.get("content-type", "").lower()
 
     async def answer(self) -> IncomingMessage:
-        """Read the one answer in the body.
-
-        Raises:
-            AdapterError: there is none, or it is too large.
-        """
+        """Read the one answer in the body."""
         state = self._state
         content = await read_whole(self._response, state, self._limits)
         is_error = self._response.status >= HTTPStatus.BAD_REQUEST
@@ -185,7 +177,6 @@ class Exchange:
         """Yield the messages of a stream of events.
 
         Raises:
-            AdapterError: it breaks the protocol or the limits.
             httpx2.TransportError, OSError: it was lost.
         """
         assembler, events, values = EventAssembler(), 0, 0
@@ -225,11 +216,7 @@ def as_adapter_error(error: Exception) -> AdapterError:
 
 
 def check_reply(message: IncomingMessage, state: RequestState) -> None:
-    """Accept the answer to a request.
-
-    Raises:
-        UpstreamProtocolError: it is no answer, or the answer to another request.
-    """
+    """Accept the answer to a request."""
     if not message.is_reply:
         raise UpstreamProtocolError("The server's answer is no answer.")
     # An error without an id is of a request that the server could not read; it is an error all the same.
@@ -238,22 +225,12 @@ def check_reply(message: IncomingMessage, state: RequestState) -> None:
 
 
 async def read_whole(response: UpstreamResponse, state: RequestState, limits: Limits) -> bytes:
-    """Read a body to its end.
-
-    Raises:
-        UpstreamTooLarge: it is longer than allowed.
-        UpstreamTimeout: it did not come in time.
-    """
+    """Read a body to its end."""
     return b"".join([chunk async for chunk in chunks(response, state, limits)])
 
 
 async def chunks(response: UpstreamResponse, state: RequestState, limits: Limits) -> AsyncGenerator[bytes]:
-    """Yield a body part by part, within the limits.
-
-    Raises:
-        UpstreamTooLarge: it is longer than allowed.
-        UpstreamTimeout: it did not come in time.
-    """
+    """Yield a body part by part, within the limits."""
     redact = Redactor(state.token)
     size = 0
     while True:
@@ -288,9 +265,7 @@ async def _read_reply(data: bytes, state: RequestState, max_values: int) -> Inco
     """Parse a message; a large one beside the event loop.
 
     Raises:
-        UpstreamTooLarge: it holds too many values.
         UpstreamProtocolError: it is no message.
-        UpstreamTimeout: reading it took too long.
     """
     cuts = state.cuts_depth
     if len(data) <= _SMALL_BYTES:
@@ -331,11 +306,7 @@ class EventAssembler:
     _skips_newline: bool = False
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yield the events that end in the next part.
-
-        Raises:
-            UpstreamTooLarge: an event has too many lines.
-        """
+        """Yield the events that end in the next part."""
         if not chunk:
             return
         if self._skips_newline:

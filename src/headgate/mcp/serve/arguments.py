@@ -86,12 +86,7 @@ _T = TypeVar("_T", bound=Read)
 
 
 def typed(arguments: Mapping[str, Any], shape: type[_T]) -> _T:
-    """Check names, types and ranges.
-
-    Raises:
-        InvalidFilter, InvalidExpand: the filter or expand_limit is no object.
-        InvalidRequest: anything else is not as the tool's input schema says.
-    """
+    """Check names, types and ranges."""
     try:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
@@ -195,11 +190,7 @@ def _bare_record(text: str, stream: ids.StreamName, handles: HandleMaker) -> Rec
 
 
 def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQuery:
-    """Read the query of ``read_record_field``.
-
-    Raises:
-        InvalidFieldWindowSelector: record or window are selected in two ways, or in none that is complete.
-    """
+    """Read the query of ``read_record_field``."""
     given = typed(arguments, WindowRead)
     _refuse_two_windows(given)
     ref = _record(given, handles)
@@ -222,11 +213,7 @@ def window_query(arguments: Mapping[str, Any], handles: HandleMaker) -> WindowQu
 
 
 def scoped(ref: RecordRef, connection_id: ids.ConnectionId | None) -> RecordRef:
-    """Join the connection in an id with the one beside it.
-
-    Raises:
-        ConflictingConnectionId: they differ.
-    """
+    """Join the connection in an id with the one beside it."""
     if connection_id is None or connection_id == ref.connection_id:
         return ref
     if ref.connection_id is not None:
@@ -238,11 +225,7 @@ def scoped(ref: RecordRef, connection_id: ids.ConnectionId | None) -> RecordRef:
 
 
 def filters(given: Mapping[str, Any] | None) -> tuple[Filter, ...]:
-    """Read a typed filter object.
-
-    Raises:
-        InvalidFilter: it is empty, or a member is neither a value nor a range.
-    """
+    """Read a typed filter object."""
     if given is None:
         return ()
     if not given or len(given) > _MAX_FILTERS:
@@ -251,11 +234,7 @@ def filters(given: Mapping[str, Any] | None) -> tuple[Filter, ...]:
 
 
 def expansions(names: list[str] | None, limits: Mapping[str, Any] | None) -> tuple[ExpandRequest, ...]:
-    """Read relations and their limits.
-
-    Raises:
-        InvalidExpand: a limit is no positive number, or is for a relation that is not expanded.
-    """
+    """Read relations and their limits."""
     if names is None and limits is None:
         return ()
     if limits is not None and not limits:

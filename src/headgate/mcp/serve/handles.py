@@ -56,11 +56,7 @@ class KnownKeys:
             self._by_digest.popitem(last=False)
 
     def whole(self, short: RecordRef) -> RecordRef:
-        """Return the reference with its whole key.
-
-        Raises:
-            InvalidResourceUri: the key is not known, or not any more.
-        """
+        """Return the reference with its whole key."""
         key = self._by_digest.get(short)
         if key is None:
             raise InvalidResourceUri

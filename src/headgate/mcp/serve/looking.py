@@ -25,11 +25,7 @@ _MAIN = {"schema": "stream", "query_records": "stream", "aggregate": "stream", "
 async def look(
     services: ReadableHome, access: Access, tool: str, arguments: Mapping[str, Any], provider_url: str
 ) -> Outcome:
-    """Run a tool as a client would be answered; the log names it as the owner's own look.
-
-    Raises:
-        InvalidArgument: there is no such tool.
-    """
+    """Run a tool as a client would be answered; the log names it as the owner's own look."""
     _refuse_unknown(tool)
 
     async def reader_of(_via: str) -> Reader:

@@ -112,11 +112,7 @@ def _with_short_keys(body: AggregateBody) -> Json:
 def _rendered(
     reader: Reader, answer: ReadAnswer, page: PageBody, rows: list[_ReadRow], limit_bytes: int
 ) -> _RenderedPage:
-    """Cut the rows until the page fits, and encode it once for each attempt; nearly all fit at the first.
-
-    Raises:
-        ResourceLimit: the page is too large even with the shortest texts.
-    """
+    """Cut the rows until the page fits, and encode it once for each attempt; nearly all fit at the first."""
     written = b""
     for inline_chars, left_out in _INLINE_STEPS:
         short, entries, links = _cut_rows(reader, rows, inline_chars)

@@ -27,11 +27,7 @@ def handles_of_token(token: str) -> HandleMaker:
 
 
 def run_remote(provider_url: str, token: str, identity: ServerIdentity) -> None:
-    """Serve another resource server's records to the client on standard input.
-
-    Raises:
-        OwnerCredentialRefused: the server says that the token is an owner's.
-    """
+    """Serve another resource server's records to the client on standard input."""
     asyncio.run(_serve(provider_url, token, identity))
 
 

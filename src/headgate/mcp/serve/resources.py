@@ -30,11 +30,7 @@ _Read = Callable[[Reader, str], Awaitable[Json]]
 
 
 async def read(reader: Reader, uri: str) -> Json:
-    """Read a resource: one content of ``resources/read``.
-
-    Raises:
-        InvalidResourceUri: this server gave no such URI. Any other error is the resource server's.
-    """
+    """Read a resource: one content of ``resources/read``."""
     if len(uri) > _MAX_URI_CHARS or not ids.is_plain(uri):
         raise InvalidResourceUri
     for prefix, reading in _READS.items():

@@ -44,11 +44,7 @@ async def search(reader: Reader, query: SearchQuery) -> Outcome:
 
 
 def _fitted(structured: Json, body: SearchBody, text: str) -> msgspec.Raw:
-    """Encode an answer; while it is too large, leave out what is in it twice, then shorten the excerpts.
-
-    Raises:
-        ResourceLimit: it is too large even then.
-    """
+    """Encode an answer; while it is too large, leave out what is in it twice, then shorten the excerpts."""
     limit_bytes = TOOL_RESULT - ENVELOPE - len(msgspec.json.encode(text))
     reductions: tuple[Callable[[Json, SearchBody], None], ...] = (
         _keep_all,

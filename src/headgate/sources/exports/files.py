@@ -33,11 +33,7 @@ _Page = Sequence[Mapping[str, Any]]
 
 
 def streams_of(form: str, declared: SourceDeclaration) -> list[StreamName]:
-    """Choose the streams that can be written so.
-
-    Raises:
-        InvalidRequest: there is none.
-    """
+    """Choose the streams that can be written so."""
     fields = {StreamName(name): FieldName(needed) for name, needed in STREAMS[form].items()}
     found = [
         name

@@ -65,11 +65,7 @@ class GitObjects:
         self._left = MAX_READS
 
     def commit(self, name: ObjectID) -> Commit:
-        """Read a commit, and allow the objects of one commit to be read from here on.
-
-        Raises:
-            LookupError: it is missing, or something else than a commit.
-        """
+        """Read a commit, and allow the objects of one commit to be read from here on."""
         self._left = MAX_READS
         found = self[name]
         if isinstance(found, Commit):
@@ -229,12 +225,7 @@ def _readable(objects: GitObjects, name: ObjectID) -> Commit | None:
 
 
 def changed_files(objects: GitObjects, commit: Commit) -> list[ChangedFile]:
-    """Compare a commit with the one before it; a merge changes nothing by itself, as ``git log`` shows it.
-
-    Raises:
-        LookupError: an object is missing, as in a shallow clone.
-        ValueError: the trees hold more objects than a person's files do.
-    """
+    """Compare a commit with the one before it; a merge changes nothing by itself, as ``git log`` shows it."""
     if len(commit.parents) > 1:
         return []
     before = objects.commit(commit.parents[0]).tree if commit.parents else None

@@ -59,12 +59,7 @@ def is_archive(name: str) -> bool:
 
 @contextmanager
 def archive_tree(path: Path) -> Generator[InputTree]:
-    """Open an archive; its files can be read until it is closed.
-
-    Raises:
-        InvalidRequest: it cannot be read, or has names that lead out of it.
-        ResourceLimit: it unpacks to more than is allowed.
-    """
+    """Open an archive; its files can be read until it is closed."""
     with ExitStack() as stack, opened_file(path) as content:
         size = path.stat().st_size
         files = list(_members(path.name, content, size, stack, is_inside=False))
@@ -230,11 +225,7 @@ def _gzip_member(name: str, opened: Callable[[], IO[bytes]], packed: int) -> Inp
 
 
 def _is_wanted(name: str) -> bool:
-    """Return whether a member is read; hidden files are not, as on a disk.
-
-    Raises:
-        InvalidRequest: its name leads out of the archive.
-    """
+    """Return whether a member is read; hidden files are not, as on a disk."""
     parts = name.replace("\\", "/").split("/")
     if parts[0] == "" or ".." in parts or ":" in parts[0]:
         raise InvalidRequest(f"The archive has a name that leads out of it: {name[:100]!r}.")
@@ -308,12 +299,7 @@ def _copy(content: IO[bytes], copy: IO[bytes], name: str, limit: int = MAX_COPY_
 
 @contextmanager
 def opened_tree(path: Path) -> Generator[InputTree]:
-    """Yield the files of a path; those of an archive can be read until it is closed here.
-
-    Raises:
-        InvalidRequest: there is nothing at the path, or it is an archive that cannot be read.
-        ResourceLimit: it is an archive that would grow beyond all bounds.
-    """
+    """Yield the files of a path; those of an archive can be read until it is closed here."""
     if path.is_file() and is_archive(path.name):
         with archive_tree(path) as tree:
             yield tree

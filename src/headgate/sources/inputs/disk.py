@@ -105,9 +105,6 @@ def settled_entries(directory: Path, wait: Callable[[], None]) -> Iterator[Path]
 
     A directory in it is one entry: an unpacked export, a Maildir. Hidden entries, links and unfinished downloads are
     left out.
-
-    Raises:
-        InvalidRequest: the directory cannot be read.
     """
     given: dict[Path, _Looks] = {}
     before: dict[Path, _Looks] = {}

@@ -51,11 +51,7 @@ def is_mbox(head: bytes) -> bool:
 
 
 def split(content: IO[bytes], begin: int = 0) -> Iterator[MboxMessage]:
-    """Read messages from a place where one begins; the content stands there already.
-
-    Raises:
-        OSError: the content cannot be read.
-    """
+    """Read messages from a place where one begins; the content stands there already."""
     buffer, searched, skipped, is_end = bytearray(), 0, 0, False
     while not is_end:
         piece = content.read(_PIECE_BYTES)

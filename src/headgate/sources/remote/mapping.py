@@ -48,11 +48,7 @@ class RemoteOperation(Protocol):
         ...
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call it and return its structured result.
-
-        Raises:
-            HeadgateError: it failed, or is not what was approved.
-        """
+        """Call it and return its structured result."""
         ...
 
 
@@ -143,11 +139,7 @@ class RemoteMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 def read_mapping(path: Path) -> RemoteMapping:
-    """Read a mapping file.
-
-    Raises:
-        ConfigInvalid: it is not there, or says something that cannot be meant.
-    """
+    """Read a mapping file."""
     try:
         with path.open("rb") as content:
             text = content.read(_MAX_BYTES).decode()

@@ -28,11 +28,7 @@ _WORKBOOK_FREE_BYTES = 16 * 1024**2
 
 
 def binary_tables(file: InputFile) -> Sequence[RawTable]:
-    """Return the tables of a file of one of these formats; none if it is not one.
-
-    Raises:
-        InvalidRequest: it is of such a format, and damaged.
-    """
+    """Return the tables of a file of one of these formats; none if it is not one."""
     if file.head.startswith(HEADER):
         return _database_tables(file)
     if file.head.startswith(b"PAR1"):

@@ -145,11 +145,7 @@ class FileTables:
 
 
 def tables_of(file: InputFile) -> Sequence[RawTable]:
-    """Find the tables of a file.
-
-    Raises:
-        InvalidRequest: the file is damaged, or holds no table after all.
-    """
+    """Find the tables of a file."""
     if file.suffix in _TEXT_SUFFIXES:
         table = text_table(file)
     elif file.suffix in _JSON_SUFFIXES:
@@ -160,11 +156,7 @@ def tables_of(file: InputFile) -> Sequence[RawTable]:
 
 
 def correct(table: UnderstoodTable, chosen: Any) -> UnderstoodTable:
-    """Apply a person's corrections to a table.
-
-    Raises:
-        InvalidRequest: they name what is not there.
-    """
+    """Apply a person's corrections to a table."""
     corrections: dict[str, Any] = cast("dict[str, Any]", chosen) if isinstance(chosen, dict) else {"": None}
     if corrections.keys() - _MEMBERS:
         raise _wrong(f"a stream may have {', '.join(sorted(_MEMBERS))}")

@@ -31,9 +31,6 @@ class BlobRows:
 
         What arrives is on disk until its digest is known, and neither in memory nor in a transaction that lasts as
         long as a slow sender.
-
-        Raises:
-            ResourceLimit: it is too large.
         """
         with tempfile.TemporaryFile(prefix="headgate-") as file:
             blob_id, size = await receive(content, file)

@@ -144,11 +144,7 @@ class _PostgresRemains:
         return 0
 
     def remove_bytes(self) -> None:
-        """Free the space of the deleted rows.
-
-        Raises:
-            StorageUnusable: the role may not do that.
-        """
+        """Free the space of the deleted rows."""
         refused = [text for text in self._vacuum() if "skipping" in text]
         if refused:
             raise StorageUnusable(

@@ -85,11 +85,7 @@ class Watched:
         self.version: int | None = None
 
     def compare(self, catalog_number: int, version: int) -> None:
-        """Compare with what a statement saw.
-
-        Raises:
-            StateMoved: it is another state.
-        """
+        """Compare with what a statement saw."""
         if catalog_number != self.catalog_number or self.version not in {None, version}:
             raise StateMoved
         self.version = version
@@ -379,11 +375,7 @@ def connect(url: str, statement_seconds: float = math.inf, **options: Any) -> An
 
 @contextmanager
 def translated() -> Generator[None]:
-    """Raise this program's errors in place of PostgreSQL's.
-
-    Raises:
-        StorageUnusable: or one of its kinds, or IntegrityBroken, QueryTimeout, Overloaded.
-    """
+    """Raise this program's errors in place of PostgreSQL's."""
     try:
         yield
     except MemoryError as error:

@@ -42,13 +42,7 @@ _TABLES = (
 
 
 def open_place(url: str, name: str, *, makes: bool = True) -> HomePlace:
-    """Bring the database up to date and find a home in it by its name; one that is not there is made.
-
-    Raises:
-        StorageUnusable: the database cannot be reached, was made by a newer version, or the home is a copy that is not
-            complete.
-        ConfigInvalid: there is no such home, and none is to be made.
-    """
+    """Bring the database up to date and find a home in it by its name; one that is not there is made."""
     place = place_to_fill(url, name, makes=makes)
     database = PostgresDatabase(place)
     try:
@@ -92,11 +86,7 @@ def _make_home(connection: Any, name: str) -> int:
 
 
 def migrate(connection: Any) -> None:
-    """Take the steps that the database has not taken, each whole or not at all.
-
-    Raises:
-        StorageUnusable: the database was made by a newer version.
-    """
+    """Take the steps that the database has not taken, each whole or not at all."""
     steps = _steps()
     at = _version(connection)
     if at == len(steps):

@@ -162,12 +162,7 @@ class Catalog:
         return len(self.by_sid) + len(self.retired_shelves)
 
     def stream_of(self, connection_id: ConnectionId, stream: StreamName) -> StreamTable:
-        """Find a stream through one of its connections.
-
-        Raises:
-            ConnectionNotFound: there is no such connection.
-            StreamNotDeclared: its connector has no such stream.
-        """
+        """Find a stream through one of its connections."""
         connection = self.connections.get(connection_id)
         if connection is None:
             raise ConnectionNotFound
@@ -177,11 +172,7 @@ class Catalog:
         return found
 
     def shelves_of(self, reach: Reach) -> list[Shelf]:
-        """Return the shelves that a reach covers and that hold anything; refuse a bound they cannot keep.
-
-        Raises:
-            GrantInvalid: the reach is bounded by a field that does not place this stream's records in time.
-        """
+        """Return the shelves that a reach covers and that hold anything; refuse a bound they cannot keep."""
         keys = [(connection_id, reach.stream) for connection_id in reach.connection_ids]
         found = [shelf for key in keys if (shelf := self.shelves.get(key)) is not None]
         if reach.with_hidden:
@@ -277,11 +268,7 @@ def versions_of(database: Database, key: ConnectorKey) -> list[SourceDeclaration
 
 @lru_cache(maxsize=256)
 def _read(document: bytes) -> SourceDeclaration:
-    """Read a stored declaration; checking one again is slow, and it never changes.
-
-    Raises:
-        IntegrityBroken: it is not one any more.
-    """
+    """Read a stored declaration; checking one again is slow, and it never changes."""
     try:
         return read_declaration(msgspec.json.decode(document, type=dict[str, Any]))
     except (msgspec.MsgspecError, UnicodeDecodeError, InvalidDeclaration) as error:

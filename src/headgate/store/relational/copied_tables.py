@@ -69,11 +69,7 @@ FACTS = ("seq", "pruned_seq", "catalog", "words", "words_filled")
 
 
 def refuse_unfinished_copy(database: Database) -> None:
-    """Refuse to open a store while records are being copied into it.
-
-    Raises:
-        StorageUnusable: the copy is not complete.
-    """
+    """Refuse to open a store while records are being copied into it."""
     if database.one(database.sql["unfinished_copy"]) is not None:
         raise StorageUnusable(
             "The store is a copy that is not complete.",

@@ -121,11 +121,6 @@ def copy_store(
     """Copy everything, compare it, and only then let the target be opened.
 
     The last step is done in the transaction after which it can be opened.
-
-    Raises:
-        Conflict: the target holds something that is no part of a copy.
-        StorageUnusable: the source is itself an incomplete copy, or its word index is.
-        IntegrityBroken: the copy is not what the source holds. It cannot be opened.
     """
     with source.database.reading(float("inf")):
         plan = _plan(source, target)
@@ -337,11 +332,7 @@ async def _pieces(blobs: CopiedBlobs, blob_id: BlobId) -> AsyncIterator[bytes]:
 
 
 async def _copy_blobs(source: StoreSide, target: StoreSide) -> int:
-    """Copy the files that the target lacks; returns how many the source should have and does not.
-
-    Raises:
-        IntegrityBroken: a file is not what was stored under its name.
-    """
+    """Copy the files that the target lacks; returns how many the source should have and does not."""
     missing = 0
     for (text,) in source.database.all(source.database.sql["blob_ids"]):
         blob_id = BlobId(text)

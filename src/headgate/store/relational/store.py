@@ -185,11 +185,7 @@ class Store:
         return await read(lambda database, catalog: page(database, catalog, plan))
 
     async def changes(self, plan: ChangesPlan) -> Changes:
-        """Read what changed in the projection that the reach allows.
-
-        Raises:
-            CursorExpired: changes since then are no longer known.
-        """
+        """Read what changed in the projection that the reach allows."""
         return await self._readers.short(lambda database, catalog: changes(database, catalog, plan))
 
     async def aggregate(self, plan: AggregatePlan) -> Aggregate:
@@ -212,13 +208,7 @@ class Store:
         )
 
     async def window(self, plan: WindowPlan) -> tuple[FieldWindow, ...]:
-        """Read a part of a field, in each connection of the reach that has the record.
-
-        Raises:
-            FieldNotFound: the record has no value there.
-            FieldNotText: the value is no text, nor an object or a list that is read as JSON.
-            QueryNotFound: the text sought does not occur.
-        """
+        """Read a part of a field, in each connection of the reach that has the record."""
         if isinstance(plan.window, MatchWindow):
             return await self._readers.searching(lambda database, catalog: windows(database, catalog, plan))
         return await self._readers.short(lambda database, catalog: windows(database, catalog, plan))
@@ -243,11 +233,7 @@ class Store:
         return self._writer.is_able
 
     async def declare(self, connector_key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
-        """Register a declaration; a new version adds columns and changes nothing that is there.
-
-        Raises:
-            InvalidDeclaration: it breaks a rule, or gives an old version a new meaning.
-        """
+        """Register a declaration; a new version adds columns and changes nothing that is there."""
         declared = await self._writer.run_alone(
             lambda database: declare.declare(database, connector_key, document)
         )
@@ -292,12 +278,7 @@ class Store:
         await self._writer.run_alone(lambda database: accounts.delete(database, connection_id), is_small=True)
 
     async def ingest(self, batch: Batch) -> IngestReport:
-        """Store a batch, whole and durably, before this returns.
-
-        Raises:
-            StorageFull: there is no room; nothing of the batch was stored.
-            IdempotencyConflict: the key was used with another body.
-        """
+        """Store a batch, whole and durably, before this returns."""
         catalog = await self._readers.catalog()
         # Reading lines takes a while; in a thread it does not block the event loop.
         checked = await asyncio.to_thread(_check, batch, catalog)
@@ -338,11 +319,7 @@ class Store:
         return await self._readers.scan(hiding.hidden_counts)
 
     async def add_rule(self, rule: HidingRule, *, at: int) -> int:
-        """Add a rule; when this returns no client can see what it finds. Returns how many records it hid.
-
-        Raises:
-            ResourceLimit: there are as many rules as there may be.
-        """
+        """Add a rule; when this returns no client can see what it finds. Returns how many records it hid."""
         found = await self._readers.scan(lambda database, catalog: hiding.find(database, catalog, rule))
         hidden = await self._writer.run_alone(lambda database: hiding.add(database, rule, found, at=at))
         self._report_texts()
@@ -359,11 +336,7 @@ class Store:
         return shown
 
     async def put_blob(self, content: AsyncIterator[bytes], mime_type: str) -> tuple[BlobId, int]:
-        """Store a file under the digest of its content; gives its id and size.
-
-        Raises:
-            StorageUnusable: or one of its kinds; then it is to be stored again.
-        """
+        """Store a file under the digest of its content; gives its id and size."""
         self._writer.refuse_without_room()
         blob_id, size = await self._files.write(content)
         at = self._now()

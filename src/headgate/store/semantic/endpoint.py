@@ -47,11 +47,7 @@ class EndpointEmbedder:
         self.identity = ModelIdentity(model, digest, size)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Have vectors made of some texts.
-
-        Raises:
-            ModelUnavailable: the server does not answer, or not with vectors of the size it has given before.
-        """
+        """Have vectors made of some texts."""
         made = self._ask(texts)
         if made.shape[1] != self.identity.dimensions:
             raise ModelUnavailable
@@ -77,11 +73,7 @@ class EndpointEmbedder:
 
 
 def checked_address(address: str) -> SplitResult:
-    """Refuse an address to which texts would go unencrypted.
-
-    Raises:
-        ConfigInvalid: it is neither https nor on this machine.
-    """
+    """Refuse an address to which texts would go unencrypted."""
     parts = urlsplit(address)
     if not parts.hostname or not (
         parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)

@@ -26,11 +26,7 @@ _KINDS = {
 
 
 def read_files(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Read some files.
-
-    Raises:
-        ConfigInvalid: one of them cannot be read.
-    """
+    """Read some files."""
     return {name: _read(folder, name, names) for name in names}
 
 

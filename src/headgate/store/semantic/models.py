@@ -50,11 +50,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Make a vector of each text.
-
-        Raises:
-            ModelUnavailable: the model does not answer.
-        """
+        """Make a vector of each text."""
         ...
 
 
@@ -77,11 +73,7 @@ class MeaningModel:
         return self._embedder
 
     def vectors(self, texts: Sequence[str]) -> Bytes:
-        """Make a vector of each text, in batches, so that another thread has its turn between two of them.
-
-        Raises:
-            ModelUnavailable: the model does not answer.
-        """
+        """Make a vector of each text, in batches, so that another thread has its turn between two of them."""
         embedder = self.embedder
         made: list[Bytes] = [np.empty((0, embedder.identity.dimensions), np.int8)]
         for start in range(0, len(texts), embedder.batch_size):

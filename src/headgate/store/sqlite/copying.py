@@ -93,11 +93,7 @@ def open_new(path: Path) -> SqliteDatabase:
 
 
 def side_to_fill(home: Home) -> SqliteSide:
-    """Open the store of a home as the target of a copy; one that is not there is made.
-
-    Raises:
-        Conflict: the home has a store.
-    """
+    """Open the store of a home as the target of a copy; one that is not there is made."""
     _refuse_store(home.path / FILE)
     return SqliteSide(open_new(home.path / FILE), BlobFiles(home.path / BLOBS))
 

@@ -243,11 +243,7 @@ def create_private(path: Path) -> None:
 
 
 def open_writer(path: Path, *, vfs: str | None = None) -> SqliteDatabase:
-    """Open the store for writing.
-
-    Raises:
-        StorageUnusable: the file is damaged, or this SQLite is too old to trust with it.
-    """
+    """Open the store for writing."""
     refuse_old_sqlite()
     with translate_errors():
         create_private(path)
@@ -264,11 +260,7 @@ def open_writer(path: Path, *, vfs: str | None = None) -> SqliteDatabase:
 
 
 def open_reader(path: Path, *, register: Callable[[Any], None] | None = None) -> SqliteDatabase:
-    """Open the store for reading alone.
-
-    Raises:
-        StorageUnusable: the file is damaged.
-    """
+    """Open the store for reading alone."""
     with translate_errors():
         _refuse_lost_log(path)
         frozen = None
@@ -307,11 +299,7 @@ def _looks(path: Path) -> tuple[int, int]:
 
 
 def refuse_old_sqlite() -> None:
-    """Refuse to write with a SQLite that is known to lose writes.
-
-    Raises:
-        StorageUnusable: it is too old.
-    """
+    """Refuse to write with a SQLite that is known to lose writes."""
     found = apsw.SQLITE_VERSION_NUMBER
     if found < OLDEST_SAFE:
         raise StorageUnusable(f"SQLite {found} is too old.", hint="Upgrade the apsw package.")
@@ -362,9 +350,6 @@ class translate_errors:  # noqa: N801 - it reads as what it does, like the block
     """Raise this program's errors in place of SQLite's and the system's.
 
     SQLite reports a failed write without its reason; the connection knows the system's error number.
-
-    Raises:
-        StorageUnusable: or one of its kinds, or IntegrityBroken, or Overloaded: there is too little memory.
     """
 
     __slots__ = ("_database",)

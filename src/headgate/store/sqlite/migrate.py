@@ -43,9 +43,6 @@ def migrate(database: SqliteDatabase, steps: tuple[Migration, ...]) -> int:
     """Take the steps that the file has not taken; a file that holds records is backed up first.
 
     Gives the number of steps taken.
-
-    Raises:
-        StorageUnusable: the file was made by a newer version.
     """
     at = version_of(database)
     newest = steps[-1].number
@@ -82,11 +79,7 @@ def version_of(database: SqliteDatabase) -> int:
 def backup(
     database: SqliteDatabase, target: Path, progress: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
-    """Copy the store as it is at one commit, while others go on using it, and check the copy.
-
-    Raises:
-        StorageUnusable: the copy is damaged, and was not kept.
-    """
+    """Copy the store as it is at one commit, while others go on using it, and check the copy."""
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
     create_private(partial)

@@ -36,30 +36,18 @@ class NoWriter:
         return True
 
     def refuse_without_room(self) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            StorageUnusable: always, with the kind of the reason.
-        """
+        """Refuse."""
         raise self._reason
 
     async def run(
         self, work: Callable[[Database], Any], *, in_transaction: bool = True, is_small: bool = False
     ) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            StorageUnusable: always, with the kind of the reason.
-        """
+        """Refuse."""
         del work, in_transaction, is_small
         raise self._reason
 
     async def run_alone(self, work: Callable[[Database], Any], *, is_small: bool = False) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            StorageUnusable: always, with the kind of the reason.
-        """
+        """Refuse."""
         await self.run(work, is_small=is_small)
 
     async def close(self) -> None:
@@ -69,11 +57,7 @@ class NoWriter:
 def start_writer(
     path: Path, *, idle_tasks: Sequence[IdleTask] = (), supervisor: Supervisor | None = None
 ) -> Writer | NoWriter:
-    """Open a file for writing and bring it up to date; or, if it can only be read, use it as it is.
-
-    Raises:
-        StorageReadOnly: it cannot be written, and there is none, or it is not of this version.
-    """
+    """Open a file for writing and bring it up to date; or, if it can only be read, use it as it is."""
     try:
         return Writer(
             _open_newest(path),

@@ -48,13 +48,7 @@ class Call(msgspec.Struct, frozen=True):
         return connection
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Read the body piece by piece, and no more of it than the endpoint takes.
-
-        Raises:
-            ResourceLimit: it is too long.
-            BodyCutShort: it stopped arriving.
-            InvalidRequest: it is compressed.
-        """
+        """Read the body piece by piece, and no more of it than the endpoint takes."""
         assert self.endpoint.body is not None
         if self.headers.get(b"content-encoding", b"identity").lower() != b"identity":
             # What a few bytes unpack to is not known before they are unpacked.
@@ -78,11 +72,7 @@ class Call(msgspec.Struct, frozen=True):
         return b"".join([piece async for piece in self.pieces()])
 
     async def document(self) -> dict[str, Any]:
-        """Read the body as a JSON object.
-
-        Raises:
-            InvalidRequest: it is none.
-        """
+        """Read the body as a JSON object."""
         try:
             document = msgspec.json.decode(await self.whole_body())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

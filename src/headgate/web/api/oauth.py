@@ -62,11 +62,7 @@ async def register(service: AuthorizationService, request: WebRequest) -> HttpRe
 
 
 def read_pairs(content: bytes) -> Pairs:
-    """Read a form or a query in order, with every value of every name.
-
-    Raises:
-        InvalidRequest: it cannot be read.
-    """
+    """Read a form or a query in order, with every value of every name."""
     try:
         return parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS)
     except ValueError:

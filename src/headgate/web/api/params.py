@@ -59,11 +59,7 @@ NOTHING = Given({})
 
 
 def read_params(endpoint: Endpoint, query_string: bytes) -> Given:
-    """Read a query string.
-
-    Raises:
-        InvalidRequest: a parameter is unknown, missing, given twice, or cannot be read.
-    """
+    """Read a query string."""
     if not query_string and not endpoint.requires:
         return NOTHING
     try:

@@ -63,12 +63,7 @@ def erase_record(
     record_id: RecordId,
     key: bytes,
 ) -> Erased:
-    """Erase one record, or the tombstone of one that was deleted; the tombstone's key is hashed with a secret key.
-
-    Raises:
-        NotFound: there is no such record.
-        StorageUnusable: it is gone from the store, but an engine could not remove all its bytes.
-    """
+    """Erase one record, or the tombstone of one that was deleted; the tombstone's key is hashed with a secret key."""
     try:
         with database.writing():
             catalog = current(database, Catalog())
@@ -89,12 +84,7 @@ def erase_record(
 
 
 def erase_connection(database: Database, remains: Remains, connection_id: ConnectionId) -> Erased:
-    """Erase a connection with all its records and files.
-
-    Raises:
-        ConnectionNotFound: there is no such connection.
-        StorageUnusable: it is gone from the store, but an engine could not remove all its bytes.
-    """
+    """Erase a connection with all its records and files."""
     try:
         with database.writing():
             catalog = current(database, Catalog())

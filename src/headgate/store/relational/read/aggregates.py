@@ -339,11 +339,7 @@ _FUNCTIONS = {Metric.MIN: "min(", Metric.MAX: "max(", Metric.COUNT_DISTINCT: "co
 
 
 def _as_float(total: Decimal) -> float:
-    """Round a sum once.
-
-    Raises:
-        ResourceLimit: it is larger than a number can be.
-    """
+    """Round a sum once."""
     value = float(total)
     if math.isinf(value):
         raise ResourceLimit("The sum is larger than a number can be.")

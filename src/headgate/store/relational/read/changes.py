@@ -133,12 +133,7 @@ class _WorkLeft:
 
 
 def changes(database: Database, catalog: Catalog, plan: ChangesPlan) -> Changes:
-    """Read a page of changes. It may hold fewer entries than asked for, or none, and still not be the last one.
-
-    Raises:
-        CursorExpired: changes since then are no longer known.
-        TooLargeHere: it would load more than the connection may.
-    """
+    """Read a page of changes. It may hold fewer entries than asked for, or none, and still not be the last one."""
     now, pruned = _numbers(database)
     horizon = now if plan.horizon is None else plan.horizon
     if plan.since > now or horizon > now or 0 < plan.since < pruned:
@@ -273,11 +268,7 @@ def _one_by_one(
 
 
 def _lost(database: Database, catalog: Catalog, span: _ChangeSpan, rid: int) -> list[RecordId]:
-    """Name a live record whose row cannot be read, if it is certain that the reader may see it.
-
-    Raises:
-        IntegrityBroken: that cannot be known: it is gone, or its time stands only in the row.
-    """
+    """Name a live record whose row cannot be read, if it is certain that the reader may see it."""
     found, dialect = lost_row(database, rid), database.dialect
     declared = catalog.by_sid[rid >> RID_SHIFT].stream.declaration
     has_time = span.reach.time is None or declared.cursor_field == span.reach.time.field

@@ -178,9 +178,6 @@ def _records(
     """Make the records of a page, and no more than an answer may hold; the first one is made in any case.
 
     Returns them, and how many keys they were made of: damaged ones are left out.
-
-    Raises:
-        TooLargeHere: it would load more than the connection may.
     """
     records: list[Record] = []
     left = min(MAX_PAGE_BYTES, database.most_bytes)

@@ -49,11 +49,7 @@ class FoundRow(NamedTuple):
     changed: bytes | None
 
     def intact_body(self) -> bytes:
-        """Return the body.
-
-        Raises:
-            IntegrityBroken: the row is not what was stored.
-        """
+        """Return the body."""
         body = self.body
         if body is None or digest_of(self.record_id, self.long, body) != self.digest:
             raise _damaged(self.record_id)
@@ -119,11 +115,7 @@ class RecordMaker:
         self.damaged: list[RecordId] = []
 
     def make_intact(self, row: FoundColumns) -> Record | None:
-        """Make one record; None for a damaged one, which is noted: it costs itself and not the answer.
-
-        Raises:
-            TooLargeHere: it is larger than what may be loaded at once.
-        """
+        """Make one record; None for a damaged one, which is noted: it costs itself and not the answer."""
         try:
             return self.make(row)
         except IntegrityBroken:
@@ -135,7 +127,6 @@ class RecordMaker:
 
         Raises:
             IntegrityBroken: the row is not what was stored.
-            TooLargeHere: it is larger than what may be loaded at once.
         """
         # The same check as `intact_body`, written out: it runs for every record that is read.
         rid, sid, record_id, emitted_at, _, long, digest, body, changed = row
@@ -172,11 +163,7 @@ class RecordMaker:
 
 
 def read_chunks(database: Database, rid: int, fid: int, start: int, end: int) -> str:
-    """Read the characters from start to end of a long text, touching only the chunks they lie in.
-
-    Raises:
-        IntegrityBroken: a chunk is missing, or is not what was stored.
-    """
+    """Read the characters from start to end of a long text, touching only the chunks they lie in."""
     if end <= start:
         return ""
     first, last = chunks_of(start, end)
@@ -193,11 +180,7 @@ def chunks_of(start: int, end: int) -> tuple[int, int]:
 
 
 def text_of_chunks(rows: Sequence[tuple[Any, ...]], start: int, end: int) -> str:
-    """Return the characters from start to end out of the chunks in which they lie, each a checksum and a text.
-
-    Raises:
-        IntegrityBroken: a chunk is missing, or is not what was stored.
-    """
+    """Return the characters from start to end out of the chunks in which they lie, each a checksum and a text."""
     first, last = chunks_of(start, end)
     if len(rows) != last - first + 1 or any(chunk_sum(text) != stored for stored, text in rows):
         raise IntegrityBroken("A long text does not match its digest.")
@@ -226,12 +209,7 @@ def marked_records(
     after: int,
     limit: int,
 ) -> MarkedRecords:
-    """List some marked records of one stream of one connection.
-
-    Raises:
-        ConnectionNotFound: there is no such connection.
-        StreamNotDeclared: its connector has no such stream.
-    """
+    """List some marked records of one stream of one connection."""
     catalog.stream_of(connection_id, stream)
     shelves = catalog.shelves_at(connection_id, stream)
     if not shelves:

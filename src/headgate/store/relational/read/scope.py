@@ -83,11 +83,7 @@ def scope_of(catalog: Catalog, reach: Reach, filters: Sequence[Filter] = ()) -> 
 
 
 def _scope(catalog: Catalog, reach: Reach, filters: Sequence[Filter]) -> SqlScope | None:
-    """Turn a reach into a scope; None when it covers no shelf that holds anything.
-
-    Raises:
-        AmbiguousConnection: it spans streams of several connectors, which have no common order.
-    """
+    """Turn a reach into a scope; None when it covers no shelf that holds anything."""
     shelves = tuple(catalog.shelves_of(reach))
     if not shelves:
         return None
@@ -137,11 +133,7 @@ def passing(
 
 
 def column_of(stream: StreamTable, name: FieldName) -> Column:
-    """Find the column that holds a field's values.
-
-    Raises:
-        UnknownField: values of the field do not compare.
-    """
+    """Find the column that holds a field's values."""
     column = stream.columns.get(name)
     if column is None:
         raise UnknownField(f"'{name}' holds no values that compare.", param=name)

@@ -75,14 +75,7 @@ class _FieldText:
 
 
 def windows(database: Database, catalog: Catalog, plan: WindowPlan) -> tuple[FieldWindow, ...]:
-    """Read the window from each shelf of the reach that has the record.
-
-    Raises:
-        FieldNotFound: the one record there is has no value in the field.
-        FieldNotText: its value is no text.
-        QueryNotFound: the text sought does not occur in it.
-        TooLargeHere: it would load more than the connection may.
-    """
+    """Read the window from each shelf of the reach that has the record."""
     scope = scope_of(catalog, plan.reach)
     if scope is None:
         return ()

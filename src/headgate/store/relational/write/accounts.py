@@ -38,22 +38,14 @@ def make_hidden_shelf(database: Database, connection_id: ConnectionId, stid: int
 
 
 def rename(database: Database, connection_id: ConnectionId, display_name: str) -> None:
-    """Return a connection another name.
-
-    Raises:
-        ConnectionNotFound: there is none of that id.
-    """
+    """Return a connection another name."""
     _must_exist(database, connection_id)
     database.run(database.sql["rename_connection"], (display_name, connection_id))
     bump_catalog(database)
 
 
 def delete(database: Database, connection_id: ConnectionId) -> None:
-    """Remove a connection, its records and everything stored beside them.
-
-    Raises:
-        ConnectionNotFound: there is none of that id.
-    """
+    """Remove a connection, its records and everything stored beside them."""
     _must_exist(database, connection_id)
     catalog = current(database, Catalog())
     for shelf in (*catalog.by_sid.values(), *catalog.retired_shelves):
@@ -93,11 +85,7 @@ def state(database: Database, connection_id: ConnectionId) -> bytes | None:
 
 
 def put_state(database: Database, connection_id: ConnectionId, document: bytes) -> None:
-    """Store a document for a collector, to be read by its next run.
-
-    Raises:
-        ConnectionNotFound: there is none of that id.
-    """
+    """Store a document for a collector, to be read by its next run."""
     _must_exist(database, connection_id)
     database.run(database.sql["set_connection_state"], (document, connection_id))
 

@@ -28,11 +28,7 @@ _UNFINISHED_SECONDS = 3600.0
 
 
 async def receive(content: AsyncIterator[bytes], file: IO[bytes]) -> tuple[BlobId, int]:
-    """Write what arrives to a file; return the id that its digest makes, and its size.
-
-    Raises:
-        ResourceLimit: it is too large.
-    """
+    """Write what arrives to a file; return the id that its digest makes, and its size."""
     hashed, size = hashlib.sha256(), 0
     async for piece in content:
         size += len(piece)
@@ -64,11 +60,7 @@ class BlobFiles:
         return self._directory / digest[:2] / digest
 
     async def write(self, content: AsyncIterator[bytes]) -> tuple[BlobId, int]:
-        """Store a file whole and durably, or not at all.
-
-        Raises:
-            ResourceLimit: it is too large.
-        """
+        """Store a file whole and durably, or not at all."""
         handle, name = tempfile.mkstemp(prefix=_INCOMING, dir=self._directory)
         try:
             with os.fdopen(handle, "wb") as file:

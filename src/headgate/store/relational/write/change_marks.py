@@ -29,11 +29,7 @@ _DECODER = msgspec.msgpack.Decoder(dict[str, int | ChangeMark])
 
 
 def change_marks(changed: bytes | None) -> dict[str, ChangeMark]:
-    """Read the column ``changed``; marks that were written before schema 7 are numbers alone.
-
-    Raises:
-        IntegrityBroken: it is not what was stored.
-    """
+    """Read the column ``changed``; marks that were written before schema 7 are numbers alone."""
     if changed is None:
         return {}
     try:

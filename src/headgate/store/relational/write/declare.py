@@ -38,11 +38,7 @@ _KINDS = {
 
 
 def declare(database: Database, key: ConnectorKey, document: Mapping[str, Any]) -> SourceDeclaration:
-    """Register a declaration, inside the writer's transaction.
-
-    Raises:
-        InvalidDeclaration: it breaks a rule, or means something else than what is stored already.
-    """
+    """Register a declaration, inside the writer's transaction."""
     source = read_declaration(document)
     text = msgspec.json.encode(document, order="deterministic")
     known = database.one(database.sql["declared_document"], (key, source.version))

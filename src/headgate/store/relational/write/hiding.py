@@ -76,11 +76,7 @@ def hidden_counts(database: Database, catalog: Catalog) -> dict[RuleId, int]:
 
 
 def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -> int:
-    """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were.
-
-    Raises:
-        ResourceLimit: there are as many rules as there may be.
-    """
+    """Add a rule and hide what it finds, inside the writer's transaction; gives how many records that were."""
     before = current(database, Catalog()).rules
     if not before:
         # All records are compared with all rules below.
@@ -99,11 +95,7 @@ def add(database: Database, rule: HidingRule, found: FoundRecords, *, at: int) -
 
 
 def remove(database: Database, rule_id: RuleId, *, at: int) -> int:
-    """Remove a rule, inside the writer's transaction; gives how many records may be shown again.
-
-    Raises:
-        NotFound: there is no such rule.
-    """
+    """Remove a rule, inside the writer's transaction; gives how many records may be shown again."""
     if database.one(database.sql["delete_hiding_rule"], (rule_id,)) is None:
         raise NotFound("There is no such rule.", hint="See 'headgate rules list'.")
     bump_catalog(database)

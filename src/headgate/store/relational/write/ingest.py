@@ -41,12 +41,7 @@ class CheckedBatch:
 
 
 def check(batch: Batch, catalog: Catalog) -> CheckedBatch:
-    """Read a batch's lines; bad ones are reported, and the others are stored.
-
-    Raises:
-        ConnectionNotFound: there is no such connection.
-        StreamNotDeclared: its connector has no such stream.
-    """
+    """Read a batch's lines; bad ones are reported, and the others are stored."""
     stream = catalog.stream_of(batch.connection_id, batch.stream)
     problems_of = RecordCheck(stream).problems
     hider = Hider(catalog.rules, batch.stream)
@@ -86,11 +81,7 @@ def _batch_digest(batch: Batch) -> bytes:
 
 
 def take(database: Database, checked: CheckedBatch) -> IngestReport:
-    """Write a checked batch, inside the writer's transaction.
-
-    Raises:
-        IdempotencyConflict: its key was used with another body.
-    """
+    """Write a checked batch, inside the writer's transaction."""
     key, received_at = checked.batch.idempotency_key, checked.batch.received_at
     known = None if key is None else _earlier_report(database, key, checked.digest, received_at)
     if known is not None:
@@ -120,12 +111,7 @@ def delete(
 
 
 def _by_current_declaration(database: Database, checked: CheckedBatch) -> CheckedBatch:
-    """Check a batch again if anything was declared or deleted while it waited its turn.
-
-    Raises:
-        ConnectionNotFound: the connection has gone.
-        StreamNotDeclared: the stream has gone.
-    """
+    """Check a batch again if anything was declared or deleted while it waited its turn."""
     if checked.catalog == database.value(database.sql["catalog_number"]):
         return checked
     return check(checked.batch, current(database, Catalog()))

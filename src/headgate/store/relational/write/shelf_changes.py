@@ -120,11 +120,7 @@ class ShelfChanges:
     _dated: set[int] = field(default_factory=set[int])
 
     def add(self, item: Incoming) -> None:
-        """Add a record whose key the shelf does not know.
-
-        Raises:
-            ResourceLimit: the shelf has no number left for it.
-        """
+        """Add a record whose key the shelf does not know."""
         if self.next_n > MAX_N:
             raise ResourceLimit(f"One stream of one connection holds at most {MAX_N} records.")
         self.seq += 1

@@ -72,11 +72,7 @@ class ShelfPair:
             changes.flush()
 
     def _changes(self, *, is_hidden: bool) -> ShelfChanges:
-        """Begin to change a shelf; one that is not there yet is made.
-
-        Raises:
-            ResourceLimit: there is no number left for it.
-        """
+        """Begin to change a shelf; one that is not there yet is made."""
         row = self._row(is_hidden=is_hidden)
         if row is None:
             if is_hidden:

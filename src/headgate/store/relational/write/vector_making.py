@@ -99,11 +99,7 @@ def pending_records(database: Database, catalog: Catalog, model: str) -> int:
 
 
 def embed(portion: Portion, model: MeaningModel) -> list[PassageVector]:
-    """Make the vectors of a portion: one for each passage of each text.
-
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
+    """Make the vectors of a portion: one for each passage of each text."""
     cut = [(text, passage) for text in portion.texts for passage in passages(text.text)]
     vectors = model.vectors([one.text[passage.start : passage.end] for one, passage in cut])
     return [

@@ -162,11 +162,7 @@ def read_leaves(database: Database, gid: int) -> Iterator[Leaf]:
 
 
 def checked_leaf(words: bytes, crc: int, counts: bytes, occurrences: bytes) -> Leaf:
-    """Compare a leaf with its checksum.
-
-    Raises:
-        IntegrityBroken: it does not match.
-    """
+    """Compare a leaf with its checksum."""
     leaf = Leaf(words, counts, occurrences)
     if leaf_sum(leaf) != crc:
         raise IntegrityBroken("The word index is damaged.", hint="Run 'headgate store fsck'.")

@@ -82,12 +82,7 @@ class FileCopy:
 
 
 def back_up(store: StoreCopy, home: Home, target: Path, *, names: Sequence[str]) -> Copied:
-    """Copy the store as of one commit, its files, and the named files beside it into a new directory.
-
-    Raises:
-        Conflict: the directory exists already.
-        IntegrityBroken: the copy is damaged, and was removed.
-    """
+    """Copy the store as of one commit, its files, and the named files beside it into a new directory."""
     if target.exists():
         raise Conflict(f"{target} is there already.", hint="Choose a directory that does not exist yet.")
     partial = target.with_name(f".{target.name}.partial")
@@ -111,12 +106,7 @@ def back_up(store: StoreCopy, home: Home, target: Path, *, names: Sequence[str])
 
 
 def verify(source: Path, progress: Progress) -> Copied:
-    """Check a backup: every digest of its manifest, and every record as fsck does.
-
-    Raises:
-        NotFound: there is no backup.
-        IntegrityBroken: it is not what was backed up.
-    """
+    """Check a backup: every digest of its manifest, and every record as fsck does."""
     manifest = _read_manifest(source)
     found = {str(path.relative_to(source)): path for path in source.rglob("*") if path.is_file()}
     del found[MANIFEST]
@@ -139,11 +129,6 @@ def restore(source: Path, home: Home, progress: Progress, *, end_at: int | None)
     were ended after it. With None for the time they stay as they were.
 
     A home that holds exactly this backup is left as it is: a command that was stopped can be given again.
-
-    Raises:
-        Conflict: the home has another store.
-        NotFound: there is no backup.
-        IntegrityBroken: it is not what was backed up.
     """
     manifest = _read_manifest(source)
     partial = _partial(home)
@@ -168,13 +153,7 @@ def restore(source: Path, home: Home, progress: Progress, *, end_at: int | None)
 
 @contextmanager
 def restoring(source: Path, home: Home, progress: Progress) -> Generator[tuple[SqliteSide, Copied]]:
-    """Check a backup, put the files beside the store into a home, and give the store for a copy of its rows.
-
-    Raises:
-        Conflict: the home has other files of the same names.
-        NotFound: there is no backup.
-        IntegrityBroken: it is not what was backed up, or is of an older version.
-    """
+    """Check a backup, put the files beside the store into a home, and give the store for a copy of its rows."""
     manifest = _read_manifest(source)
     _refuse_other_files(manifest, home)
     copied = verify(source, progress)

@@ -31,12 +31,7 @@ _TRY_MS = 500
 
 @contextmanager
 def reading_store(home: Home) -> Generator[SqliteDatabase]:
-    """Open a home's store for reading.
-
-    Raises:
-        ConfigInvalid: there is none.
-        StorageUnusable: it is of another version.
-    """
+    """Open a home's store for reading."""
     database = open_reader(_existing(home))
     try:
         with translate_errors():
@@ -48,12 +43,7 @@ def reading_store(home: Home) -> Generator[SqliteDatabase]:
 
 @contextmanager
 def writing_store(home: Home) -> Generator[SqliteDatabase]:
-    """Open a home's store for writing; the last process to close it leaves no WAL behind.
-
-    Raises:
-        ConfigInvalid: there is none.
-        StorageUnusable: it cannot be written, or was made by a newer version.
-    """
+    """Open a home's store for writing; the last process to close it leaves no WAL behind."""
     from headgate.store.relational.write import word_index  # noqa: PLC0415 - slow to import; readers do without
 
     database = open_writer(_existing(home))
@@ -96,11 +86,7 @@ def remove_copy(path: Path) -> None:
 
 
 def truncate_wal(database: SqliteDatabase) -> None:
-    """Move the whole WAL into the file and cut it to nothing.
-
-    Raises:
-        StorageUnusable: readers kept it in use all the while.
-    """
+    """Move the whole WAL into the file and cut it to nothing."""
     # While this waits for readers, other writers wait as well: so it waits a short time, and often.
     database.run(f"PRAGMA busy_timeout={_TRY_MS}")
     try:
@@ -169,9 +155,5 @@ class SqliteRemains:
         return len(copies)
 
     def remove_bytes(self) -> None:
-        """Empty the WAL.
-
-        Raises:
-            StorageUnusable: readers kept it in use all the while.
-        """
+        """Empty the WAL."""
         truncate_wal(self._database)
