@@ -326,9 +326,7 @@ class Services:
 
     def _log_reuse(self, family: TokenFamily) -> None:
         """Log that the tokens of a client were revoked because one of them was used twice."""
-        get_logger().warning(
-            "a refresh token was used again, so its tokens were revoked", client_id=family.client_id
-        )
+        get_logger().warning("refresh_token_reused", client_id=family.client_id)
         self.journal.write(
             Disclosure(
                 at=self.clock(),
@@ -418,7 +416,7 @@ def _gateway(servers: Path, pins_file: Path, supervisor: Supervisor) -> HostedGa
             param="gateway_servers",
         ) from error
     for name, problem in problems.items():
-        get_logger().warning("a server is left out", server=name, reason=problem.message)
+        get_logger().warning("server_left_out", server=name, reason=problem.message)
     pins, secrets_of = FilePins(pins_file), Secrets()
     adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
     return HostedGateway(
@@ -469,8 +467,8 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     Secrets that settings name as variables are found in `environment`.
     """
     # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
-    from headgate.mcp.client.calling import opened_operation
     from headgate.mcp.client.pins import FilePins
+    from headgate.mcp.client.servers import opened_operation
     from headgate.sources import registry
     from headgate.sources.calendar.account import CalendarAccount
     from headgate.sources.mail.imap import ImapSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.mcp.serve.hosted import McpCall
-from headgate.operations.access import Identity
+from headgate.operations.spec import Identity
 from headgate.reading.home import ReadContext
 from headgate.reading.local import LocalResourceServer
 from headgate.web.addresses import WebRequest
