@@ -48,7 +48,7 @@ def _kind(settings: Settings, token: str) -> str | None:
 
 
 async def _stored_kind(settings: Settings, token: str) -> str | None:
-    from headgate.store.semantic.choice import chosen_model
+    from headgate.store.models.choice import chosen_model
     from headgate.wiring import open_stores
 
     chosen_model(settings.semantic_model, settings.semantic_key_file)

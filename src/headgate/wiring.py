@@ -51,12 +51,12 @@ from headgate.reading.local import LocalResourceServer
 from headgate.settings import DEFAULT_HOME, Settings
 from headgate.sources.protocol import LiveSource
 from headgate.sources.reading_note import READING_NOTES
-from headgate.store.engines import open_engine
-from headgate.store.ledger import Ledger
+from headgate.store.engines.opening import open_engine
+from headgate.store.engines.store import Store
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.models.choice import chosen_model, what_leaves
+from headgate.store.models.model import MeaningModel
 from headgate.store.quick import has_model
-from headgate.store.relational.store import Store
-from headgate.store.semantic.choice import chosen_model, what_leaves
-from headgate.store.semantic.models import MeaningModel
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import Metrics, configure_logs, get_logger
@@ -347,7 +347,7 @@ class Services:
 
     def make_backup(self, passphrase: str) -> IO[bytes]:
         """Make a backup that a passphrase opens, as an open file that is gone when it is closed."""
-        from headgate.store.maintenance import backup_to_send
+        from headgate.store.engines.commands import backup_to_send
 
         # Keys are made of passphrases with much memory, so that guessing is slow.
         memory.require(_PASSPHRASE_BYTES)

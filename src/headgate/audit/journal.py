@@ -27,7 +27,7 @@ from headgate.model.ids import ConnectionId, FieldName, GrantId, RecordId, Strea
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
 from headgate.model.record import Record, Tombstone
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from headgate.system import NO_SPACE, lock, open_private
 
 _DIRECTORY = "journals"

@@ -202,7 +202,7 @@ def is_envelope_dict(value: object) -> bool:
     """Return whether a value read from a wire has the shape of an envelope; not for a handler's result."""
     match value:
         case {
-            "data": _,
+            "data": object(),
             "meta": {"source": "local", "operationId": str(), "timestamp": int() | float() as at},
         }:
             return not isinstance(at, bool)

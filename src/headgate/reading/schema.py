@@ -32,7 +32,7 @@ from headgate.reading.home import CurrentRead, Served
 from headgate.reading.port import Body
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 
 async def schema(read: CurrentRead, query: SchemaQuery) -> Served:

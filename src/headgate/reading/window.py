@@ -19,7 +19,7 @@ from headgate.policy.decide import decide_window
 from headgate.reading.home import CurrentRead, Served, labels_of, only, with_whole_key
 from headgate.reading.links import window_link, window_path
 from headgate.reading.port import Body
-from headgate.store.snippets import find_folded
+from headgate.store.queries.windows import find_folded
 
 
 async def window(read: CurrentRead, query: WindowQuery) -> Served:

@@ -26,7 +26,7 @@ from headgate.policy.capability import Rules
 from headgate.reading.home import ReadableHome, ReadContext
 from headgate.reading.local import LocalResourceServer
 from headgate.reading.port import ResourceServer
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.stitched import StitchedAccount, fill
 
 NOW = 1_790_000_000_000_000
