@@ -6,16 +6,15 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from headgate.audit.activity import Conversation, LogFilter, LoggedRead, conversations
+from headgate.audit.activity import Conversation, LogFilter, conversations
 from headgate.audit.alarms import Alarm
 from headgate.console.formatting import counted, day, number
-from headgate.console.pages import Frame, OwnerRequest, page, part
+from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.console.services import ConsoleServices
-from headgate.model.ids import ClientId, client_id, stream_name
+from headgate.model.ids import client_id, stream_name
 from headgate.model.instants import DAY_US
 from headgate.sources.texts import safe_cell
 from headgate.web.replies import NO_CONTENT, NO_STORE, HttpReply
@@ -26,38 +25,6 @@ _TOOLS_NAMED = 3
 _COLUMNS = (
     "seq", "at", "client", "via", "outcome", "records", "bytes", "streams", "fields", "reads", "words",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationLine:
-    """A conversation in a sentence, and its reads."""
-
-    who: str
-    sentence: str
-    began_at: int
-    ended_at: int
-    refusals: int
-    reads: tuple[LoggedRead, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ActivityView:
-    """A part of the log."""
-
-    lines: tuple[ConversationLine, ...]
-    clients: tuple[tuple[ClientId, str], ...]
-    client: str
-    stream: str
-    only: str
-    older_path: str | None
-    alarms: tuple[str, ...]
-    alarm_factor: int
-    export_query: str
-    #: The number of the newest entry that is shown, and where the page asks for newer ones; empty on older parts.
-    newest: int
-    live_path: str
-    verdict: str = ""
-    is_whole: bool = True
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -140,7 +107,7 @@ def alarm_words(alarm: Alarm, names: Mapping[str, str]) -> str:
     )
 
 
-def conversation_line(found: Conversation, names: Mapping[str, str]) -> ConversationLine:
+def conversation_line(found: Conversation, names: Mapping[str, str]) -> View:
     """Describe a conversation in a sentence."""
     who = "You" if found.client_id is None else names.get(found.client_id, found.client_id)
     streams = [f"{count} of {name}" for name, count in found.streams if count][:_STREAMS_NAMED]
@@ -156,7 +123,14 @@ def conversation_line(found: Conversation, names: Mapping[str, str]) -> Conversa
         sentence = f"asked {times} and was refused."
     else:
         sentence = f"asked {times} and saw no record: {tools}."
-    return ConversationLine(who, sentence, found.began_at, found.ended_at, found.refusals, tuple(found.reads))
+    return View(
+        who=who,
+        sentence=sentence,
+        began_at=found.began_at,
+        ended_at=found.ended_at,
+        refusals=found.refusals,
+        reads=tuple(found.reads),
+    )
 
 
 def _filter(asked: OwnerRequest) -> LogFilter:
@@ -171,7 +145,7 @@ def _filter(asked: OwnerRequest) -> LogFilter:
 
 async def _view(
     console: ConsoleServices, asked: OwnerRequest, verdict: str = "", *, is_whole: bool = True
-) -> ActivityView:
+) -> View:
     query = asked.query
     client, stream, only = query.get("client"), query.get("stream"), query.get("only")
     before = query.number("before")
@@ -188,7 +162,7 @@ async def _view(
     names = await console.clients.names()
     clients = await console.clients.overview()
     alarms = await console.clients.alarms(console.alarm_factor)
-    return ActivityView(
+    return View(
         lines=tuple(conversation_line(conversation, names) for conversation in conversations(found.reads)),
         clients=tuple((one.client_id, one.name) for one in clients),
         client=client,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headgate.auth.clients import ClientOverview
 from headgate.console.agents import agent_path
-from headgate.console.pages import Frame, OwnerRequest, page, part
+from headgate.console.pages import Frame, OwnerRequest, View, page, part
 from headgate.console.services import ConsoleServices
 from headgate.web.replies import HttpReply
 
@@ -28,35 +28,19 @@ class Way:
     is_remote: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectedAgent:
-    """An agent that may read, and whether it has."""
-
-    name: str
-    path: str
-    has_read: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectView:
-    """Where agents connect, how, and which have."""
-
-    url: str
-    ways: tuple[tuple[Way, str], ...]
-    agents: tuple[ConnectedAgent, ...]
-    is_public: bool
-
-
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show how to connect; the dots and the list are asked for again every few seconds."""
     await console.flush_log()
     url = console.facts.mcp_url
     agents = [one for one in await console.clients.overview() if one.active]
-    view = ConnectView(
-        url,
-        tuple((way, _state(way, agents)) for way in _ways(url)),
-        tuple(ConnectedAgent(agent.name, agent_path(agent.client_id), _has_read(agent)) for agent in agents),
-        url.startswith("https://"),
+    view = View(
+        url=url,
+        ways=tuple((way, _state(way, agents)) for way in _ways(url)),
+        agents=tuple(
+            View(name=agent.name, path=agent_path(agent.client_id), has_read=_has_read(agent))
+            for agent in agents
+        ),
+        is_public=url.startswith("https://"),
     )
     if asked.is_partial:
         return part("connected.html", asked, view)

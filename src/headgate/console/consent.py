@@ -33,12 +33,13 @@ from headgate.console.pages import (
     OPEN_FORM_HEADERS,
     Frame,
     OwnerRequest,
+    View,
     cookies_of,
     page,
     see_other,
     signed_in,
 )
-from headgate.console.samples import SampleTable, sample_table
+from headgate.console.samples import sample_table
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
 from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
@@ -121,7 +122,7 @@ class ConsentView:
             )
         return sorted(found.values(), key=lambda one: one[0].casefold())
 
-    def samples(self, seen: GrantPreview) -> SampleTable:
+    def samples(self, seen: GrantPreview) -> View:
         """Lay out the samples of a stream."""
         return sample_table(seen)
 
@@ -208,7 +209,11 @@ async def decide(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
 
 async def show_device(_consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
     """Ask for the code that a device shows."""
-    return page("device.html", Frame("Connect a device", asked), _DeviceView(asked.query.get("user_code")))
+    return page(
+        "device.html",
+        Frame("Connect a device", asked),
+        View(user_code=asked.query.get("user_code"), problem=""),
+    )
 
 
 async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpReply:
@@ -216,7 +221,7 @@ async def find_device(consent: ConsentServices, asked: OwnerRequest) -> HttpRepl
     code = (await asked.form()).get("user_code")
     found = await consent.oauth.begin_device(_device_code(code), asked.session.stored.digest)
     if found is None:
-        view = _DeviceView(code, "No device is waiting with this code. The code may have expired.")
+        view = View(user_code=code, problem="No device is waiting with this code. The code may have expired.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
     return see_other(f"/oauth/consent/{found}")
 
@@ -225,12 +230,6 @@ def _device_code(typed: str) -> str:
     """Write a code as it is shown, whatever case and marks were typed between its letters, as RFC 8628 advises."""
     letters = "".join(one for one in typed.upper() if one.isalnum())
     return f"{letters[:4]}-{letters[4:]}"
-
-
-@dataclass(frozen=True, slots=True)
-class _DeviceView:
-    user_code: str
-    problem: str = ""
 
 
 async def _page(

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
-from headgate.console.pages import Form, Frame, OwnerRequest, page, see_other
-from headgate.console.samples import SampleTable, sample_table
+from headgate.console.pages import Form, Frame, OwnerRequest, View, page, see_other
+from headgate.console.samples import sample_table
 from headgate.console.services import ConsoleServices
 from headgate.errors import InvalidRequest
 from headgate.model.grant import StreamGrant
 from headgate.model.ids import FieldName, StreamName, grant_id
 from headgate.model.instants import DAY_US, instant
 from headgate.model.ledger import IssuedGrant
-from headgate.reading.preview import GrantPreview, preview
+from headgate.reading.preview import preview
 from headgate.web.replies import HttpReply
 
 _VIA = "console: narrow a grant"
 _MOST_DAYS = 36_500
 _MOST_RECORDS = 1_000_000_000
 _DURATIONS = (1, 7, 30, 90, 365)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamToNarrow:
-    """One stream of the grant, and what would stay of it."""
-
-    name: str
-    fields: tuple[FieldName, ...]
-    chosen: frozenset[FieldName]
-    always: tuple[FieldName, ...]
-    is_chosen: bool
-    since: str
-    seen: GrantPreview | None
-
-
-@dataclass(frozen=True, slots=True)
-class NarrowView:
-    """A grant and what would stay of it."""
-
-    client: str
-    client_path: str
-    path: str
-    until: str
-    streams: tuple[StreamToNarrow, ...]
-    days: str
-    daily_records: str
-    limit: int | None
-    durations: tuple[int, ...] = _DURATIONS
-    problem: str = ""
-    agents_path: str = AGENTS
-
-    def samples(self, seen: GrantPreview) -> SampleTable:
-        """Lay out the samples of a stream."""
-        return sample_table(seen)
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -82,7 +46,7 @@ async def change(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     return see_other(agent_path(issued.grant.client_id))
 
 
-def _page(asked: OwnerRequest, view: NarrowView, status: int = 200) -> HttpReply:
+def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
     return page("narrow.html", Frame("Narrow a grant", asked, "agents"), view, status=status)
 
 
@@ -134,27 +98,27 @@ async def _view(
     whole: IssuedGrant | None = None,
     *,
     problem: str = "",
-) -> NarrowView:
+) -> View:
     """Draw a grant that is shown, out of the whole one."""
     catalog, issued = await console.reads.catalog(), whole or shown
     terms = terms_of_grant(shown, catalog)
     found = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
     previews = {one.stream.name: one for one in found}
 
-    def stream(one: StreamGrant) -> StreamToNarrow:
-        return StreamToNarrow(
-            one.name,
-            one.fields,
-            frozenset(map(FieldName, form.all(f"fields/{one.name}"))),
-            always_shown(issued, one, catalog),
-            one.name in form.all("keep"),
-            form.get(f"since/{one.name}"),
-            previews.get(one.name),
+    def stream(one: StreamGrant) -> View:
+        return View(
+            name=one.name,
+            fields=one.fields,
+            chosen=frozenset(map(FieldName, form.all(f"fields/{one.name}"))),
+            always=always_shown(issued, one, catalog),
+            is_chosen=one.name in form.all("keep"),
+            since=form.get(f"since/{one.name}"),
+            seen=previews.get(one.name),
         )
 
     grant = issued.grant
     names = await console.clients.names()
-    return NarrowView(
+    return View(
         client=names.get(grant.client_id, grant.client_id),
         client_path=agent_path(grant.client_id),
         path=f"/console/grants/{grant.id}/narrow",
@@ -164,4 +128,7 @@ async def _view(
         daily_records=form.get("daily_records"),
         limit=issued.daily_records,
         problem=problem,
+        durations=_DURATIONS,
+        samples=sample_table,
+        agents_path=AGENTS,
     )

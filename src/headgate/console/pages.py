@@ -3,12 +3,12 @@
 A handler takes an `OwnerRequest` and returns a reply; `signed_in` makes it one of the table of addresses::
 
     async def show(asked: OwnerRequest) -> HttpReply:
-        return page("example.html", Frame("Example", asked), View(...))
+        return page("example.html", Frame("Example", asked), View(title=..., rows=...))
 
 
     Address("GET", "/example", Callers.ANYONE, signed_in(sessions, show))
 
-A template extends ``frame.html`` and finds its dataclass as ``view``. Every form holds
+A template extends ``frame.html`` and finds what it shows as ``view``; a name that is not there is an error. Every form holds
 ``{{ form_key() }}``; a handler of POST calls ``await asked.form()``, which refuses a form without it.
 """
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -141,6 +142,8 @@ class Frame:
     request: WebRequest | None = None
 
 
+#: The values that a template shows, by name.
+View = SimpleNamespace
 OwnerHandler: TypeAlias = Callable[[OwnerRequest], Awaitable[HttpReply]]
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headgate.auth.tokens import fresh_id
 from headgate.console.formatting import counted, number
-from headgate.console.pages import Form, Frame, OwnerRequest, page, part, see_other
+from headgate.console.pages import Form, Frame, OwnerRequest, View, page, part, see_other
 from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.model.hiding import HidingRule, ReadySet, RuleId, RuleKind
@@ -18,39 +16,6 @@ _SETS = {
     ReadySet.ONE_TIME_CODES: ("One-time codes", "messages with a code for signing in or confirming"),
     ReadySet.PASSWORD_RESETS: ("Password resets", "messages that let somebody set a new password"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """One rule in words."""
-
-    id: str
-    words: str
-    hidden: int
-
-
-@dataclass(frozen=True, slots=True)
-class SetLine:
-    """A ready set, and whether a rule with it is there."""
-
-    name: str
-    title: str
-    explanation: str
-    is_used: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RulesView:
-    """Every rule, and the form for another."""
-
-    rules: tuple[RuleLine, ...]
-    sets: tuple[SetLine, ...]
-    streams: tuple[str, ...]
-    fields: tuple[str, ...]
-    chosen: ChosenRule
-    #: What the chosen rule would hide, in words; or why it cannot work.
-    found: str = ""
-    problem: str = ""
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -126,7 +91,7 @@ def _chosen(form: Form) -> ChosenRule:
     return _typed(form)
 
 
-async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
+async def _counted(console: ConsoleServices, chosen: ChosenRule) -> View:
     found = await try_rule(console.reads.store, chosen)
     streams = ", ".join(f"{number(count)} of {name}" for name, count in found.by_stream.items())
     text = f"It finds {counted(found.total, 'record')}{f': {streams}' if streams else ''}."
@@ -135,16 +100,17 @@ async def _counted(console: ConsoleServices, chosen: ChosenRule) -> RulesView:
     return await _view(console, chosen, found=text)
 
 
-async def _view(
-    console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = ""
-) -> RulesView:
+async def _view(console: ConsoleServices, chosen: ChosenRule, *, found: str = "", problem: str = "") -> View:
     rules = await active_rules(console.reads.store)
     used = {rule.rule.text for rule in rules if rule.rule.kind is RuleKind.SET}
     sources = (await console.reads.catalog()).declarations.values()
     streams = {name: stream for source in sources for name, stream in source.streams.items()}
-    return RulesView(
+    return View(
         rules=tuple(_line(rule) for rule in rules),
-        sets=tuple(SetLine(name.value, *words, name.value in used) for name, words in _SETS.items()),
+        sets=tuple(
+            View(name=name.value, title=title, explanation=explanation, is_used=name.value in used)
+            for name, (title, explanation) in _SETS.items()
+        ),
         streams=tuple(sorted(streams)),
         fields=tuple(sorted({name for stream in streams.values() for name in stream.fields})),
         chosen=chosen,
@@ -153,5 +119,5 @@ async def _view(
     )
 
 
-def _line(one: ActiveRule) -> RuleLine:
-    return RuleLine(one.rule.id, rule_words(one.rule), one.hidden)
+def _line(one: ActiveRule) -> View:
+    return View(id=one.rule.id, words=rule_words(one.rule), hidden=one.hidden)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headgate.console.formatting import minute
+from headgate.console.pages import View
 from headgate.model.declaration import PEOPLE_FIELDS, TITLE_FIELDS
 from headgate.model.instants import instant
 from headgate.reading.preview import GrantPreview, SampleField
@@ -13,33 +12,17 @@ _LONG_CHARS = 60
 _SHOWN_CHARS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class SampleColumn:
-    """One field of the samples."""
-
-    name: str
-    is_withheld: bool
-    #: Whether its values are long texts, which may be broken into lines.
-    is_long: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SampleTable:
-    """The samples of one stream; a field that a record does not have is empty."""
-
-    columns: tuple[SampleColumn, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def sample_table(seen: GrantPreview) -> SampleTable:
+def sample_table(seen: GrantPreview) -> View:
     """Lay out samples, whose records may have different fields."""
     rows = [{one.name: one for one in sample} for sample in seen.samples]
     fields = {one.name: one for row in rows for one in row.values()}
     long = {one.name for row in rows for one in row.values() if len(one.value) > _LONG_CHARS}
     ordered = sorted(fields.values(), key=lambda one: (_rank(one, is_long=one.name in long), one.name))
-    return SampleTable(
-        tuple(SampleColumn(one.name, one.is_withheld, one.name in long) for one in ordered),
-        tuple(tuple(_text(row.get(one.name)) for one in ordered) for row in rows),
+    return View(
+        columns=tuple(
+            View(name=one.name, is_withheld=one.is_withheld, is_long=one.name in long) for one in ordered
+        ),
+        rows=tuple(tuple(_text(row.get(one.name)) for one in ordered) for row in rows),
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 from headgate.auth.gateway import GatewayCaller
 from headgate.console.formatting import day
-from headgate.console.pages import CONFIRM, Frame, OwnerRequest, page, see_other
+from headgate.console.pages import CONFIRM, Frame, OwnerRequest, View, page, see_other
 from headgate.console.services import ConsoleServices
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
@@ -29,87 +28,6 @@ _GRADES: Mapping[str, tuple[str, str]] = {
     "renamed": ("has another name", "warn"),
     "new": ("was not there before", "warn"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLine:
-    """One tool as it is offered."""
-
-    name: str
-    operation: str
-    description: str
-    #: The beginning of the digest that it is pinned by.
-    pin: str
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTool:
-    """A tool that differs from its pin, and is blocked until the owner decides."""
-
-    name: str
-    grade: str
-    meaning: str
-    colour: str
-    #: Grade, place and sentence of each difference.
-    changes: tuple[tuple[str, str, str], ...]
-    more_changes: int
-    #: Names what the page shows, so that nothing else is approved; empty if the tool cannot be used at all.
-    digest: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCard:
-    name: str
-    path: str
-    url: str
-    is_connected: bool
-    problem: str
-    product: str
-    tools: tuple[ToolLine, ...]
-    pending: tuple[PendingTool, ...]
-    vanished: tuple[str, ...]
-    skipped: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallerLine:
-    """One caller, in words."""
-
-    name: str
-    path: str
-    what: str
-    since: str
-    has_token: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ServersView:
-    """Every server and every caller."""
-
-    is_on: bool
-    servers: tuple[ServerCard, ...]
-    callers: tuple[CallerLine, ...]
-    #: Clients that the settings let call everything.
-    everything: tuple[str, ...]
-    #: Ids and names of the clients that could be let in.
-    clients: tuple[tuple[str, str], ...]
-    url: str
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallerView:
-    """One caller, and what it could call."""
-
-    name: str
-    called: str
-    path: str
-    caller: GatewayCaller | None
-    servers: tuple[ServerCard, ...]
-    #: Shown once, right after it was made.
-    token: str = ""
-    url: str = ""
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -178,7 +96,7 @@ async def _page(
     console: ConsoleServices, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
 ) -> HttpReply:
     names = await console.clients.names()
-    view = ServersView(
+    view = View(
         is_on=console.gateway is not None,
         servers=await _cards(console),
         callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
@@ -196,7 +114,15 @@ async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: 
     name = client_id(asked.places["caller"])
     found = next((one for one in await console.gateway_callers.all() if one.name == name), None)
     called = (await console.clients.names()).get(name, name)
-    view = CallerView(name, called, _caller_path(name), found, await _cards(console), token, _url(console))
+    view = View(
+        name=name,
+        called=called,
+        path=_caller_path(name),
+        caller=found,
+        servers=await _cards(console),
+        token=token,
+        url=_url(console),
+    )
     return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
 
 
@@ -208,36 +134,36 @@ def _caller_path(name: str) -> str:
     return f"{_PATH}/callers/{quote(name, safe='')}"
 
 
-def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
-    return CallerLine(
-        names.get(one.name, one.name),
-        _caller_path(one.name),
-        ", ".join(one.described),
-        day(one.since),
+def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> View:
+    return View(
+        name=names.get(one.name, one.name),
+        path=_caller_path(one.name),
+        what=", ".join(one.described),
+        since=day(one.since),
         has_token=one.token is not None,
     )
 
 
-async def _cards(console: ConsoleServices) -> tuple[ServerCard, ...]:
+async def _cards(console: ConsoleServices) -> tuple[View, ...]:
     return (
         () if console.gateway is None else tuple(_card(server) for server in await console.gateway.servers())
     )
 
 
-def _card(server: RemoteServer) -> ServerCard:
+def _card(server: RemoteServer) -> View:
     imported = server.imported
     path = f"{_PATH}/{quote(server.name, safe='')}"
     if imported is None:
-        return ServerCard(
-            server.name, path, server.url, is_connected=False, problem=server.problem, product="",
+        return View(
+            name=server.name, path=path, url=server.url, is_connected=False, problem=server.problem, product="",
             tools=(), pending=(), vanished=(), skipped=(),
         )  # fmt: skip
     report = imported.report()
     info = cast("Mapping[str, str]", report["serverInfo"] or {})
-    return ServerCard(
-        server.name,
-        path,
-        server.url,
+    return View(
+        name=server.name,
+        path=path,
+        url=server.url,
         is_connected=True,
         problem="",
         product=" ".join(filter(None, (info.get("name"), info.get("version")))),
@@ -248,29 +174,36 @@ def _card(server: RemoteServer) -> ServerCard:
     )
 
 
-def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[ToolLine, ...]:
+def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[View, ...]:
     described = {one.id: one.description for one in imported}
     return tuple(
-        ToolLine(row["tool"], row["operation"], _short(described[row["operation"]]), _mark(row["digest"]))
+        View(
+            name=row["tool"],
+            operation=row["operation"],
+            description=_short(described[row["operation"]]),
+            pin=_mark(row["digest"]),
+        )
         for row in rows
         if not row["blocked"]
     )
 
 
-def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> PendingTool:
+def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> View:
     meaning, colour = _GRADES.get(change["grade"], ("changed", "warn"))
     if change.get("earlier"):
         meaning = f"was called {change['earlier']}"
     changes: list[Mapping[str, Any]] = list(change.get("changes", ()))
-    return PendingTool(
-        change["tool"],
-        change["grade"],
-        meaning,
-        colour,
-        tuple((one["grade"], one["pointer"] or "/", one["message"]) for one in changes[:_CHANGES_SHOWN]),
-        max(len(changes) - _CHANGES_SHOWN, 0),
-        imported.listed_digest(change["tool"]) or "",
-        _short(imported.listed_description(change["tool"])),
+    return View(
+        name=change["tool"],
+        grade=change["grade"],
+        meaning=meaning,
+        colour=colour,
+        changes=tuple(
+            (one["grade"], one["pointer"] or "/", one["message"]) for one in changes[:_CHANGES_SHOWN]
+        ),
+        more_changes=max(len(changes) - _CHANGES_SHOWN, 0),
+        digest=imported.listed_digest(change["tool"]) or "",
+        description=_short(imported.listed_description(change["tool"])),
     )
 
 
