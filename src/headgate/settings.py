@@ -372,9 +372,9 @@ def _read(setting: Setting, text: str, origin: Origin) -> Any:
     except ValueError as error:
         # An address may hold a password, and what is refused is logged.
         is_secret = "@" in text or _IN_QUERY in text.casefold()
-        shown = "" if is_secret else f", not '{text}'"
+        quoted = "" if is_secret else f", not '{text}'"
         raise ConfigInvalid(
-            f"{setting.name} {error}{shown} ({origin.place or origin.kind}).",
+            f"{setting.name} {error}{quoted} ({origin.place or origin.kind}).",
             hint=f"Correct it in the {origin.kind}.",
             param=setting.name,
         ) from None

@@ -83,12 +83,12 @@ def in_words(issued: IssuedGrant, labels: Mapping[str, str], now: int) -> str:
 
 
 def _stream_words(stream: StreamGrant, labels: Mapping[str, str]) -> str:
-    connections = ", ".join(labels.get(one, one) for one in stream.connection_ids)
+    connections = ", ".join(labels.get(connection, connection) for connection in stream.connection_ids)
     words = f"{stream.name} of {connections}: {', '.join(stream.fields)}"
     if stream.time is not None:
-        shown = _time_document(stream.time)
-        since = f" from {shown['since']}" if "since" in shown else ""
-        until = f" until {shown['until']}" if "until" in shown else ""
+        time = _time_document(stream.time)
+        since = f" from {time['since']}" if "since" in time else ""
+        until = f" until {time['until']}" if "until" in time else ""
         words += f"; only with {stream.time.field}{since}{until}"
     if stream.resources is not None:
         words += f"; only {len(stream.resources)} chosen records"

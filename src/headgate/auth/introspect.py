@@ -38,16 +38,16 @@ def is_resource_server(header: str, secret: str) -> bool:
     """Check the HTTP Basic header of a resource server against the secret."""
     scheme, _, encoded = header.partition(" ")
     try:
-        given = base64.b64decode(encoded, validate=True)
+        credentials = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         return False
-    return scheme.lower() == "basic" and hmac.compare_digest(given, f"{USER}:{secret}".encode())
+    return scheme.lower() == "basic" and hmac.compare_digest(credentials, f"{USER}:{secret}".encode())
 
 
 async def introspect(admission: Admission, token: str, *, issuer: str, audience: str) -> dict[str, Any]:
     """Describe what a token stands for now; of an inactive one only the reason, if it is known."""
-    found = await admission.look_up(token)
-    if found is None:
+    holder = await admission.look_up(token)
+    if holder is None:
         return {"active": False}
     try:
         access = await admission.admit(token)
@@ -60,8 +60,8 @@ async def introspect(admission: Admission, token: str, *, issuer: str, audience:
         "iss": issuer,
         "aud": audience,
     }
-    if found.token.expires_at is not None:
-        document["exp"] = found.token.expires_at // 1_000_000
+    if holder.token.expires_at is not None:
+        document["exp"] = holder.token.expires_at // 1_000_000
     return document | _rights(access)
 
 

@@ -32,7 +32,7 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show how to connect; the dots and the list are asked for again every few seconds."""
     await console.flush_log()
     url = console.facts.mcp_url
-    agents = [one for one in await console.clients.overview() if one.active]
+    agents = [client for client in await console.clients.overview() if client.active]
     view = View(
         url=url,
         ways=tuple((way, _state(way, agents)) for way in _ways(url)),
@@ -49,19 +49,19 @@ async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 
 def _state(way: Way, agents: Sequence[ClientOverview]) -> str:
     """Return how far a program is: nothing, ``waits`` for its first read, or ``good``."""
-    found = [agent for agent in agents if _is_way(way, agent)]
-    if any(_has_read(one) for one in found):
+    matching = [agent for agent in agents if _is_way(way, agent)]
+    if any(map(_has_read, matching)):
         return "good"
-    return "waits" if found else ""
+    return "waits" if matching else ""
 
 
 def _is_way(way: Way, agent: ClientOverview) -> bool:
     name = agent.name.casefold().replace("-", " ")
-    return any(name.startswith(one) for one in way.known_as)
+    return any(name.startswith(prefix) for prefix in way.known_as)
 
 
 def _has_read(agent: ClientOverview) -> bool:
-    return any(one.last_day is not None for one in agent.active)
+    return any(grant.last_day is not None for grant in agent.active)
 
 
 def _ways(url: str) -> tuple[Way, ...]:

@@ -68,21 +68,21 @@ def _alarms(alarms: Sequence[Alarm], names: Mapping[str, str]) -> Iterator[View]
 
 
 def _attention(clients: Sequence[ClientOverview], now: int) -> tuple[View, ...]:
-    found: list[View] = []
+    attention: list[View] = []
     for client in clients:
         path = agent_path(client.client_id)
-        ends = [end for one in client.active if (end := one.issued.grant.expires_at) is not None]
+        ends = [end for grant in client.active if (end := grant.issued.grant.expires_at) is not None]
         if ends and min(ends) - now < _SOON_US:
             text = f"{client.name} can read until {day(min(ends))}; after that it asks you again."
-            found.append(View(text=text, path=path))
-        open_ended = [one for one in client.active if _is_unlimited(one)]
+            attention.append(View(text=text, path=path))
+        open_ended = [grant for grant in client.active if _is_unlimited(grant)]
         if open_ended:
             what = counted(len(open_ended), "grant")
-            found.append(
+            attention.append(
                 View(text=f"{client.name} has {what} without an end and without a daily limit.", path=path)
             )
-    return tuple(found)
+    return tuple(attention)
 
 
-def _is_unlimited(one: GrantOverview) -> bool:
-    return one.issued.grant.expires_at is None and one.issued.daily_records is None
+def _is_unlimited(grant: GrantOverview) -> bool:
+    return grant.issued.grant.expires_at is None and grant.issued.daily_records is None

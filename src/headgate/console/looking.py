@@ -70,10 +70,10 @@ def _view(
         tools=tuple(TOOL_HANDLERS),
         grants=tuple(
             View(
-                id=one.issued.grant.id,
-                words=f"{day(one.issued.grant.issued_at)}: {', '.join(part.name for part in one.issued.grant.streams)}",
+                id=grant.issued.grant.id,
+                words=f"{day(grant.issued.grant.issued_at)}: {', '.join(part.name for part in grant.issued.grant.streams)}",
             )
-            for one in client.active
+            for grant in client.active
         ),
         grant=form.get("grant"),
         tool=form.get("tool", "schema"),

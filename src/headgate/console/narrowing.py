@@ -93,27 +93,27 @@ def _number(text: str, most: int, param: str) -> int:
 async def _view(
     console: ConsoleServices,
     asked: OwnerRequest,
-    shown: IssuedGrant,
+    narrowed: IssuedGrant,
     form: Form,
     whole: IssuedGrant | None = None,
     *,
     problem: str = "",
 ) -> View:
     """Draw a grant that is shown, out of the whole one."""
-    catalog, issued = await console.reads.catalog(), whole or shown
-    terms = terms_of_grant(shown, catalog)
-    found = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
-    previews = {one.stream.name: one for one in found}
+    catalog, issued = await console.reads.catalog(), whole or narrowed
+    terms = terms_of_grant(narrowed, catalog)
+    stream_previews = await preview(console.reads, terms, asked.request.context.request_id, _VIA)
+    previews = {seen.stream.name: seen for seen in stream_previews}
 
-    def stream(one: StreamGrant) -> View:
+    def stream(granted: StreamGrant) -> View:
         return View(
-            name=one.name,
-            fields=one.fields,
-            chosen=frozenset(map(FieldName, form.all(f"fields/{one.name}"))),
-            always=always_shown(issued, one, catalog),
-            is_chosen=one.name in form.all("keep"),
-            since=form.get(f"since/{one.name}"),
-            seen=previews.get(one.name),
+            name=granted.name,
+            fields=granted.fields,
+            chosen=frozenset(map(FieldName, form.all(f"fields/{granted.name}"))),
+            always=always_shown(issued, granted, catalog),
+            is_chosen=granted.name in form.all("keep"),
+            since=form.get(f"since/{granted.name}"),
+            seen=previews.get(granted.name),
         )
 
     grant = issued.grant

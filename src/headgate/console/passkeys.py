@@ -52,9 +52,9 @@ async def settings_view(console: ConsoleServices, asked: OwnerRequest) -> View:
     passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
     lines = tuple(
         View(
-            mark=passkey_mark(one), name=one.name, party=one.party, since=day(one.made_at), used=day(one.used_at) if one.used_at else "never"
+            mark=passkey_mark(passkey), name=passkey.name, party=passkey.party, since=day(passkey.made_at), used=day(passkey.used_at) if passkey.used_at else "never"
         )
-        for one in await passkeys.all()
+        for passkey in await passkeys.all()
     )  # fmt: skip
     if party is None:
         return View(
@@ -107,7 +107,7 @@ def _json(options: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     """Turn the library's mappings into those that are written as JSON."""
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in cast("Mapping[str, Any]", value).items()}
+        return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        return [_plain(inner) for inner in cast("list[Any]", value)]
     return value

@@ -145,16 +145,16 @@ async def download_backup(console: ConsoleServices, asked: OwnerRequest) -> Http
         view = await settings_page_view(console, asked, backup_problem=problem)
         return page("settings.html", Frame("Settings", asked, "settings"), view, status=InvalidRequest.status)
     await console.flush_log()
-    made = await asyncio.to_thread(console.make_backup, passphrase)
+    backup = await asyncio.to_thread(console.make_backup, passphrase)
     console.note(asked.request.context, ANSWERED)
     name = f"headgate-{moment(console.clock()):%Y-%m-%d}.age"
     headers = (
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", f'attachment; filename="{name}"'.encode()),
-        (b"content-length", b"%d" % os.fstat(made.fileno()).st_size),
+        (b"content-length", b"%d" % os.fstat(backup.fileno()).st_size),
         NO_STORE,
     )
-    return HttpReply(headers=headers, stream=_pieces(made))
+    return HttpReply(headers=headers, stream=_pieces(backup))
 
 
 def _passphrase_problem(passphrase: str, again: str) -> str:

@@ -34,16 +34,16 @@ async def connection_cards(console: ConsoleServices) -> tuple[View, ...]:
     """Describe every connection, the largest first."""
     server = await console.own_records()
     body = (await server.streams()).body()
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_connection: dict[str, list[Mapping[str, Any]]] = {}
     for row in cast("list[Mapping[str, Any]]", body["data"]):
-        found.setdefault(row["connection_id"], []).append(row)
+        by_connection.setdefault(row["connection_id"], []).append(row)
     stored = (
         ((row["connection_id"], row["name"]), (row["record_count"], row.get("last_updated")))
-        for rows in found.values()
+        for rows in by_connection.values()
         for row in rows
     )
     dated = await console.spans.spans(await console.admission.owner_access(), stored)
-    cards = [_card(rows, dated) for rows in found.values()]
+    cards = [_card(rows, dated) for rows in by_connection.values()]
     return tuple(sorted(cards, key=lambda card: -card.records))
 
 
@@ -70,8 +70,8 @@ def _card(rows: list[Mapping[str, Any]], dated: Mapping[StreamPlace, Span | None
     )
 
 
-def _hull(found: Sequence[Span]) -> Span | None:
-    return (min(one[0] for one in found), max(one[1] for one in found)) if found else None
+def _hull(spans: Sequence[Span]) -> Span | None:
+    return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
 
 async def show_all(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -115,7 +115,9 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     server = await console.own_records()
     described = (await server.stream(stream, where)).body()
     capabilities = cast("Mapping[str, Any]", described["field_capabilities"])
-    usable = tuple(sorted(name for name, one in capabilities.items() if one["exact_filter"]["usable"]))
+    usable = tuple(
+        sorted(name for name, capability in capabilities.items() if capability["exact_filter"]["usable"])
+    )
     name, value, order = asked.query.get("field"), asked.query.get("value"), asked.query.get("order")
     chosen: tuple[Filter, ...] = ()
     if name in usable and value:
@@ -149,23 +151,25 @@ async def browse(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     """Show one record with all its fields, its files, and who has read it."""
     stream, key = stream_name(asked.places["stream"]), record_id(asked.places["id"])
-    given = asked.query.get("connection_id")
-    where = connection_id(given) if given else None
+    named = asked.query.get("connection_id")
+    where = connection_id(named) if named else None
     server = await console.own_records()
     body = (await server.record(RecordQuery(stream, key, where))).body()
-    found = ConnectionId(body["connection_id"])
-    described = (await server.stream(stream, found)).body()
+    connection = ConnectionId(body["connection_id"])
+    described = (await server.stream(stream, connection)).body()
     await console.flush_log()
     view = View(
         id=key,
         title=_title(body, described),
         source=_source(body),
         stream=stream,
-        stream_path=stream_path(found, stream),
+        stream_path=stream_path(connection, stream),
         at=_time(body, described),
-        fields=tuple(sorted((_field(name, value, found) for name, value in body["data"].items()), key=_rank)),
+        fields=tuple(
+            sorted((_field(name, value, connection) for name, value in body["data"].items()), key=_rank)
+        ),
         names=await console.clients.names(),
-        readers=await console.activity.who_read(key, stream, found, limit=_READERS_SHOWN),
+        readers=await console.activity.who_read(key, stream, connection, limit=_READERS_SHOWN),
     )
     return page("record.html", Frame(view.title, asked, "data"), view)
 
@@ -175,19 +179,19 @@ async def show_file(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     where = asked.query.get("connection_id")
     query = BlobQuery(blob_id(asked.places["blob_id"]), connection_id(where) if where else None)
     server = await console.own_records()
-    found = await server.blob(query)
-    is_shown = found.mime_type in _INLINE_TYPES
-    media = found.mime_type if is_shown else "application/octet-stream"
+    file = await server.blob(query)
+    is_shown = file.mime_type in _INLINE_TYPES
+    media = file.mime_type if is_shown else "application/octet-stream"
     headers = (
         (b"content-type", media.encode("latin-1", "replace")),
         (b"content-disposition", b"inline" if is_shown else b"attachment"),
         (b"content-security-policy", b"sandbox; default-src 'none'"),
         # A page of another port of this machine must not learn from it which files are here.
         (b"cross-origin-resource-policy", b"same-origin"),
-        (b"content-length", b"%d" % found.size_bytes),
+        (b"content-length", b"%d" % file.size_bytes),
         NO_STORE,
     )
-    return HttpReply(headers=headers, stream=found.content)
+    return HttpReply(headers=headers, stream=file.content)
 
 
 def stream_path(where: str, stream: str) -> str:
@@ -222,9 +226,9 @@ def _typed(value: str, kind: str) -> Any:
 
 
 def _named(described: Mapping[str, Any], where: str) -> str:
-    for one in described.get("granted_connections", ()):
-        if one["connection_id"] == where:
-            return str(one.get("display_name") or where)
+    for connection in described.get("granted_connections", ()):
+        if connection["connection_id"] == where:
+            return str(connection.get("display_name") or where)
     return where
 
 
@@ -243,9 +247,11 @@ def _title(row: Mapping[str, Any], described: Mapping[str, Any]) -> str:
     # What is declared without a schema is `true` there.
     properties: Mapping[str, Any] = described["schema"].get("properties", {})
     schemas = (
-        (name, cast("dict[str, Any]", one)) for name, one in properties.items() if isinstance(one, dict)
+        (name, cast("dict[str, Any]", schema))
+        for name, schema in properties.items()
+        if isinstance(schema, dict)
     )
-    declared = [name for name, one in schemas if one.get("x_pdpp_role") == "primary-title"]
+    declared = [name for name, schema in schemas if schema.get("x_pdpp_role") == "primary-title"]
     own = [value for name in declared if isinstance(value := row["data"].get(name), str) and value.strip()]
     return " ".join(own[0].split())[:_TITLE_CHARS] if own else title(cast("Any", row))
 

@@ -19,10 +19,10 @@ _SETS = {
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
-    hidden, shown = asked.query.number("hidden"), asked.query.number("shown")
+    hidden, unhidden = asked.query.number("hidden"), asked.query.number("shown")
     notice = "" if hidden is None else f"The rule hides {counted(hidden, 'record')} from now on."
-    if shown is not None:
-        notice = f"The rule is removed; {counted(shown, 'record')} may be shown again."
+    if unhidden is not None:
+        notice = f"The rule is removed; {counted(unhidden, 'record')} may be shown again."
     view = await _view(console, ChosenRule(RuleKind.VALUE, ""))
     return page("rules.html", Frame("Rules", asked, "rules", notice), view)
 
@@ -37,22 +37,22 @@ async def add(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
         if form.get("do") == "count":
             view = await _counted(console, chosen)
             return page("rules.html", Frame("Rules", asked, "rules"), view)
-        made = await add_rule(console.reads.store, chosen, RuleId(fresh_id("rul")), console.clock())
+        rule = await add_rule(console.reads.store, chosen, RuleId(fresh_id("rul")), console.clock())
     except InvalidRequest as error:
         view = await _view(console, _typed(form), problem=f"{error.message} {error.hint}")
         if asked.is_partial:
             return part("rule_count.html", asked, view)
         return page("rules.html", Frame("Rules", asked, "rules"), view, status=error.status)
-    return see_other(f"{_PATH}?hidden={made.hidden}")
+    return see_other(f"{_PATH}?hidden={rule.hidden}")
 
 
 async def remove(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     await asked.form()
     try:
-        shown = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
+        unhidden = await console.reads.store.remove_rule(RuleId(asked.places["rule_id"]), at=console.clock())
     except NotFound as error:
         raise _gone(error) from None
-    return see_other(f"{_PATH}?shown={shown}")
+    return see_other(f"{_PATH}?shown={unhidden}")
 
 
 def rule_words(rule: HidingRule) -> str:
@@ -92,11 +92,11 @@ def _chosen(form: Form) -> ChosenRule:
 
 
 async def _counted(console: ConsoleServices, chosen: ChosenRule) -> View:
-    found = await try_rule(console.reads.store, chosen)
-    streams = ", ".join(f"{number(count)} of {name}" for name, count in found.by_stream.items())
-    text = f"It finds {counted(found.total, 'record')}{f': {streams}' if streams else ''}."
-    if found.hidden_before:
-        text += f" Other rules hide {counted(found.hidden_before, 'of these', 'of these')} already."
+    trial = await try_rule(console.reads.store, chosen)
+    streams = ", ".join(f"{number(count)} of {name}" for name, count in trial.by_stream.items())
+    text = f"It finds {counted(trial.total, 'record')}{f': {streams}' if streams else ''}."
+    if trial.hidden_before:
+        text += f" Other rules hide {counted(trial.hidden_before, 'of these', 'of these')} already."
     return await _view(console, chosen, found=text)
 
 
@@ -119,5 +119,5 @@ async def _view(console: ConsoleServices, chosen: ChosenRule, *, found: str = ""
     )
 
 
-def _line(one: ActiveRule) -> View:
-    return View(id=one.rule.id, words=rule_words(one.rule), hidden=one.hidden)
+def _line(active: ActiveRule) -> View:
+    return View(id=active.rule.id, words=rule_words(active.rule), hidden=active.hidden)

@@ -80,8 +80,8 @@ async def change_caller(console: ConsoleServices, asked: OwnerRequest) -> HttpRe
             return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
         return await _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
     else:
-        known = [one for one in await console.clients.overview() if one.client_id == name]
-        grants = [one.issued.grant.id for client in known for one in client.active]
+        known = [overview for overview in await console.clients.overview() if overview.client_id == name]
+        grants = [overview.issued.grant.id for client in known for overview in client.active]
         await console.gateway_callers.allow(name, form.all("server"), form.all("operation"), grants)
     return see_other(f"{_PATH}?done=caller")
 
@@ -99,11 +99,15 @@ async def _page(
     view = View(
         is_on=console.gateway is not None,
         servers=await _cards(console),
-        callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
+        callers=tuple(_caller_line(overview, names) for overview in await console.gateway_callers.all()),
         everything=tuple(
             names.get(setting, setting) for setting in console.gateway_callers.named_in_settings
         ),
-        clients=tuple((one.client_id, one.name) for one in await console.clients.overview() if one.active),
+        clients=tuple(
+            (overview.client_id, overview.name)
+            for overview in await console.clients.overview()
+            if overview.active
+        ),
         url=_url(console),
         problem=problem,
     )
@@ -112,13 +116,15 @@ async def _page(
 
 async def _caller_page(console: ConsoleServices, asked: OwnerRequest, *, token: str = "") -> HttpReply:
     name = client_id(asked.places["caller"])
-    found = next((one for one in await console.gateway_callers.all() if one.name == name), None)
+    caller = next(
+        (candidate for candidate in await console.gateway_callers.all() if candidate.name == name), None
+    )
     called = (await console.clients.names()).get(name, name)
     view = View(
         name=name,
         called=called,
         path=_caller_path(name),
-        caller=found,
+        caller=caller,
         servers=await _cards(console),
         token=token,
         url=_url(console),
@@ -134,13 +140,13 @@ def _caller_path(name: str) -> str:
     return f"{_PATH}/callers/{quote(name, safe='')}"
 
 
-def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> View:
+def _caller_line(caller: GatewayCaller, names: Mapping[str, str]) -> View:
     return View(
-        name=names.get(one.name, one.name),
-        path=_caller_path(one.name),
-        what=", ".join(one.described),
-        since=day(one.since),
-        has_token=one.token is not None,
+        name=names.get(caller.name, caller.name),
+        path=_caller_path(caller.name),
+        what=", ".join(caller.described),
+        since=day(caller.since),
+        has_token=caller.token is not None,
     )
 
 
@@ -168,14 +174,14 @@ def _card(server: RemoteServer) -> View:
         problem="",
         product=" ".join(filter(None, (info.get("name"), info.get("version")))),
         tools=_tools(imported, report["tools"]),
-        pending=tuple(_pending(one, imported) for one in report["blocked"]),
+        pending=tuple(_pending(row, imported) for row in report["blocked"]),
         vanished=tuple(report["vanished"]),
-        skipped=tuple((one["tool"], one["reason"]) for one in report["skipped"]),
+        skipped=tuple((row["tool"], row["reason"]) for row in report["skipped"]),
     )
 
 
 def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[View, ...]:
-    described = {one.id: one.description for one in imported}
+    described = {operation.id: operation.description for operation in imported}
     return tuple(
         View(
             name=row["tool"],
@@ -199,7 +205,8 @@ def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> View:
         meaning=meaning,
         colour=colour,
         changes=tuple(
-            (one["grade"], one["pointer"] or "/", one["message"]) for one in changes[:_CHANGES_SHOWN]
+            (difference["grade"], difference["pointer"] or "/", difference["message"])
+            for difference in changes[:_CHANGES_SHOWN]
         ),
         more_changes=max(len(changes) - _CHANGES_SHOWN, 0),
         digest=imported.listed_digest(change["tool"]) or "",

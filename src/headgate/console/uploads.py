@@ -59,7 +59,9 @@ async def upload(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     try:
         check_form(asked.session, str(form.get("form_key", "")), fetch_site(request))
         files = [
-            one for one in form.getlist("file") if isinstance(one, UploadFile) and _is_content(one.filename)
+            file
+            for file in form.getlist("file")
+            if isinstance(file, UploadFile) and _is_content(file.filename)
         ]
         if not files:
             return _page(asked, problem="Choose a file or a folder first.", status=400)
@@ -80,9 +82,9 @@ async def preview(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     except HeadgateError as error:
         console.uploads.remove(upload_id)
         return _page(asked, problem=f"{error.message} {error.hint}", status=error.status)
-    found = tuple(_previewed(one) for one in body["imports"])
+    imports = tuple(_previewed(recognised) for recognised in body["imports"])
     return _page(
-        asked, upload_id=upload_id, file_name=name, found=found, unknown=tuple(body["unknown_files"])
+        asked, upload_id=upload_id, file_name=name, found=imports, unknown=tuple(body["unknown_files"])
     )
 
 
@@ -107,7 +109,7 @@ async def progress(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
     view = View(
         upload_id=upload_id,
         file_name=body["file_name"],
-        found=tuple(_imported(one) for one in body["imports"]),
+        found=tuple(_imported(imported) for imported in body["imports"]),
         unknown=tuple(body["unknown_files"]),
         is_done=body["status"] == "done",
         problem=error.get("message", "") or ended or "",
@@ -142,8 +144,8 @@ def _top(path: str) -> str:
     return first[:_TOP_CHARS] if first and is_plain(first) else "files"
 
 
-def _page(asked: OwnerRequest, *, status: int = 200, **shown: object) -> HttpReply:
-    return page("add.html", Frame("Add data", asked, "add"), View(**_FIRST_STEP | shown), status=status)
+def _page(asked: OwnerRequest, *, status: int = 200, **values: object) -> HttpReply:
+    return page("add.html", Frame("Add data", asked, "add"), View(**_FIRST_STEP | values), status=status)
 
 
 async def _pieces(file: UploadFile) -> AsyncIterator[bytes]:
@@ -167,14 +169,14 @@ def _limited(receive: Receive) -> Receive:
     return count
 
 
-def _previewed(one: Mapping[str, Any]) -> View:
-    streams = tuple(_sampled(stream) for stream in one["streams"])
+def _previewed(recognised: Mapping[str, Any]) -> View:
+    streams = tuple(_sampled(stream) for stream in recognised["streams"])
     return View(
-        title=one["display_name"],
-        source=one["source"],
+        title=recognised["display_name"],
+        source=recognised["source"],
         streams=streams,
-        rejects=_rejects(one),
-        reject_count=len(one["rejects"]),
+        rejects=_rejects(recognised),
+        reject_count=len(recognised["rejects"]),
         failure="",
         connection_id="",
     )
@@ -183,30 +185,30 @@ def _previewed(one: Mapping[str, Any]) -> View:
 def _sampled(stream: Mapping[str, Any]) -> View:
     # A key that was made from the values of a row says nothing to a person.
     ordered = sorted((column["name"] for column in stream["columns"]), key=lambda name: name == MADE_KEY)
-    shown = tuple(ordered[:_COLUMNS_SHOWN])
-    rows = (tuple(_cell(row.get(name)) for name in shown) for row in stream["rows"][:_ROWS_SHOWN])
-    return View(name=stream["label"] or stream["stream"], records=None, columns=shown, rows=tuple(rows))
+    columns = tuple(ordered[:_COLUMNS_SHOWN])
+    rows = (tuple(_cell(row.get(name)) for name in columns) for row in stream["rows"][:_ROWS_SHOWN])
+    return View(name=stream["label"] or stream["stream"], records=None, columns=columns, rows=tuple(rows))
 
 
-def _imported(one: Mapping[str, Any]) -> View:
+def _imported(imported: Mapping[str, Any]) -> View:
     streams = tuple(
         View(name=name, records=count["accepted"], columns=(), rows=())
-        for name, count in one["streams"].items()
+        for name, count in imported["streams"].items()
     )
     return View(
-        title=one["display_name"],
+        title=imported["display_name"],
         # The key of a table has the columns' digest behind the name of its source.
-        source=one["connector_key"].partition("-")[0],
+        source=imported["connector_key"].partition("-")[0],
         streams=streams,
-        rejects=_rejects(one),
-        reject_count=one["reject_count"],
-        failure=one["failure"],
-        connection_id=one["connection_id"],
+        rejects=_rejects(imported),
+        reject_count=imported["reject_count"],
+        failure=imported["failure"],
+        connection_id=imported["connection_id"],
     )
 
 
-def _rejects(one: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{reject['place']}: {reject['reason']}" for reject in one["rejects"][:_REJECTS_SHOWN])
+def _rejects(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{reject['place']}: {reject['reason']}" for reject in report["rejects"][:_REJECTS_SHOWN])
 
 
 def _cell(value: Any) -> str:

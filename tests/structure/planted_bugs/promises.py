@@ -269,8 +269,8 @@ BUGS = (
         _USED,
         "the use of a session is a new sign-in",
         _SESSIONS,
-        "found = replace(found, used_at=now)",
-        "found = replace(found, used_at=now, proved_at=now)",
+        "stored = replace(stored, used_at=now)",
+        "stored = replace(stored, used_at=now, proved_at=now)",
     ),
     Bug(
         _USED,
