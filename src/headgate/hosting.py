@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from headgate import __version__, memory
 from headgate.audit.activity import Activity
 from headgate.audit.chain import load_audit_key
+from headgate.auth.documents import load_secret
 from headgate.auth.gateway import GatewayCallers
 from headgate.auth.grants import revoke_grant
-from headgate.auth.introspect import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.oauth.client_documents import ClientDocuments
 from headgate.auth.oauth.entries import TokenFamily

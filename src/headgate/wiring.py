@@ -25,10 +25,9 @@ from headgate.audit.pruning import PruneReport, prune, verify_file
 from headgate.audit.pump import Pump, take_over
 from headgate.auth.admission import Admission
 from headgate.auth.grants import Choice, Conditions, issue
-from headgate.auth.keys import HomeSealer
+from headgate.auth.keys import HomeSealer, digest_of
 from headgate.auth.latest_time import LatestTime
 from headgate.auth.limits import ServerLimits, StoredAttempts, limits_of
-from headgate.auth.tokens import digest_of
 from headgate.errors import OwnerCredentialRefused, StorageFull, StorageReadOnly, StorageUnusable
 from headgate.home import Home, home_in, open_home
 from headgate.mcp.serve.handles import HandleMaker

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from headgate.audit.budget import DailyBudgets
 from headgate.audit.disclose import Discloser
 from headgate.audit.refusals import RefusalLog
+from headgate.auth.keys import digest_of
 from headgate.auth.latest_time import LatestTime
-from headgate.auth.tokens import digest_of
 from headgate.errors import (
     AuthenticationFailed,
     GrantConsumed,

@@ -29,7 +29,8 @@ DURATIONS = (1, 7, 30, 90, 365)
 DEFAULT_DAYS = 30
 ALL_TIME, SINCE_DAY = "all", "since"
 PRESETS = ("headers", "no_bodies", "last_90_days")
-_MOST_RECORDS = 1_000_000_000
+MOST_RECORDS = 1_000_000_000
+MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +156,9 @@ def read_choice(
     days, daily, mode = get("days"), get("daily_records").strip(), get("access_mode")
     choice = ConsentChoice(
         tuple(_stream_choice(offer, get, get_all) for offer in offered),
-        None if days == "revoked" else _number(days or str(DEFAULT_DAYS), 36_500, "days"),
+        None if days == "revoked" else whole_number(days or str(DEFAULT_DAYS), MOST_DAYS, "days"),
         AccessMode.SINGLE_USE if mode == AccessMode.SINGLE_USE else AccessMode.CONTINUOUS,
-        _number(daily, _MOST_RECORDS, "daily_records") if daily else None,
+        whole_number(daily, MOST_RECORDS, "daily_records") if daily else None,
     )
     return with_preset(choice, get("preset"))
 
@@ -259,17 +260,17 @@ def _since(choice: StreamChoice, now: int) -> int | None:
     if choice.time == ALL_TIME:
         return None
     if choice.time != SINCE_DAY:
-        return (now // DAY_US - _number(choice.time, 36_500, "time")) * DAY_US
+        return (now // DAY_US - whole_number(choice.time, MOST_DAYS, "time")) * DAY_US
     at = instant(choice.since_day)
     if at is None:
         raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
     return at
 
 
-def _number(text: str, most: int, param: str) -> int:
-    if not (
-        text.isascii() and text.isdecimal() and len(text) < len(str(most)) + 1 and 1 <= int(text) <= most
-    ):
+def whole_number(text: str, most: int, param: str) -> int:
+    """Read a number of a form."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if not is_number or not 1 <= int(text) <= most:
         raise InvalidRequest(f"'{param}' must be a whole number from 1 to {most}.", param=param)
     return int(text)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from headgate.auth.tokens import digest_of, mint
+from headgate.auth.keys import digest_of, mint
 from headgate.errors import InvalidRequest, NotFound
 from headgate.model.ids import GrantId, client_id
 from headgate.store.oauth import OAuthRows, OAuthStore

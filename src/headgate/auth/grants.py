@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.auth.admission import Admission
-from headgate.auth.tokens import digest_of, fresh_id, mint
+from headgate.auth.keys import digest_of, fresh_id, mint
 from headgate.errors import AuthenticationFailed, InvalidAuthorizationDetails, NotFound, PermissionRefused
 from headgate.model.declaration import SourceDeclaration
 from headgate.model.grant import OWNER, AccessMode, Grant, OwnerScope, TokenKind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.auth.consent import DURATIONS, MOST_DAYS, MOST_RECORDS, whole_number
 from headgate.auth.narrowing import NarrowedStream, Narrowing, always_shown, narrow, terms_of_grant
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
@@ -17,9 +18,6 @@ from headgate.reading.preview import preview
 from headgate.web.replies import HttpReply
 
 _VIA = "console: narrow a grant"
-_MOST_DAYS = 36_500
-_MOST_RECORDS = 1_000_000_000
-_DURATIONS = (1, 7, 30, 90, 365)
 
 
 async def show(console: ConsoleServices, asked: OwnerRequest) -> HttpReply:
@@ -64,14 +62,14 @@ def _chosen(form: Form, issued: IssuedGrant, now: int) -> Narrowing:
         for stream in issued.grant.streams
         if stream.name in form.all("keep")
     }
-    records = _number(daily, _MOST_RECORDS, "daily_records") if daily else None
+    records = whole_number(daily, MOST_RECORDS, "daily_records") if daily else None
     if records is not None and issued.daily_records is not None and records > issued.daily_records:
         raise InvalidRequest(
             f"The grant has {issued.daily_records:,} records a day already, and narrowing cannot raise that.",
             hint="Choose a smaller number, or leave it empty to keep the limit.",
             param="daily_records",
         )
-    ends_at = now + _number(days, _MOST_DAYS, "days") * DAY_US if days else None
+    ends_at = now + whole_number(days, MOST_DAYS, "days") * DAY_US if days else None
     return Narrowing(streams, ends_at, records)
 
 
@@ -81,13 +79,6 @@ def _since(form: Form, stream: StreamName) -> int | None:
     if text and at is None:
         raise InvalidRequest("The day must be written like 2026-01-31.", param="since")
     return at
-
-
-def _number(text: str, most: int, param: str) -> int:
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
-    if not is_number or not 1 <= int(text) <= most:
-        raise InvalidRequest(f"'{param}' must be a whole number from 1 to {most}.", param=param)
-    return int(text)
 
 
 async def _view(
@@ -128,7 +119,7 @@ async def _view(
         daily_records=form.get("daily_records"),
         limit=issued.daily_records,
         problem=problem,
-        durations=_DURATIONS,
+        durations=DURATIONS,
         samples=sample_table,
         agents_path=AGENTS,
     )

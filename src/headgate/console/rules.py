@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.auth.tokens import fresh_id
+from headgate.auth.keys import fresh_id
 from headgate.console.formatting import counted, number
 from headgate.console.pages import Form, Frame, OwnerRequest, View, page, part, see_other
 from headgate.console.services import ConsoleServices

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from authlib.oauth2.rfc6749 import ClientMixin
 from authlib.oauth2.rfc7591.errors import InvalidClientMetadataError, InvalidRedirectURIError
 
-from headgate.auth.tokens import digest_of, fresh_id
+from headgate.auth.keys import digest_of, fresh_id
 from headgate.model.ids import is_plain
 
 MAX_URIS, MAX_URI_CHARS = 10, 512

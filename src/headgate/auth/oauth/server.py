@@ -17,11 +17,11 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, ExpiredTokenError
 
 from headgate.auth.documents import authorization_detail
+from headgate.auth.keys import digest_of, mint
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.clients import AUTH_METHODS, DEVICE, OAuthClient
 from headgate.auth.oauth.entries import AuthorizationCode, DeviceCode, RefreshToken, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, FormRequest, Pairs, RequestRules, check_resource
-from headgate.auth.tokens import digest_of, mint
 from headgate.model.grant import GrantState, TokenKind
 from headgate.model.ids import ClientId, SubjectId
 from headgate.model.instants import DAY_US

@@ -12,6 +12,7 @@ from authlib.oauth2 import OAuth2Error
 from headgate.auth.documents import DETAIL_TYPE
 from headgate.auth.gateway import bind_grants
 from headgate.auth.grants import Conditions, granted_terms
+from headgate.auth.keys import digest_of, fresh_id, mint
 from headgate.auth.limits import RegistrationLimits
 from headgate.auth.oauth import entries
 from headgate.auth.oauth.client_documents import ClientDocuments
@@ -26,7 +27,6 @@ from headgate.auth.oauth.clients import (
 from headgate.auth.oauth.entries import DeviceCode, PendingRequest, TokenFamily
 from headgate.auth.oauth.rules import DETAILS, Pairs, posted
 from headgate.auth.oauth.server import REQUEST_SECONDS, SECOND_US, OAuthPlace, OAuthReply, TokenServer
-from headgate.auth.tokens import digest_of, fresh_id, mint
 from headgate.errors import NotFound, RateLimited
 from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headgate.auth.tokens import read_bearer
+from headgate.auth.keys import read_bearer
 from headgate.mcp.gateway.answers import ToolResult, answer
 from headgate.mcp.gateway.tools import INSTRUCTIONS, TOOLS
 from headgate.operations.access import Identity
