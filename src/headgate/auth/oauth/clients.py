@@ -117,7 +117,7 @@ class OAuthClient(ClientMixin):
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         """Return whether the client may be answered at an address."""
         return is_allowed_uri(redirect_uri) and any(
-            is_same_uri(registered, redirect_uri) for registered in self.redirect_uris
+            is_same_uri(uri, redirect_uri) for uri in self.redirect_uris
         )
 
     def check_client_secret(self, client_secret: str) -> bool:
@@ -141,9 +141,7 @@ class OAuthClient(ClientMixin):
 
 def plain_name(text: Any, fallback: str) -> str:
     """Take out of a name whatever could change how the text around it is read, and cut it."""
-    plain = "".join(
-        " " if character.isspace() else character for character in str(text or "") if is_plain(character)
-    )
+    plain = "".join(" " if char.isspace() else char for char in str(text or "") if is_plain(char))
     return " ".join(plain.split())[:_MAX_NAME_CHARS].strip() or fallback
 
 

@@ -81,9 +81,8 @@ def read_details(text: str) -> PreciseRequest:
 
 
 def _selection(detail: _Detail) -> SelectionRequest:
-    return SelectionRequest(
-        source_id(detail.source.id), tuple(map(_stream, detail.streams)), detail.selection_preset
-    )
+    streams = tuple(map(_stream, detail.streams))
+    return SelectionRequest(source_id(detail.source.id), streams, detail.selection_preset)
 
 
 def _stream(detail: _DetailStream) -> StreamRequest:
@@ -100,7 +99,6 @@ def _stream(detail: _DetailStream) -> StreamRequest:
 
 
 def _time(text: str | None) -> int | None:
-    at = None if text is None else instant(text)
-    if text is not None and at is None:
+    if text is not None and instant(text) is None:
         raise InvalidAuthorizationDetails("A time cannot be read.", param="time_range")
-    return at
+    return None if text is None else instant(text)

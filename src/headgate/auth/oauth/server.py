@@ -342,8 +342,6 @@ class _Revocation(RevocationEndpoint):
 
 def _rights(family: TokenFamily, granted: Sequence[IssuedGrant]) -> dict[str, Any]:
     """Name what was granted, as PDPP asks, and the granted details for RAR requests (RFC 9396)."""
-    single = {"grant_id": family.grant_ids[0]}
-    rights: dict[str, Any] = {"grant_package_id": family.package_id} if family.package_id else single
-    if family.has_details:
-        rights[DETAILS] = [authorization_detail(each.grant) for each in granted]
-    return rights
+    single, package = {"grant_id": family.grant_ids[0]}, {"grant_package_id": family.package_id}
+    details = {DETAILS: [authorization_detail(issued.grant) for issued in granted]}
+    return (package if family.package_id else single) | (details if family.has_details else {})

@@ -94,9 +94,8 @@ class AuthorizationService:
             return same
         if len(known) >= _MOST_CLIENTS:
             # After them those whose approvals have all ended: a program that registers anew leaves one each time.
-            living = {
-                other.client_id for other in entries.find_all(rows, TokenFamily) if not other.is_revoked
-            }
+            families = entries.find_all(rows, TokenFamily)
+            living = {family.client_id for family in families if not family.is_revoked}
             unused = unused or [other for other in known if other.id not in living and other.origin is _SELF]
             if not unused:
                 raise RateLimited(data={"retry_after_seconds": 60})
