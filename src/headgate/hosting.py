@@ -48,8 +48,8 @@ from headgate.sources.intake import Intake
 from headgate.sources.secrets import Secrets
 from headgate.sources.uploads import Uploads
 from headgate.stdio import surface_of
-from headgate.store.maintenance import backup_to_send
-from headgate.store.semantic.choice import what_leaves
+from headgate.store.engines.commands import backup_to_send
+from headgate.store.models.choice import what_leaves
 from headgate.telemetry import get_logger
 from headgate.web.api.oauth import oauth_addresses
 from headgate.web.app import AppConfig, Lifespan, build_app
@@ -126,9 +126,7 @@ def build_authorization(settings: Settings, program: AppServices) -> Authorizati
 
 def _note_reuse(program: AppServices, family: TokenFamily) -> None:
     """Log that the tokens of a client were revoked because one of them was used twice."""
-    get_logger().warning(
-        "a refresh token was used again, so its tokens were revoked", client_id=family.client_id
-    )
+    get_logger().warning("refresh_token_reused", client_id=family.client_id)
     program.read_services.discloser.write(
         Disclosure(
             at=program.clock(),
@@ -245,7 +243,7 @@ def build_gateway(settings: Settings, program: AppServices) -> HostedGateway | N
             param="gateway_servers",
         ) from error
     for name, problem in problems.items():
-        get_logger().warning("a server is left out", server=name, reason=problem.message)
+        get_logger().warning("server_left_out", server=name, reason=problem.message)
     pins, secrets_of = FilePins(program.home.path / "pins.json"), Secrets()
     adapter = partial(FromMCP, pins=pins, options=ImportOptions(on_bad_tool="skip"))
     return HostedGateway(

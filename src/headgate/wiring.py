@@ -44,12 +44,12 @@ from headgate.reading.services import ReadServices
 from headgate.settings import Settings
 from headgate.sources.protocol import LiveSource
 from headgate.sources.reading_note import READING_NOTES
-from headgate.store.engines import open_engine
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthStore
+from headgate.store.engines.opening import open_engine
+from headgate.store.engines.store import Store
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.oauth import OAuthStore
+from headgate.store.models.choice import chosen_model
 from headgate.store.quick import has_model
-from headgate.store.relational.store import Store
-from headgate.store.semantic.choice import chosen_model
 from headgate.system import lock, open_private
 from headgate.tasks import Supervisor, stop
 from headgate.telemetry import configure_logs
@@ -247,22 +247,18 @@ def live_sources(home: Path, environment: Mapping[str, str]) -> dict[str, LiveSo
     Secrets that settings name as variables are found in `environment`.
     """
     # The parsers of the sources and the client are slow to import, and a server that serves needs neither.
-    from headgate.mcp.client.addresses import check_address  # noqa: PLC0415
-    from headgate.mcp.client.calling import opened_operation  # noqa: PLC0415
     from headgate.mcp.client.pins import FilePins  # noqa: PLC0415
+    from headgate.mcp.client.servers import opened_operation  # noqa: PLC0415
     from headgate.sources import registry  # noqa: PLC0415
     from headgate.sources.calendar.account import CalendarAccount  # noqa: PLC0415
     from headgate.sources.mail.imap import ImapSource  # noqa: PLC0415
     from headgate.sources.remote.source import RemoteSource  # noqa: PLC0415
     from headgate.sources.secrets import Secrets  # noqa: PLC0415
 
-    def check(address: str, host: str, allow_private: bool) -> None:  # noqa: FBT001 - as the source calls it
-        check_address(address, host, allowed_hosts=frozenset({host}) if allow_private else frozenset())
-
     secrets, notes = Secrets(environment), home / READING_NOTES
     built_in: tuple[LiveSource, ...] = (
         ImapSource(notes, secrets),
-        CalendarAccount(check, now, notes, secrets),
+        CalendarAccount(now, notes, secrets),
         RemoteSource(partial(opened_operation, pins=FilePins(home / "pins.json")), secrets),
     )
     return {**registry.live_sources(), **{source.name: source for source in built_in}}

@@ -20,7 +20,7 @@ from headgate.home import open_home
 from headgate.model.ids import ConnectionId, GrantId
 from headgate.model.instants import iso
 from headgate.model.ledger import Holder
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from tests.console.browsers import Browser
 from tests.console.clients import Client
 from tests.console.granting import make

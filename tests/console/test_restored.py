@@ -14,7 +14,7 @@ from headgate.home import home_in, open_home
 from headgate.hosting import build_sessions
 from headgate.model.maintenance import Copied, EndedCredentials
 from headgate.model.owner import Passkey, SpentChallenge
-from headgate.store import maintenance
+from headgate.store.engines import commands
 from tests import postgres
 from tests.console.browsers import Browser, signed_in
 from tests.in_process import NOW, LocalProgram, local_program, settings_for
@@ -65,8 +65,8 @@ async def test_a_restore_ends_every_credential_unless_the_owner_keeps_them(
     end_at = None if is_kept else NOW
 
     def back_up_and_restore() -> Copied:
-        maintenance.commands_of(_home(engine, first)).back_up(tmp_path / "copy", quiet)
-        return maintenance.commands_of(_home(engine, second)).restore(tmp_path / "copy", quiet, end_at=end_at)
+        commands.commands_of(_home(engine, first)).back_up(tmp_path / "copy", quiet)
+        return commands.commands_of(_home(engine, second)).restore(tmp_path / "copy", quiet, end_at=end_at)
 
     copied = await asyncio.to_thread(back_up_and_restore)
     async with local_program(second, **_flags(engine, second)) as restored:

@@ -22,11 +22,11 @@ from headgate.errors import (
     SchemaParse,
     Unauthorized,
 )
-from headgate.mcp.client.addresses import check_address
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations.access import AccessControl
+from headgate.operations.network_addresses import permitted_addresses
 from headgate.operations.registration import expose
 from headgate.operations.registry import Registry
+from headgate.operations.spec import AccessControl
 from tests.hostile.bounds import MEGABYTE, Effort, Memory
 from tests.hostile.server import (
     LEGACY,
@@ -195,7 +195,7 @@ async def test_a_private_host_is_called_when_it_was_allowed_by_name():
             assert (await call(imported[0])).ok
     # Not even an allowed host reaches the metadata address of a cloud.
     with pytest.raises(AddressBlocked):
-        check_address("169.254.169.254", "tools.example", allowed_hosts={"tools.example"})
+        permitted_addresses(["169.254.169.254"], "tools.example", allowed_hosts={"tools.example"})
 
 
 @ERAS

@@ -14,10 +14,10 @@ from headgate import hosting, wiring
 from headgate.errors import CallError, ConfigInvalid
 from headgate.home import open_home
 from headgate.mcp.client.from_mcp import ImportOptions, from_mcp
-from headgate.operations.access import AccessControl
 from headgate.operations.registration import OperationContext, expose
 from headgate.operations.registry import Registry
 from headgate.operations.secrets import Capabilities
+from headgate.operations.spec import AccessControl
 from tests.hostile.server import faulty_server, tool
 from tests.mcp.client.importing import until
 from tests.mcp.serve.product import settings_for

@@ -16,7 +16,7 @@ from headgate.model.ids import ConnectorKey
 from headgate.model.sealed import KEY_BYTES, KeyRing, Sealer, SealKey
 from headgate.policy.capability import Rules
 from headgate.reading.services import ReadServices
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.policy.worlds import MAIL, client, grant, stream_grant
 from tests.schema.declarations import declaration
 

@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 from headgate.model.grant import Grant, TimeConstraint
 from headgate.model.hiding import HidingRule, RuleId, RuleKind
 from headgate.model.ids import ConnectionId, FieldName, RecordId
-from headgate.store.relational import store as engine
-from headgate.store.relational.read.hybrid import SearchMemory
+from headgate.store.engines import store as engine
+from headgate.store.search.hybrid import SearchMemory
 from tests.in_process import LocalProgram, local_program, record
 from tests.policy.worlds import grant, stream_grant
 from tests.schema.declarations import declaration

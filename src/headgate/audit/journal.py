@@ -25,7 +25,7 @@ from headgate.model.disclosure import Disclosure
 from headgate.model.ids import GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import ChainHead, SealedBlock, ShownRecords
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 from headgate.system import NO_SPACE, lock, open_private
 
 _DIRECTORY = "journals"

@@ -24,7 +24,7 @@ from headgate.model.disclosure import Disclosure
 from headgate.model.grant import OWNER, Access, GrantState, OwnerScope, TokenKind
 from headgate.model.ids import RequestId
 from headgate.model.ledger import Holder, IssuedGrant, IssuedToken
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 _NEVER = 2**63
 _REMEMBERED = 1024

@@ -20,8 +20,8 @@ from headgate.model.ids import ClientId, GrantId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken, ShownRecords
 from headgate.policy.allowance import SourceCatalog
-from headgate.store.ledger import Ledger
-from headgate.store.oauth import OAuthStore
+from headgate.store.ledger.ledger import Ledger
+from headgate.store.ledger.oauth import OAuthStore
 
 _MARK_BYTES = 6
 _DAYS = 30

@@ -17,7 +17,7 @@ import msgspec
 from headgate.auth.keys import digest_of, mint
 from headgate.errors import InvalidRequest, NotFound
 from headgate.model.ids import GrantId, client_id
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 #: What a caller of every operation holds; clients of the setting ``gateway_clients`` are such.
 EVERYTHING = "gateway:call"

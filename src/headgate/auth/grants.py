@@ -15,7 +15,7 @@ from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
 from headgate.policy.allowance import SourceCatalog
 from headgate.policy.resolve import WILDCARD, SelectionRequest, StreamRequest, Terms, resolve
-from headgate.store.ledger import Ledger
+from headgate.store.ledger.ledger import Ledger
 
 DEFAULT_PURPOSE = "https://pdpp.dev/purpose/agent_context"
 

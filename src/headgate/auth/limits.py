@@ -16,7 +16,7 @@ from time import monotonic
 import msgspec
 
 from headgate.errors import RateLimited, StorageUnusable
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 _MAX_BUCKETS = 10_000
 _FAILED_TOKENS_A_SECOND = 20.0

@@ -20,7 +20,7 @@ from headgate.auth.latest_time import LatestTime
 from headgate.errors import AuthenticationFailed, InvalidRequest, NotFound, SealBroken
 from headgate.model.owner import Passkey, SpentChallenge
 from headgate.model.sealed import Kind, Sealer
-from headgate.store.owner import OwnerStore
+from headgate.store.ledger.owner import OwnerStore
 
 _SECOND_US = 1_000_000
 _CHALLENGE_SECONDS = 600

@@ -23,7 +23,7 @@ from headgate.auth.limits import SignInLimits
 from headgate.auth.passkeys import PasskeyParty, Passkeys
 from headgate.errors import AuthenticationFailed, InvalidRequest, PermissionRefused
 from headgate.model.owner import BrowserKind, BrowserSecret, SetupLink
-from headgate.store.owner import OwnerStore
+from headgate.store.ledger.owner import OwnerStore
 
 LEAST_CHARS = 10
 _MOST_BYTES = 1024

@@ -46,7 +46,7 @@ from headgate.policy.decide import window_of
 from headgate.reading import links
 from headgate.reading.bodies import window_body
 from headgate.reading.port import PREVIEW_CHARS, WINDOW_TYPES, BlobAnswer, Body, ReadAnswer, ShowRecord
-from headgate.store.snippets import find_folded
+from headgate.store.queries.windows import find_folded
 from headgate.text.ladder import Windows
 
 

@@ -26,7 +26,7 @@ from headgate.policy.allowance import StreamScope
 from headgate.policy.capability import AGGREGATIONS, FieldCapability, Flag, RelationCapability, Use
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 Body = dict[str, Any]
 

@@ -23,7 +23,7 @@ from headgate.reading.bodies import Labels
 from headgate.reading.turns import FairTurns
 
 if TYPE_CHECKING:
-    from headgate.store.relational.store import Store
+    from headgate.store.engines.store import Store
 
 _MOST = 256
 _BASE64 = frozenset({"base64", "base64url"})

@@ -7,10 +7,9 @@ password goes to the server that it was given for, over TLS or on this machine.
 from __future__ import annotations
 
 import base64
-import ipaddress
 import socket
 import ssl
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,7 @@ from headgate.errors import (
     UpstreamProtocolError,
     UpstreamUnreachable,
 )
+from headgate.operations.network_addresses import is_this_machine, permitted_addresses
 from headgate.operations.secrets import Secret
 from headgate.sources.deadlines import Connections, cut_at_deadline
 
@@ -35,9 +35,6 @@ _REDIRECTS = frozenset({301, 302, 307, 308})
 _REFUSED = frozenset({401, 403})
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 _PORTS = {"http": 80, "https": 443}
-
-#: Refuses an address that a host must not have: address, host, and whether the owner allows a private one.
-CheckAddress = Callable[[str, str, bool], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,6 @@ class HttpAnswer:
 class WebAccess:
     """Who signs in, and which addresses may be called."""
 
-    check_address: CheckAddress
     user: str = ""
     secret: Secret | None = field(default=None, repr=False)
     allow_private: bool = False
@@ -70,7 +66,7 @@ class WebAccount:
         self._pool = pool
         self._access = access
         self._origin = origin
-        self._is_here = _means_this_machine(origin[1])
+        self._is_here = is_this_machine(origin[1].rstrip("."))
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -87,7 +83,7 @@ class WebAccount:
     def _refuse_elsewhere(self, url: str) -> None:
         """Refuse an address that a server elsewhere names on this machine, where services trust every caller."""
         scheme, host, _ = origin_of(url)
-        if not self._is_here and (scheme != "https" or _means_this_machine(host)):
+        if not self._is_here and (scheme != "https" or is_this_machine(host.rstrip("."))):
             raise AddressBlocked(f"{self._origin[1]} leads to {host}, which must not be called.")
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
@@ -164,11 +160,10 @@ class CheckedDialling(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        """Connect to the first address of the host; every one must be permitted."""
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        for address in addresses:
-            self._access.check_address(address, host, self._access.allow_private)
+        """Connect to the first permitted address that accepts."""
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        allowed = {host} if self._access.allow_private else frozenset[str]()
+        addresses = permitted_addresses((str(entry[4][0]) for entry in resolved), host, allowed_hosts=allowed)
         failure: Exception = httpcore2.ConnectError(f"{host} has no address.")
         for address in addresses:
             try:
@@ -179,15 +174,6 @@ class CheckedDialling(httpcore2.NetworkBackend):
                 self._connections.add(stream.get_extra_info("socket"))
                 return stream
         raise failure
-
-
-def _means_this_machine(host: str) -> bool:
-    if host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -98,7 +98,7 @@ class Front:
         except HeadgateError as error:
             reply = self._refusal(error, context, address.flavour)
         except Exception as error:
-            get_logger().error("request failed", request_id=context.request_id, exc_info=True)
+            get_logger().error("request_failed", request_id=context.request_id, exc_info=True)
             if sender.status:
                 # Half a response cannot be taken back; the server ends the connection.
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.mcp.serve.hosted import McpCall
-from headgate.operations.access import Identity
+from headgate.operations.spec import Identity
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import NO_STORE, PLAIN_JSON, HttpReply, json_reply

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import AddressBlocked
-from headgate.mcp.client.addresses import check_address, is_this_machine, parse_endpoint
+from headgate.mcp.client.network import parse_endpoint
+from headgate.operations.network_addresses import is_this_machine, permitted_addresses
 
 
 def may_call(address, host="tools.example", allowed=()):
     try:
-        check_address(address, host, allowed_hosts=set(allowed))
+        permitted_addresses([address], host, allowed_hosts=set(allowed))
     except AddressBlocked:
         return False
     return True

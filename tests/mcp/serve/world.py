@@ -26,7 +26,7 @@ from headgate.policy.capability import Rules
 from headgate.reading.local import LocalResourceServer, ReadContext
 from headgate.reading.port import ResourceServer
 from headgate.reading.services import ReadServices
-from headgate.store.sqlite.engine import SqliteStore
+from headgate.store.engines.sqlite import SqliteStore
 from tests.stitched import StitchedAccount, fill
 
 NOW = 1_790_000_000_000_000

@@ -162,7 +162,7 @@ def test_the_store_has_everything_once_and_after_a_kill_in_the_middle_too(server
 
     try:
         with pytest.raises(Killed):
-            run(Cut(account._check, account._clock, secrets=account._secrets))
+            run(Cut(account._clock, secrets=account._secrets))
         assert run(account).failure == ""
         again = run(account)
         assert (again.accepted, again.streams["events"].added) == (0, 0)
@@ -418,7 +418,7 @@ class Scripted:
 @given(at=st.integers(0, len(ANSWER)), noise=st.binary(max_size=30), cut=st.booleans())
 def test_damaged_answers_are_errors_of_ours(at, noise, cut):
     body = ANSWER[:at] + noise + (b"" if cut else ANSWER[at:])
-    found = CalendarAccount(lambda *_: None, lambda: TODAY)
+    found = CalendarAccount(lambda: TODAY)
 
     @contextmanager
     def scripted(_url: str, _access: WebAccess):

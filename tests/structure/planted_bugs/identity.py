@@ -16,14 +16,14 @@ BUGS = (
     Bug(
         _RESTORED,
         "a restore keeps the owner tokens",
-        "src/headgate/store/relational/maintenance/erase.py",
+        "src/headgate/store/maintenance/backup.py",
         'len(ended("token", "revoke_owner_tokens", at))',
         "0 * at",
     ),
     Bug(
         _RESTORED,
         "a restore keeps the sessions",
-        "src/headgate/store/relational/maintenance/erase.py",
+        "src/headgate/store/maintenance/backup.py",
         '                ("owner_browser", "end_browser_secrets"),\n',
         "",
     ),
@@ -147,7 +147,7 @@ BUGS = (
     Bug(
         "tests/store/test_encrypted_file.py::test_a_file_that_asks_for_endless_work_is_refused",
         "a backup may ask for a minute of work",
-        "src/headgate/store/encrypted_file.py",
+        "src/headgate/store/maintenance/encrypted_file.py",
         "_MOST_WORK = 20",
         "_MOST_WORK = 22",
     ),
@@ -177,7 +177,7 @@ BUGS = (
         "tests/console/test_authorization_server.py"
         "::test_what_cannot_succeed_does_not_wait_for_the_writer_and_is_limited",
         "a guessed code waits for the writer",
-        "src/headgate/store/oauth.py",
+        "src/headgate/store/ledger/oauth.py",
         "        try:\n            return await self._ledger",
         "        try:\n            return await self.change(work) or await self._ledger",
     ),

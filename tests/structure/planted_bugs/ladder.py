@@ -52,7 +52,7 @@ BUGS = (
     Bug(
         "S3-04",
         "a snippet is the whole field",
-        "src/headgate/store/snippets.py",
+        "src/headgate/store/search/snippets.py",
         "MAX_CHARS = 100",
         "MAX_CHARS = 100_000",
     ),

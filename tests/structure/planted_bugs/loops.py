@@ -43,8 +43,8 @@ BUGS = (
         f"{_CALENDAR}::test_a_server_elsewhere_leads_to_no_service_of_this_machine",
         "a server elsewhere may lead to this machine",
         _WEB,
-        'if not self._is_here and (scheme != "https" or _means_this_machine(host)):',
-        'if not self._is_here and scheme != "https" and not _means_this_machine(host):',
+        'if not self._is_here and (scheme != "https" or is_this_machine(host.rstrip("."))):',
+        'if not self._is_here and scheme != "https" and not is_this_machine(host.rstrip(".")):',
     ),
     Bug(
         f"{_CALENDAR}::test_a_server_that_sends_a_byte_at_a_time_is_left_when_the_time_of_an_account_is_over",

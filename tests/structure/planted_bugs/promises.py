@@ -36,7 +36,7 @@ _CONSENT = "src/headgate/console/consent.py"
 _GATEWAY = "src/headgate/mcp/gateway/hosted.py"
 _HOME = "src/headgate/home.py"
 _HOSTING = "src/headgate/hosting.py"
-_LINES = "src/headgate/store/lines.py"
+_LINES = "src/headgate/store/format/lines.py"
 _REFUSALS = "src/headgate/web/refusals.py"
 _SERVER = "src/headgate/mcp/serve/server.py"
 _SESSIONS = "src/headgate/auth/sessions.py"
@@ -54,7 +54,7 @@ BUGS = (
     Bug(
         "tests/cli/test_store.py::test_a_backup_has_the_keys_or_says_that_it_has_not",
         "every backup says that it has the keys",
-        "src/headgate/store/sqlite/maintenance/backup.py",
+        "src/headgate/store/maintenance/backup.py",
         'has_keys = any(name.startswith("keys/") for name in manifest.files)',
         "has_keys = bool(manifest.files)",
     ),
@@ -75,21 +75,21 @@ BUGS = (
     Bug(
         _RESTORED,
         "an encrypted backup has only keys beside the store",
-        "src/headgate/store/maintenance.py",
+        "src/headgate/store/engines/commands.py",
         "commands_of(home).back_up(place, progress, names=names)",
         'commands_of(home).back_up(place, progress, names=[one for one in names if "/" in one])',
     ),
     Bug(
         _RESTORED,
         "a backup of a database has no keys",
-        "src/headgate/store/postgres/commands.py",
+        "src/headgate/store/engines/postgres_commands.py",
         "_RowCopy(source, progress), self._home, target, names=names",
         "_RowCopy(source, progress), self._home, target, names=names[:0]",
     ),
     Bug(
         _RESTORED,
         "a restore into a database leaves out the keys",
-        "src/headgate/store/sqlite/maintenance/backup.py",
+        "src/headgate/store/maintenance/backup.py",
         'if name != FILE and not name.startswith(f"{BLOBS}/") and',
         "if name == FILE and",
     ),
@@ -110,7 +110,7 @@ BUGS = (
     Bug(
         _LOST,
         "the key of a log in a database is never missed",
-        "src/headgate/store/engines.py",
+        "src/headgate/store/engines/opening.py",
         "    return has_log(open_place(home.url, home.name))",
         "    return not home.url",
     ),

@@ -71,7 +71,7 @@ class ClientDocuments:
             client = from_document(client_id, _document(fetched), now=self._clock())
             return client, _seconds(fetched.cache_control)
         except (HeadgateError, OAuth2Error, ValueError) as error:
-            get_logger().warning("a client's document is not accepted", reason=type(error).__name__)
+            get_logger().warning("client_document_refused", reason=type(error).__name__)
             return None, _AFTER_FAILURE_SECONDS
 
 

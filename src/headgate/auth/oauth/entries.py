@@ -10,7 +10,7 @@ import msgspec
 from headgate.auth.oauth.clients import OAuthClient
 from headgate.model.grant import TokenKind
 from headgate.model.ids import GrantId, PackageId
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 
 @dataclass(frozen=True, slots=True)

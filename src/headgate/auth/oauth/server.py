@@ -26,7 +26,7 @@ from headgate.model.grant import GrantState, TokenKind
 from headgate.model.ids import ClientId, SubjectId
 from headgate.model.instants import DAY_US
 from headgate.model.ledger import IssuedGrant, IssuedToken
-from headgate.store.oauth import OAuthRows
+from headgate.store.ledger.oauth import OAuthRows
 
 SECOND_US = 1_000_000
 #: How long the owner may take to decide.

@@ -31,7 +31,7 @@ from headgate.errors import NotFound, RateLimited
 from headgate.model.grant import AccessMode
 from headgate.model.instants import DAY_US
 from headgate.policy.resolve import Terms
-from headgate.store.oauth import OAuthRows, OAuthStore
+from headgate.store.ledger.oauth import OAuthRows, OAuthStore
 
 _FAMILY_US = 365 * DAY_US
 #: A client that registered itself and was never approved is removed after this.

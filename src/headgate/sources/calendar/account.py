@@ -24,7 +24,7 @@ from headgate.sources.parsers import AccountParser
 from headgate.sources.parts import ImportPart
 from headgate.sources.protocol import Certainty, Item, Mark, Recognised, Removal
 from headgate.sources.secrets import FORMS, Secrets
-from headgate.sources.web_account import CheckAddress, HttpAnswer, WebAccess, WebAccount, web_account
+from headgate.sources.web_account import HttpAnswer, WebAccess, WebAccount, web_account
 
 _FETCHED = 50
 _AGAIN_DAYS = 30
@@ -63,12 +63,10 @@ class CalendarAccount:
 
     def __init__(
         self,
-        check_address: CheckAddress,
         clock: Callable[[], int],
         notes: Path | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        self._check = check_address
         self._clock = clock
         self._notes = notes
         self._secrets = secrets or Secrets()
@@ -90,7 +88,6 @@ class CalendarAccount:
             raise ConfigInvalid("'kind' is ics or caldav.", hint="Leave it out to have it chosen.")
         secret = settings.get("secret")
         access = WebAccess(
-            check_address=self._check,
             user=settings.get("user", ""),
             secret=self._secrets.find(secret) if secret else None,
             allow_private=settings.get("allow_private") == "true",
