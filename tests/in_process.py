@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from headgate.auth.grants import OWNER, issue_owner_token
-from headgate.auth.tokens import digest_of
+from headgate.auth.keys import digest_of
 from headgate.home import open_home
 from headgate.hosting import running_all, web_app
 from headgate.model.grant import Grant, TokenKind

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from headgate import __version__
 from headgate.audit.chain import load_audit_key
-from headgate.auth.introspect import load_secret
+from headgate.auth.documents import load_secret
 from headgate.auth.keys import load_ring
 from headgate.auth.sessions import OwnerSessions
 from headgate.console.addresses import console_addresses

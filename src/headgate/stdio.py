@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from functools import partial
 
-from headgate.auth.tokens import digest_of
+from headgate.auth.keys import digest_of
 from headgate.errors import OwnerCredentialRefused
 from headgate.home import open_home
 from headgate.mcp.serve.results import ServerIdentity

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from headgate.auth.admission import Admission
-from headgate.auth.introspect import USER, load_secret
+from headgate.auth.documents import USER, load_secret
 from headgate.auth.latest_time import LatestTime
 from headgate.errors import ConfigInvalid, GrantRevoked
 from headgate.home import open_home

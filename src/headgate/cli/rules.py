@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.auth.tokens import fresh_id
+from headgate.auth.keys import fresh_id
 from headgate.cli.import_text import printable
 from headgate.cli.stores import with_stores
 from headgate.cli.terminal import AsJson, json_text, settings_of

@@ -31,12 +31,13 @@ from headgate.console.pages import (
     OPEN_FORM_HEADERS,
     Frame,
     OwnerRequest,
+    View,
     cookies_of,
     page,
     see_other,
     signed_in,
 )
-from headgate.console.samples import SampleTable, sample_table
+from headgate.console.samples import sample_table
 from headgate.errors import HeadgateError, InvalidClient, InvalidRequest, NotFound
 from headgate.model.grant import AccessMode
 from headgate.reading.preview import GrantPreview, preview
@@ -80,7 +81,7 @@ class ConsentView:
     def summary(self) -> str:
         """What an approval would mean, in one sentence."""
         seen = self.previews.values()
-        what = f"{counted(sum(one.count for one in seen), 'record')} of {counted(len(seen), 'stream')}"
+        what = f"{counted(sum(stream.count for stream in seen), 'record')} of {counted(len(seen), 'stream')}"
         chosen = self.choice
         until = "until you revoke it" if chosen.days is None else f"for {counted(chosen.days, 'day')}"
         use = "once" if chosen.access_mode is AccessMode.SINGLE_USE else "again and again"
@@ -101,15 +102,15 @@ class ConsentView:
     @property
     def connections(self) -> list[tuple[str, str, list[StreamChoice]]]:
         """The streams by connection: its name, its source, and what was chosen of each stream."""
-        found: dict[str, tuple[str, str, list[StreamChoice]]] = {}
-        for one in self.choice.streams:
-            offer = one.offer
-            found.setdefault(offer.connection_id, (offer.connection_label, offer.source_name, []))[2].append(
-                one
-            )
-        return sorted(found.values(), key=lambda one: one[0].casefold())
+        by_connection: dict[str, tuple[str, str, list[StreamChoice]]] = {}
+        for stream in self.choice.streams:
+            offer = stream.offer
+            by_connection.setdefault(offer.connection_id, (offer.connection_label, offer.source_name, []))[
+                2
+            ].append(stream)
+        return sorted(by_connection.values(), key=lambda stream: stream[0].casefold())
 
-    def samples(self, seen: GrantPreview) -> SampleTable:
+    def samples(self, seen: GrantPreview) -> View:
         """Lay out the samples of a stream."""
         return sample_table(seen)
 
@@ -196,29 +197,27 @@ async def decide(consent: Services, asked: OwnerRequest) -> HttpReply:
 
 async def show_device(_consent: Services, asked: OwnerRequest) -> HttpReply:
     """Ask for the code that a device shows."""
-    return page("device.html", Frame("Connect a device", asked), _DeviceView(asked.query.get("user_code")))
+    return page(
+        "device.html",
+        Frame("Connect a device", asked),
+        View(user_code=asked.query.get("user_code"), problem=""),
+    )
 
 
 async def find_device(consent: Services, asked: OwnerRequest) -> HttpReply:
     """Find the device by its code, and show what it asks for."""
     code = (await asked.form()).get("user_code")
-    found = await consent.authorization.begin_device(_device_code(code), asked.session.stored.digest)
-    if found is None:
-        view = _DeviceView(code, "No device is waiting with this code. The code may have expired.")
+    request_id = await consent.authorization.begin_device(_device_code(code), asked.session.stored.digest)
+    if request_id is None:
+        view = View(user_code=code, problem="No device is waiting with this code. The code may have expired.")
         return page("device.html", Frame("Connect a device", asked), view, status=NotFound.status)
-    return see_other(f"/oauth/consent/{found}")
+    return see_other(f"/oauth/consent/{request_id}")
 
 
 def _device_code(typed: str) -> str:
     """Write a code as it is shown, whatever case and marks were typed between its letters, as RFC 8628 advises."""
-    letters = "".join(one for one in typed.upper() if one.isalnum())
+    letters = "".join(character for character in typed.upper() if character.isalnum())
     return f"{letters[:4]}-{letters[4:]}"
-
-
-@dataclass(frozen=True, slots=True)
-class _DeviceView:
-    user_code: str
-    problem: str = ""
 
 
 async def _page(
@@ -238,8 +237,8 @@ async def _page(
         )
     except HeadgateError as error:
         problem = problem or f"{error.message} {error.hint}"
-    shown = pending, precise, choice, previews, review, calls
-    view = ConsentView(asked.places["request"], *shown, problem if choice.picked else "")
+    parts = pending, precise, choice, previews, review, calls
+    view = ConsentView(asked.places["request"], *parts, problem if choice.picked else "")
     # The answer of the form is a redirect to the client, which a policy on form targets would block.
     frame = Frame(f"Access for {pending.client.name}", asked, headers=OPEN_FORM_HEADERS, is_decision=True)
     return page("consent.html", frame, view)
@@ -255,9 +254,11 @@ async def _reviewed(
     if not choice.picked:
         return "", {}
     catalog, now = await consent.reads.catalog(), consent.reads.clock()
-    each = [terms for one in choice.picked for terms in terms_of(ConsentChoice((one,)), catalog, now)]
-    found = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
-    previews = {f"{one.stream.connection_ids[0]}/{one.stream.name}": one for one in found}
+    each = [terms for stream in choice.picked for terms in terms_of(ConsentChoice((stream,)), catalog, now)]
+    stream_previews = await preview(consent.reads, each, asked.request.context.request_id, _VIA)
+    previews = {
+        f"{stream.stream.connection_ids[0]}/{stream.stream.name}": stream for stream in stream_previews
+    }
     return review_of(terms_of(choice, catalog, now), conditions, calls), previews
 
 

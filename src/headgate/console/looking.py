@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from headgate.auth.clients import ClientOverview
 from headgate.console.agents import AGENTS, agent_path
 from headgate.console.formatting import day
-from headgate.console.pages import Form, Frame, OwnerRequest, page
+from headgate.console.pages import Form, Frame, OwnerRequest, View, page
 from headgate.errors import InvalidArgument, NotFound
 from headgate.mcp.serve.call import TOOL_HANDLERS
 from headgate.mcp.serve.looking import look, read_arguments
@@ -17,33 +16,6 @@ from headgate.web.replies import HttpReply
 from headgate.wiring import Services
 
 _MOST_ARGUMENTS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class GrantChoice:
-    """A grant under which can be looked."""
-
-    id: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class LookView:
-    """A tool and its arguments, and what the agent would be shown."""
-
-    client: str
-    path: str
-    agent_path: str
-    tools: tuple[str, ...]
-    grants: tuple[GrantChoice, ...]
-    grant: str
-    tool: str
-    arguments: str
-    text: str = ""
-    structure: str = ""
-    is_error: bool = False
-    problem: str = ""
-    agents_path: str = AGENTS
 
 
 async def show(console: Services, asked: OwnerRequest) -> HttpReply:
@@ -71,7 +43,7 @@ async def run(console: Services, asked: OwnerRequest) -> HttpReply:
     return _page(asked, view)
 
 
-def _page(asked: OwnerRequest, view: LookView, status: int = 200) -> HttpReply:
+def _page(asked: OwnerRequest, view: View, status: int = 200) -> HttpReply:
     return page("look.html", Frame(f"As {view.client} sees", asked, "agents"), view, status=status)
 
 
@@ -90,18 +62,18 @@ def _view(
     structure: str = "",
     is_error: bool = False,
     problem: str = "",
-) -> LookView:
-    return LookView(
+) -> View:
+    return View(
         client=client.name,
         path=f"{agent_path(client.client_id)}/look",
         agent_path=agent_path(client.client_id),
         tools=tuple(TOOL_HANDLERS),
         grants=tuple(
-            GrantChoice(
-                one.issued.grant.id,
-                f"{day(one.issued.grant.issued_at)}: {', '.join(part.name for part in one.issued.grant.streams)}",
+            View(
+                id=grant.issued.grant.id,
+                words=f"{day(grant.issued.grant.issued_at)}: {', '.join(part.name for part in grant.issued.grant.streams)}",
             )
-            for one in client.active
+            for grant in client.active
         ),
         grant=form.get("grant"),
         tool=form.get("tool", "schema"),
@@ -110,4 +82,5 @@ def _view(
         structure=structure,
         is_error=is_error,
         problem=problem,
+        agents_path=AGENTS,
     )

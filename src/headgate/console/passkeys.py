@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -12,7 +11,7 @@ import msgspec
 from headgate.auth.passkeys import PasskeyParty, passkey_mark
 from headgate.auth.sessions import SIGN_IN_PURPOSE, OwnerSession
 from headgate.console.formatting import day
-from headgate.console.pages import Form, OwnerRequest, is_private_line, see_other
+from headgate.console.pages import Form, OwnerRequest, View, is_private_line, see_other
 from headgate.errors import AuthenticationFailed
 from headgate.web.addresses import WebRequest
 from headgate.web.replies import HttpReply
@@ -20,28 +19,6 @@ from headgate.wiring import Services
 
 _SETTINGS = "/console/settings"
 _MOST_CHARS = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class PasskeyLine:
-    """One of the owner's passkeys."""
-
-    mark: str
-    name: str
-    party: str
-    since: str
-    used: str
-
-
-@dataclass(frozen=True, slots=True)
-class PasskeysView:
-    """What the settings page shows of passkeys."""
-
-    lines: tuple[PasskeyLine, ...]
-    #: What a browser needs to make one, as JSON; empty where it cannot.
-    options: str
-    #: The same page at an address where browsers make passkeys; empty where there is none or this is one.
-    elsewhere: str
 
 
 def party_of(console: Services, request: WebRequest) -> PasskeyParty | None:
@@ -68,18 +45,24 @@ async def options_of(console: Services, request: WebRequest, session: OwnerSessi
     return _json(passkeys.options(party, purpose))
 
 
-async def settings_view(console: Services, asked: OwnerRequest) -> PasskeysView:
+async def settings_view(console: Services, asked: OwnerRequest) -> View:
     """List the passkeys, with what is needed to make another one."""
     passkeys, party = console.sessions.passkeys, party_of(console, asked.request)
     lines = tuple(
-        PasskeyLine(
-            passkey_mark(one), one.name, one.party, day(one.made_at), day(one.used_at) if one.used_at else "never"
+        View(
+            mark=passkey_mark(passkey), name=passkey.name, party=passkey.party, since=day(passkey.made_at), used=day(passkey.used_at) if passkey.used_at else "never"
         )
-        for one in await passkeys.all()
+        for passkey in await passkeys.all()
     )  # fmt: skip
     if party is None:
-        return PasskeysView(lines, "", elsewhere(console, asked.request, f"{_SETTINGS}#passkeys"))
-    return PasskeysView(lines, _json(await passkeys.options_to_add(party, asked.session.stored.digest)), "")
+        return View(
+            lines=lines, options="", elsewhere=elsewhere(console, asked.request, f"{_SETTINGS}#passkeys")
+        )
+    return View(
+        lines=lines,
+        options=_json(await passkeys.options_to_add(party, asked.session.stored.digest)),
+        elsewhere="",
+    )
 
 
 async def add(console: Services, asked: OwnerRequest) -> HttpReply:
@@ -120,7 +103,7 @@ def _json(options: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     """Turn the library's mappings into those that are written as JSON."""
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in cast("Mapping[str, Any]", value).items()}
+        return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        return [_plain(inner) for inner in cast("list[Any]", value)]
     return value

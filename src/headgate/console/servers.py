@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 from headgate.auth.gateway import GatewayCaller
 from headgate.console.formatting import day
-from headgate.console.pages import CONFIRM, Frame, OwnerRequest, page, see_other
+from headgate.console.pages import CONFIRM, Frame, OwnerRequest, View, page, see_other
 from headgate.errors import HeadgateError, InvalidRequest, NotFound
 from headgate.mcp.client.from_mcp import ImportedOperations
 from headgate.mcp.gateway.hosted import PATH as GATEWAY_PATH, HostedGateway, RemoteServer
@@ -29,87 +28,6 @@ _GRADES: Mapping[str, tuple[str, str]] = {
     "renamed": ("has another name", "warn"),
     "new": ("was not there before", "warn"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLine:
-    """One tool as it is offered."""
-
-    name: str
-    operation: str
-    description: str
-    #: The beginning of the digest that it is pinned by.
-    pin: str
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTool:
-    """A tool that differs from its pin, and is blocked until the owner decides."""
-
-    name: str
-    grade: str
-    meaning: str
-    colour: str
-    #: Grade, place and sentence of each difference.
-    changes: tuple[tuple[str, str, str], ...]
-    more_changes: int
-    #: Names what the page shows, so that nothing else is approved; empty if the tool cannot be used at all.
-    digest: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCard:
-    name: str
-    path: str
-    url: str
-    is_connected: bool
-    problem: str
-    product: str
-    tools: tuple[ToolLine, ...]
-    pending: tuple[PendingTool, ...]
-    vanished: tuple[str, ...]
-    skipped: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallerLine:
-    """One caller, in words."""
-
-    name: str
-    path: str
-    what: str
-    since: str
-    has_token: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ServersView:
-    """Every server and every caller."""
-
-    is_on: bool
-    servers: tuple[ServerCard, ...]
-    callers: tuple[CallerLine, ...]
-    #: Clients that the settings let call everything.
-    everything: tuple[str, ...]
-    #: Ids and names of the clients that could be let in.
-    clients: tuple[tuple[str, str], ...]
-    url: str
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallerView:
-    """One caller, and what it could call."""
-
-    name: str
-    called: str
-    path: str
-    caller: GatewayCaller | None
-    servers: tuple[ServerCard, ...]
-    #: Shown once, right after it was made.
-    token: str = ""
-    url: str = ""
 
 
 async def show(console: Services, asked: OwnerRequest) -> HttpReply:
@@ -162,8 +80,8 @@ async def change_caller(console: Services, asked: OwnerRequest) -> HttpReply:
             return see_other(f"{CONFIRM}?next={quote(_caller_path(name), safe='')}")
         return await _caller_page(console, asked, token=await console.gateway_callers.make_token(name))
     else:
-        known = [one for one in await console.clients.overview() if one.client_id == name]
-        grants = [one.issued.grant.id for client in known for one in client.active]
+        known = [overview for overview in await console.clients.overview() if overview.client_id == name]
+        grants = [overview.issued.grant.id for client in known for overview in client.active]
         await console.gateway_callers.allow(name, form.all("server"), form.all("operation"), grants)
     return see_other(f"{_PATH}?done=caller")
 
@@ -178,14 +96,18 @@ async def _page(
     console: Services, asked: OwnerRequest, *, notice: str = "", problem: str = "", status: int = 200
 ) -> HttpReply:
     names = await console.clients.names()
-    view = ServersView(
+    view = View(
         is_on=console.gateway is not None,
         servers=await _cards(console),
-        callers=tuple(_caller_line(one, names) for one in await console.gateway_callers.all()),
+        callers=tuple(_caller_line(overview, names) for overview in await console.gateway_callers.all()),
         everything=tuple(
             names.get(setting, setting) for setting in console.gateway_callers.named_in_settings
         ),
-        clients=tuple((one.client_id, one.name) for one in await console.clients.overview() if one.active),
+        clients=tuple(
+            (overview.client_id, overview.name)
+            for overview in await console.clients.overview()
+            if overview.active
+        ),
         url=_url(console),
         problem=problem,
     )
@@ -194,9 +116,19 @@ async def _page(
 
 async def _caller_page(console: Services, asked: OwnerRequest, *, token: str = "") -> HttpReply:
     name = client_id(asked.places["caller"])
-    found = next((one for one in await console.gateway_callers.all() if one.name == name), None)
+    caller = next(
+        (candidate for candidate in await console.gateway_callers.all() if candidate.name == name), None
+    )
     called = (await console.clients.names()).get(name, name)
-    view = CallerView(name, called, _caller_path(name), found, await _cards(console), token, _url(console))
+    view = View(
+        name=name,
+        called=called,
+        path=_caller_path(name),
+        caller=caller,
+        servers=await _cards(console),
+        token=token,
+        url=_url(console),
+    )
     return page("caller.html", Frame(f"What {called} may call", asked, "servers"), view)
 
 
@@ -208,69 +140,77 @@ def _caller_path(name: str) -> str:
     return f"{_PATH}/callers/{quote(name, safe='')}"
 
 
-def _caller_line(one: GatewayCaller, names: Mapping[str, str]) -> CallerLine:
-    return CallerLine(
-        names.get(one.name, one.name),
-        _caller_path(one.name),
-        ", ".join(one.described),
-        day(one.since),
-        has_token=one.token is not None,
+def _caller_line(caller: GatewayCaller, names: Mapping[str, str]) -> View:
+    return View(
+        name=names.get(caller.name, caller.name),
+        path=_caller_path(caller.name),
+        what=", ".join(caller.described),
+        since=day(caller.since),
+        has_token=caller.token is not None,
     )
 
 
-async def _cards(console: Services) -> tuple[ServerCard, ...]:
+async def _cards(console: Services) -> tuple[View, ...]:
     return (
         () if console.gateway is None else tuple(_card(server) for server in await console.gateway.servers())
     )
 
 
-def _card(server: RemoteServer) -> ServerCard:
+def _card(server: RemoteServer) -> View:
     imported = server.imported
     path = f"{_PATH}/{quote(server.name, safe='')}"
     if imported is None:
-        return ServerCard(
-            server.name, path, server.url, is_connected=False, problem=server.problem, product="",
+        return View(
+            name=server.name, path=path, url=server.url, is_connected=False, problem=server.problem, product="",
             tools=(), pending=(), vanished=(), skipped=(),
         )  # fmt: skip
     report = imported.report()
     info = cast("Mapping[str, str]", report["serverInfo"] or {})
-    return ServerCard(
-        server.name,
-        path,
-        server.url,
+    return View(
+        name=server.name,
+        path=path,
+        url=server.url,
         is_connected=True,
         problem="",
         product=" ".join(filter(None, (info.get("name"), info.get("version")))),
         tools=_tools(imported, report["tools"]),
-        pending=tuple(_pending(one, imported) for one in report["blocked"]),
+        pending=tuple(_pending(row, imported) for row in report["blocked"]),
         vanished=tuple(report["vanished"]),
-        skipped=tuple((one["tool"], one["reason"]) for one in report["skipped"]),
+        skipped=tuple((row["tool"], row["reason"]) for row in report["skipped"]),
     )
 
 
-def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[ToolLine, ...]:
-    described = {one.id: one.description for one in imported}
+def _tools(imported: ImportedOperations, rows: Sequence[Mapping[str, Any]]) -> tuple[View, ...]:
+    described = {operation.id: operation.description for operation in imported}
     return tuple(
-        ToolLine(row["tool"], row["operation"], _short(described[row["operation"]]), _mark(row["digest"]))
+        View(
+            name=row["tool"],
+            operation=row["operation"],
+            description=_short(described[row["operation"]]),
+            pin=_mark(row["digest"]),
+        )
         for row in rows
         if not row["blocked"]
     )
 
 
-def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> PendingTool:
+def _pending(change: Mapping[str, Any], imported: ImportedOperations) -> View:
     meaning, colour = _GRADES.get(change["grade"], ("changed", "warn"))
     if change.get("earlier"):
         meaning = f"was called {change['earlier']}"
     changes: list[Mapping[str, Any]] = list(change.get("changes", ()))
-    return PendingTool(
-        change["tool"],
-        change["grade"],
-        meaning,
-        colour,
-        tuple((one["grade"], one["pointer"] or "/", one["message"]) for one in changes[:_CHANGES_SHOWN]),
-        max(len(changes) - _CHANGES_SHOWN, 0),
-        imported.listed_digest(change["tool"]) or "",
-        _short(imported.listed_description(change["tool"])),
+    return View(
+        name=change["tool"],
+        grade=change["grade"],
+        meaning=meaning,
+        colour=colour,
+        changes=tuple(
+            (difference["grade"], difference["pointer"] or "/", difference["message"])
+            for difference in changes[:_CHANGES_SHOWN]
+        ),
+        more_changes=max(len(changes) - _CHANGES_SHOWN, 0),
+        digest=imported.listed_digest(change["tool"]) or "",
+        description=_short(imported.listed_description(change["tool"])),
     )
 
 

@@ -64,10 +64,10 @@ async def sign_in(console: Services, request: WebRequest) -> HttpReply:
     if not is_private_line(request.context):
         return await _sign_in_page(console, request, back, status=403)
     try:
-        made = await console.sessions.sign_in(form.get("password"), cookies_of(request))
+        signed_in = await console.sessions.sign_in(form.get("password"), cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
         return await _not_signed_in(console, request, back, error)
-    return see_other(back, *session_cookies(request, made))
+    return see_other(back, *session_cookies(request, signed_in))
 
 
 async def sign_in_with_passkey(console: Services, request: WebRequest) -> HttpReply:
@@ -82,10 +82,10 @@ async def sign_in_with_passkey(console: Services, request: WebRequest) -> HttpRe
         return await _sign_in_page(console, request, back, status=403)
     try:
         party, answer = signed(console, request, form)
-        made = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
+        signed_in = await console.sessions.sign_in_with_passkey(party, answer, cookies_of(request))
     except (AuthenticationFailed, RateLimited) as error:
         return await _not_signed_in(console, request, back, error)
-    return see_other(back, *session_cookies(request, made))
+    return see_other(back, *session_cookies(request, signed_in))
 
 
 async def sign_out(console: Services, asked: OwnerRequest) -> HttpReply:
@@ -112,14 +112,14 @@ async def set_password(console: Services, request: WebRequest) -> HttpReply:
         if form.get("password") != form.get("again"):
             return _welcome_page(request, "The two passwords differ. Type the same one twice.", 400)
         link, cookies = request.places["link"], cookies_of(request)
-        made = await console.sessions.set_first_password(link, form.get("password"), cookies)
+        signed_in = await console.sessions.set_first_password(link, form.get("password"), cookies)
     except AuthenticationFailed:
         return page("link_ended.html", Frame("Link ended", request=request), SignInView(), status=410)
     except InvalidRequest as error:
         return _welcome_page(request, f"{error.message} {error.hint}", error.status)
     except HeadgateError as error:
         return error_page(error, None)
-    return see_other(HOME, *session_cookies(request, made))
+    return see_other(HOME, *session_cookies(request, signed_in))
 
 
 async def ask_again(console: Services, asked: OwnerRequest) -> HttpReply:

@@ -156,8 +156,8 @@ BUGS = (
         "tests/cli/test_store.py::test_a_restored_home_is_private_whatever_the_umask",
         "modes of restored directories follow the umask",
         "src/headgate/home.py",
-        "            one.mkdir(mode=0o700)\n            one.chmod(0o700)\n",
-        "            one.mkdir()\n",
+        "            parent.mkdir(mode=0o700)\n            parent.chmod(0o700)\n",
+        "            parent.mkdir()\n",
     ),
     Bug(
         "tests/test_home.py::test_a_link_in_a_home_is_refused",

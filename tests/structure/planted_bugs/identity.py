@@ -39,8 +39,8 @@ BUGS = (
         f"{_SERVERS}::test_a_program_that_registers_under_a_known_name_gets_neither_its_id_nor_its_remote_tools",
         "a registration gets the id of an approved client",
         _SERVICE,
-        "same = next((one for one in unused if",
-        "same = next((one for one in known if",
+        "same = next((other for other in unused if",
+        "same = next((other for other in known if",
     ),
     Bug(
         f"{_SERVERS}::test_a_new_grant_lists_the_remote_tools_it_would_call_and_needs_the_password_again",
@@ -60,8 +60,8 @@ BUGS = (
         f"{_SERVERS}::test_what_a_client_may_call_holds_for_the_grants_that_it_had_and_for_no_other",
         "every later grant of a client may call",
         "src/headgate/auth/gateway.py",
-        "is_bound = found is not None and (",
-        "is_bound = found is not None or (",
+        "is_bound = caller is not None and (",
+        "is_bound = caller is not None or (",
     ),
     Bug(
         "tests/console/test_consent.py::test_a_device_that_is_open_in_two_tabs_is_decided_once",

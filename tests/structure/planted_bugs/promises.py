@@ -141,7 +141,7 @@ BUGS = (
     Bug(
         "tests/auth/test_keys.py::test_a_damaged_password_of_resource_servers_is_refused_and_left_alone",
         "blanks make a password long enough",
-        "src/headgate/auth/introspect.py",
+        "src/headgate/auth/documents.py",
         "if len(content) < _SECRET_BYTES or not",
         "if not content or not",
     ),
@@ -269,8 +269,8 @@ BUGS = (
         _USED,
         "the use of a session is a new sign-in",
         _SESSIONS,
-        "found = replace(found, used_at=now)",
-        "found = replace(found, used_at=now, proved_at=now)",
+        "stored = replace(stored, used_at=now)",
+        "stored = replace(stored, used_at=now, proved_at=now)",
     ),
     Bug(
         _USED,

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, parse_qsl
 
 import msgspec
 
+from headgate.auth.documents import introspect
 from headgate.auth.grants import revoke_grant
-from headgate.auth.introspect import introspect
 from headgate.auth.oauth.rules import Pairs
 from headgate.auth.oauth.server import OAuthPlace, OAuthReply
 from headgate.auth.oauth.service import AuthorizationService, server_metadata
