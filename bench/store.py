@@ -50,9 +50,8 @@ from headgate.model.plan import (
     TimeGroups,
     WindowPlan,
 )
-from headgate.model.query import Granularity, Metric
+from headgate.model.query import Granularity, Metric, parse_terms
 from headgate.model.rows import Aggregate, Page, SearchPage
-from headgate.model.terms import parse_terms
 from headgate.store.engines.sqlite import SqliteStore
 from headgate.store.sqlite import FILE
 

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from headgate.errors import InvalidRequest
 from headgate.model.plan import Term
-from headgate.model.terms import parse_terms
+from headgate.model.query import parse_terms
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.audit import chain, report
-from headgate.audit.report import all_entries, entry_document, newest_entries
+from headgate.audit import activity, chain
+from headgate.audit.activity import all_entries, entry_document, newest_entries
 from headgate.cli.stores import with_stores_if_any
 from headgate.cli.terminal import AsJson, many, require_home, settings_of, typed_instant
 from headgate.errors import IntegrityBroken, InvalidRequest, LogUnverifiable
@@ -152,7 +152,7 @@ def who_read(
     )
 
     async def find(stores: Services) -> list[dict[str, Any]]:
-        return [entry_document(entry) async for entry in report.who_read(stores.ledger, *looked_for)]
+        return [entry_document(entry) async for entry in activity.who_read(stores.ledger, *looked_for)]
 
     _print(_run(context, find), "No client has read such a record.", as_json=as_json)
 

@@ -43,6 +43,7 @@ from headgate.model.query import (
     MAX_CONTEXT_CHARS,
     MAX_GROUPS,
     MAX_PAGE,
+    MAX_QUERY_CHARS,
     MAX_WINDOW_CHARS,
     AggregateQuery,
     BlobQuery,
@@ -54,16 +55,15 @@ from headgate.model.query import (
     SchemaQuery,
     SearchQuery,
     WindowQuery,
+    parse_terms,
 )
-from headgate.model.terms import MAX_QUERY_CHARS, parse_terms
 from headgate.model.warning import ReadWarning, limit_clamped
 from headgate.policy import clauses, cursors
-from headgate.policy.allowance import Allowance, StreamScope
-from headgate.policy.authorize import authorize
+from headgate.policy.allowance import Allowance, StreamScope, authorize
 from headgate.policy.capability import Use
 from headgate.policy.choose import ambiguous, choose, on_connection
+from headgate.policy.clauses import search_filters, searched_scopes
 from headgate.policy.cursors import Seals
-from headgate.policy.searched import search_filters, searched_scopes
 
 _Plan = TypeVar("_Plan")
 _METRIC_USES = {

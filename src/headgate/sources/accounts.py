@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from headgate.errors import InvalidRequest
-from headgate.model.freshness import Freshness, freshness_in
 from headgate.model.ids import connector_key
-from headgate.model.record import Connection
+from headgate.model.record import Connection, Freshness, freshness_in
 from headgate.sources.importing import ImportJob
 from headgate.sources.protocol import LiveSource
 from headgate.sources.secrets import FORMS, check_reference

@@ -16,9 +16,8 @@ import msgspec
 
 from headgate.errors import HeadgateError, NotFound
 from headgate.home import Home
-from headgate.model.freshness import Freshness, freshness_in, with_freshness
 from headgate.model.ids import ConnectionId
-from headgate.model.record import Connection
+from headgate.model.record import Connection, Freshness, freshness_in, with_freshness
 from headgate.sources.accounts import ConnectionState, account_job, raw_state, state_of
 from headgate.sources.deadlines import until_deadline
 from headgate.sources.importing import Importer, ImportJob, ImportProgress, ImportReport

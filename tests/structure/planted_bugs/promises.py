@@ -163,7 +163,7 @@ BUGS = (
     Bug(
         _HOST,
         "a refused host is named in the refusal",
-        "src/headgate/web/guard.py",
+        "src/headgate/web/admission.py",
         "            raise MisdirectedRequest\n",
         '            raise MisdirectedRequest(f"This server is not {headers.host}.")\n',
     ),
